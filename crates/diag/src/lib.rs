@@ -1,0 +1,2 @@
+//! TODO: written in this session.
+#![forbid(unsafe_code)]

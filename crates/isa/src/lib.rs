@@ -1,0 +1,6 @@
+//! The PTX instruction table.
+#![forbid(unsafe_code)]
+
+mod types;
+
+pub use types::{BoolOp, CmpOp, Kind, Rounding, Space, Type};
