@@ -1,2 +1,10 @@
-//! TODO: written in this session.
+//! What each PTX instruction computes: pure functions on bits.
+//!
+//! `sem` is the law: scalar, readable beside the PTX manual, knowing no machine and no memory. Floating point is
+//! exact integer arithmetic over one description of a [`format::Format`]: [`round::unpack`] an encoding to its
+//! exact value, compute exactly, [`round::pack`] with one rounding.
 #![forbid(unsafe_code)]
+
+pub mod arith;
+pub mod format;
+pub mod round;

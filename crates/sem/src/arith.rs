@@ -1,0 +1,188 @@
+//! Exact arithmetic on values, and the floating-point operations made of it.
+//!
+//! PTX ISA, "Floating Point Instructions", "Half Precision Floating-Point Instructions" and "Mixed Precision
+//! Floating Point Instructions": add, sub, mul, fma, div, rcp, sqrt, rsqrt.
+
+use crate::format::Format;
+use crate::round::{Exact, Mode, Value, pack, unpack};
+use isa::Rounding;
+
+/// The sum. IEEE 754, 6.3: an exact zero is +0, under `.rm` -0, unless both operands are zeros of one sign.
+pub(crate) fn sum(a: Value, b: Value, rounding: Rounding) -> Value {
+    match (a, b) {
+        (Value::Nan, _) | (_, Value::Nan) => Value::Nan,
+        (Value::Infinite { negative: x }, Value::Infinite { negative: y }) if x != y => Value::Nan,
+        (Value::Infinite { .. }, _) => a,
+        (_, Value::Infinite { .. }) => b,
+        (Value::Finite(x), Value::Finite(y)) => Value::Finite(sum_finite(x, y, rounding)),
+    }
+}
+
+fn sum_finite(x: Exact, y: Exact, rounding: Rounding) -> Exact {
+    if x.significand == 0 && y.significand == 0 {
+        let negative =
+            if x.negative == y.negative { x.negative } else { rounding == Rounding::TowardNegative };
+        return Exact { negative, ..x };
+    }
+    if x.significand == 0 {
+        return y;
+    }
+    if y.significand == 0 {
+        return x;
+    }
+    // Leading bits at bit 125: operands are at most 106 bits long (a product of two f64), so whatever the shift
+    // of the smaller one loses lies far below the bits that rounding looks at.
+    let (x, y) = (x.normalized(), y.normalized());
+    let (large, small) = if x.exponent >= y.exponent { (x, y) } else { (y, x) };
+    let small = small.shift_right(large.exponent.abs_diff(small.exponent));
+    if large.negative == small.negative {
+        return Exact { significand: large.significand + small.significand, ..large };
+    }
+    let (significand, borrow) = large.significand.overflowing_sub(small.significand);
+    match significand {
+        0 => Exact { negative: rounding == Rounding::TowardNegative, significand, exponent: 0 },
+        _ if borrow => Exact { significand: significand.wrapping_neg(), ..small },
+        _ => Exact { significand, ..large },
+    }
+}
+
+/// The product, exact.
+pub(crate) fn product(a: Value, b: Value) -> Value {
+    match (a, b) {
+        (Value::Nan, _) | (_, Value::Nan) => Value::Nan,
+        (Value::Finite(x), Value::Finite(y)) => Value::Finite(Exact {
+            negative: x.negative != y.negative,
+            significand: x.significand * y.significand,
+            exponent: x.exponent + y.exponent,
+        }),
+        (Value::Finite(Exact { significand: 0, .. }), _)
+        | (_, Value::Finite(Exact { significand: 0, .. })) => Value::Nan,
+        _ => Value::Infinite { negative: is_negative(a) != is_negative(b) },
+    }
+}
+
+fn is_negative(x: Value) -> bool {
+    match x {
+        Value::Nan => false,
+        Value::Infinite { negative } => negative,
+        Value::Finite(x) => x.negative,
+    }
+}
+
+/// The quotient, with at least 64 significant bits and the rest jammed into the lowest.
+pub(crate) fn quotient(a: Value, b: Value) -> Value {
+    let negative = is_negative(a) != is_negative(b);
+    match (a, b) {
+        (Value::Nan, _) | (_, Value::Nan) | (Value::Infinite { .. }, Value::Infinite { .. }) => Value::Nan,
+        (Value::Infinite { .. }, _) => Value::Infinite { negative },
+        (_, Value::Infinite { .. }) => Value::zero(negative),
+        (Value::Finite(x), Value::Finite(y)) => match (x.significand, y.significand) {
+            (0, 0) => Value::Nan,
+            (_, 0) => Value::Infinite { negative },
+            (0, _) => Value::zero(negative),
+            (dividend, divisor) => {
+                // Operands are at most 53 bits long: the quotient has 74 bits or more.
+                let shift = dividend.leading_zeros();
+                let dividend = dividend << shift;
+                let inexact = dividend % divisor != 0;
+                let significand = dividend / divisor | inexact as u128;
+                Value::Finite(Exact {
+                    negative,
+                    significand,
+                    exponent: x.exponent - shift as i32 - y.exponent,
+                })
+            }
+        },
+    }
+}
+
+/// The square root, with 63 significant bits and the rest jammed into the lowest. sqrt(-0) is -0.
+pub(crate) fn square_root(a: Value) -> Value {
+    match a {
+        Value::Finite(x) if x.significand == 0 => a,
+        Value::Infinite { negative: false } => a,
+        Value::Finite(x) if !x.negative => {
+            // An even exponent and a radicand of 125 or 126 bits.
+            let x = x.normalized();
+            let odd = x.exponent & 1;
+            let radicand = x.significand << odd;
+            let root = radicand.isqrt();
+            let significand = root | (root * root != radicand) as u128;
+            Value::Finite(Exact { negative: false, significand, exponent: (x.exponent - odd) / 2 })
+        }
+        _ => Value::Nan,
+    }
+}
+
+/// `add`: a + b.
+pub fn add(f: &Format, mode: Mode, a: u64, b: u64) -> u64 {
+    pack(f, mode, sum(unpack(f, mode.ftz, a), unpack(f, mode.ftz, b), mode.rounding))
+}
+
+/// `sub`: a - b.
+pub fn sub(f: &Format, mode: Mode, a: u64, b: u64) -> u64 {
+    add(f, mode, a, b ^ f.sign())
+}
+
+/// `mul`: a * b.
+pub fn mul(f: &Format, mode: Mode, a: u64, b: u64) -> u64 {
+    pack(f, mode, product(unpack(f, mode.ftz, a), unpack(f, mode.ftz, b)))
+}
+
+/// `fma`: a * b + c, rounded once.
+pub fn fma(f: &Format, mode: Mode, a: u64, b: u64, c: u64) -> u64 {
+    fma_mixed(f, f, mode, a, b, c)
+}
+
+/// `fma.f32.{f16,bf16}` and, with one format, `fma`: a * b + c, where a and b are of format `ab`, rounded once.
+pub fn fma_mixed(f: &Format, ab: &Format, mode: Mode, a: u64, b: u64, c: u64) -> u64 {
+    let exact = product(unpack(ab, mode.ftz, a), unpack(ab, mode.ftz, b));
+    pack(f, mode, sum(exact, unpack(f, mode.ftz, c), mode.rounding))
+}
+
+/// `add.f32.{f16,bf16}`: a + c, where a is of format `fa`.
+pub fn add_mixed(f: &Format, fa: &Format, mode: Mode, a: u64, c: u64) -> u64 {
+    pack(f, mode, sum(unpack(fa, mode.ftz, a), unpack(f, mode.ftz, c), mode.rounding))
+}
+
+/// `div`: a / b.
+pub fn div(f: &Format, mode: Mode, a: u64, b: u64) -> u64 {
+    pack(f, mode, quotient(unpack(f, mode.ftz, a), unpack(f, mode.ftz, b)))
+}
+
+/// `rcp`: 1 / a.
+pub fn rcp(f: &Format, mode: Mode, a: u64) -> u64 {
+    pack(f, mode, quotient(Value::integer(false, 1), unpack(f, mode.ftz, a)))
+}
+
+/// `sqrt`.
+pub fn sqrt(f: &Format, mode: Mode, a: u64) -> u64 {
+    pack(f, mode, square_root(unpack(f, mode.ftz, a)))
+}
+
+/// `rsqrt`: 1 / sqrt(a), rounded once; rsqrt(-0) is -infinity.
+pub fn rsqrt(f: &Format, mode: Mode, a: u64) -> u64 {
+    pack(f, mode, inverse_square_root(unpack(f, mode.ftz, a)))
+}
+
+/// 1 / sqrt(a), with 62 significant bits and the rest jammed into the lowest.
+fn inverse_square_root(a: Value) -> Value {
+    match a {
+        Value::Finite(x) if !x.negative && x.significand != 0 => Value::Finite(inverse_root(x)),
+        _ => quotient(Value::integer(false, 1), square_root(a)),
+    }
+}
+
+fn inverse_root(x: Exact) -> Exact {
+    // x = s * 2^e with e even and s of 53 or 54 bits, so 1 / sqrt(x) = sqrt(2^176 / s) * 2^(-88 - e/2).
+    let shift = x.significand.leading_zeros() as i32 - 75;
+    let odd = (x.exponent - shift) & 1;
+    let (s, e) = (x.significand << (shift + odd), x.exponent - shift - odd);
+    // floor(sqrt(y)) = floor(sqrt(floor(y))): 2^176 / s by long division in two steps.
+    let high = (1 << 127) / s;
+    let rest = ((1 << 127) % s) << 49;
+    let square = (high << 49) + rest / s;
+    let root = square.isqrt();
+    let inexact = root * root != square || rest % s != 0;
+    Exact { negative: false, significand: root | inexact as u128, exponent: -88 - e / 2 }
+}
