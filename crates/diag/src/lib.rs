@@ -1,2 +1,15 @@
-//! TODO: written in this session.
+//! Diagnostics of ptxvm: source files, spans, messages, and the two forms in which they are shown.
+//!
+//! A [`Diagnostic`] is what any stage says about a place in a [`SourceFile`]. Only this crate turns one into text:
+//! [`render`] for people, [`json`] for programs.
 #![forbid(unsafe_code)]
+
+mod diagnostic;
+mod json;
+mod render;
+mod source;
+
+pub use diagnostic::{Diagnostic, Label, Severity};
+pub use json::json;
+pub use render::{Color, render};
+pub use source::{Position, SourceFile, Span};

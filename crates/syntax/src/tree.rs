@@ -1,0 +1,639 @@
+//! The syntax tree of a PTX module.
+//!
+//! The tree says what is written, not what it means: it knows no instruction, and it may be wrong in every way that
+//! is not a syntax error. Names borrow from the source. Two trees are equal when they say the same thing, wherever it
+//! stands: spans do not count.
+//!
+//! Names of modifiers and directives are kept without their leading dot (`f32`, `shared::cta`, `maxntid`); the span
+//! covers the dot too.
+
+use diag::Span;
+
+/// A word of the source: an identifier, or a modifier or directive without its dot.
+#[derive(Clone, Copy, Debug)]
+pub struct Name<'a> {
+    /// The word.
+    pub text: &'a str,
+    /// Where it stands; for modifiers and directives with the dot.
+    pub span: Span,
+}
+
+impl PartialEq for Name<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+/// A number or a string as it is written; [`value`](Self::value) says what it is (in `literal.rs`).
+#[derive(Clone, Copy, Debug)]
+pub struct Literal<'a> {
+    /// The literal as written: `0x1F`, `2U`, `0f3F800000`, `1.5e3`, `"text\n"` with its quotes.
+    pub text: &'a str,
+    /// Where it stands.
+    pub span: Span,
+}
+
+impl PartialEq for Literal<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+/// Declares node types: each is a struct of the given fields and of the span that it covers, and two nodes are equal
+/// if all their fields but the span are.
+macro_rules! nodes {
+    ($($(#[$meta:meta])* struct $node:ident { $($(#[$about:meta])* $field:ident: $type:ty,)* })*) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Debug)]
+        pub struct $node<'a> {
+            $($(#[$about])* pub $field: $type,)*
+            /// Where it stands, from its first token to its last.
+            pub span: Span,
+        }
+
+        impl<'a> PartialEq for $node<'a> {
+            fn eq(&self, other: &Self) -> bool {
+                $(self.$field == other.$field)&&*
+            }
+        }
+    )*};
+}
+
+/// A whole file (PTX ISA, "PTX Statements").
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tree<'a> {
+    /// What stands outside functions, in order.
+    pub items: Vec<Item<'a>>,
+}
+
+/// What may stand outside a function.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item<'a> {
+    /// `.version`, `.target`, `.address_size`, `.pragma`, `.language` and the like: a directive with arguments.
+    Directive(Directive<'a>),
+    /// A declaration of variables in a state space.
+    Variable(Box<Variable<'a>>),
+    /// `.entry` or `.func`, with or without a body.
+    Function(Box<Function<'a>>),
+    /// `.alias`
+    Alias(Box<Alias<'a>>),
+    /// `.file`
+    File(Box<File<'a>>),
+    /// `.section`
+    Section(Box<Section<'a>>),
+    /// `.loc` outside a function, which ptxas accepts.
+    Loc(Box<Loc<'a>>),
+    /// `label: .callprototype …` outside a function.
+    CallPrototype(Box<CallPrototype<'a>>),
+    /// `label: .calltargets …` or `label: .branchtargets …` outside a function.
+    Targets(Box<Targets<'a>>),
+}
+
+nodes! {
+    /// A directive that is a name and its arguments.
+    ///
+    /// As an item: `.version 8.5` (one literal `8.5`), `.target sm_90a, texmode_independent` (names),
+    /// `.address_size 64`, `.pragma "nounroll";`, `.language …`. After the head of a function (PTX ISA,
+    /// "Performance-Tuning Directives", "Cluster Dimension Directives"): `.maxntid 32, 4`, `.minnctapersm 2`,
+    /// `.noreturn`, `.explicitcluster`. As a statement: `.pragma`.
+    struct Directive {
+        /// Its name: `version`, `maxntid`.
+        name: Name<'a>,
+        /// Its arguments.
+        arguments: Box<[Operand<'a>]>,
+    }
+
+    /// `.alias new_name, old_name;` (PTX ISA, "Performance-Tuning Directives: .alias").
+    struct Alias {
+        /// The function that is declared.
+        alias: Name<'a>,
+        /// The function that it stands for.
+        aliasee: Name<'a>,
+    }
+
+    /// `.file index "name" {, timestamp, size}` (PTX ISA, "Debugging Directives: .file").
+    struct File {
+        /// Number by which `.loc` refers to it.
+        index: Literal<'a>,
+        /// The name of the file, a string.
+        name: Literal<'a>,
+        /// Time stamp and size, where they are given.
+        stamp: Option<(Literal<'a>, Literal<'a>)>,
+    }
+
+    /// `.loc file line column {, function_name label{+offset}, inlined_at file line column}`
+    /// (PTX ISA, "Debugging Directives: .loc").
+    struct Loc {
+        /// Index of the file.
+        file: Literal<'a>,
+        /// Line.
+        line: Literal<'a>,
+        /// Column.
+        column: Literal<'a>,
+        /// Where the code was inlined.
+        inlined: Option<Inlined<'a>>,
+    }
+
+    /// `function_name label{+offset}, inlined_at file line column` of a `.loc`.
+    struct Inlined {
+        /// The label in `.debug_str`, possibly with an offset.
+        function_name: Operand<'a>,
+        /// Index of the file.
+        file: Literal<'a>,
+        /// Line.
+        line: Literal<'a>,
+        /// Column.
+        column: Literal<'a>,
+    }
+
+    /// `.section name { … }` (PTX ISA, "Debugging Directives: .section").
+    struct Section {
+        /// Its name, without the dot: `debug_info`.
+        name: Name<'a>,
+        /// Its lines.
+        lines: Vec<SectionLine<'a>>,
+    }
+
+    /// `.b8 1, 2`, `.b32 label`, `.b64 label+4`, `.b32 end-begin` in a section.
+    struct SectionData {
+        /// `b8`, `b16`, `b32` or `b64`.
+        width: Name<'a>,
+        /// The values.
+        values: Box<[Operand<'a>]>,
+    }
+}
+
+/// A line of a `.section`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SectionLine<'a> {
+    /// `label:`
+    Label(Name<'a>),
+    /// Data.
+    Data(SectionData<'a>),
+}
+
+/// `.extern`, `.visible`, `.weak`, `.common` (PTX ISA, "Linking Directives").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum LinkageKind {
+    Extern,
+    Visible,
+    Weak,
+    Common,
+}
+
+impl LinkageKind {
+    /// The spelling without its dot.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LinkageKind::Extern => "extern",
+            LinkageKind::Visible => "visible",
+            LinkageKind::Weak => "weak",
+            LinkageKind::Common => "common",
+        }
+    }
+}
+
+nodes! {
+    /// A linking directive in front of a declaration. ptxas accepts more than one and says what is wrong later.
+    struct Linkage {
+        /// Which.
+        kind: LinkageKind,
+        /// Its spelling in the source.
+        name: Name<'a>,
+    }
+
+    /// `{linkage} .space {.attribute} {.align N} {.vN} .type name {[dims]} {= init}, …;`
+    /// (PTX ISA, "State Spaces", "Variables").
+    ///
+    /// A `.reg` and a `.param` declared in a body is one too, and so are `.tex .u64 name`,
+    /// `.global .texref name` and `.sreg`.
+    struct Variable {
+        /// Linking directives in front.
+        linkage: Vec<Linkage<'a>>,
+        /// The state space: `reg`, `param`, `global`, `const`, `const[3]`, `shared`, `local`, `tex`, `sreg`.
+        space: Name<'a>,
+        /// Everything that qualifies all names that follow.
+        qualifiers: Qualifiers<'a>,
+        /// What is declared, at least one.
+        declarators: Vec<Declarator<'a>>,
+    }
+
+    /// Type, vector, alignment and attributes of a variable or a parameter.
+    struct Qualifiers {
+        /// `.attribute(.managed)`, `.attribute(.unified(1, 2))` (PTX ISA, "Variable and Function Attributes").
+        attributes: Vec<Attribute<'a>>,
+        /// N of `.align N`.
+        align: Option<Operand<'a>>,
+        /// `v2`, `v4`, `v8`
+        vector: Option<Name<'a>>,
+        /// The type, `f32`; an opaque type, `texref`. A declaration without one does not parse.
+        ty: Name<'a>,
+    }
+
+    /// One attribute of `.attribute( … )`.
+    struct Attribute {
+        /// `managed`, `unified`
+        name: Name<'a>,
+        /// Arguments in parentheses.
+        arguments: Box<[Operand<'a>]>,
+    }
+
+    /// `name`, `name<100>`, `name[4][8]`, `name[]`, `name = init`.
+    struct Declarator {
+        /// The name, or the prefix of a parameterised name.
+        name: Name<'a>,
+        /// N of `name<N>`: declares `name0` to `nameN-1` (PTX ISA, "Parameterized Variable Names").
+        count: Option<Operand<'a>>,
+        /// Lengths in brackets; `None` for `[]`.
+        dimensions: Box<[Option<Operand<'a>>]>,
+        /// The initial value.
+        initializer: Option<Initializer<'a>>,
+    }
+
+    /// `.entry` or `.func`: a definition, or a declaration if it has no body (PTX ISA, "Kernel and Function Directives").
+    struct Function {
+        /// Linking directives in front.
+        linkage: Vec<Linkage<'a>>,
+        /// `.attribute( … )` after `.func`.
+        attributes: Vec<Attribute<'a>>,
+        /// Kernel or function.
+        kind: FunctionKind,
+        /// The return parameters in parentheses, if there are parentheses.
+        returns: Option<Vec<Parameter<'a>>>,
+        /// Its name.
+        name: Name<'a>,
+        /// The parameters, if there are parentheses.
+        parameters: Option<Vec<Parameter<'a>>>,
+        /// What stands between the head and the body: `.maxntid`, `.noreturn`, `.pragma`, `.abi_preserve`.
+        directives: Vec<Directive<'a>>,
+        /// The body.
+        body: Option<Block<'a>>,
+    }
+
+    /// `.param .u64 .ptr .global .align 8 name`, `.param .align 8 .b8 name[16]`, `.reg .f32 name`, also `_` in prototypes.
+    struct Parameter {
+        /// `param` or `reg`.
+        space: Name<'a>,
+        /// Type and alignment of the parameter itself.
+        qualifiers: Qualifiers<'a>,
+        /// `.ptr …`: what the parameter points to (PTX ISA, "Kernel Parameter Attribute: .ptr").
+        pointer: Option<Pointer<'a>>,
+        /// Its name; `_` where a prototype leaves it out.
+        name: Name<'a>,
+        /// Lengths in brackets; `None` for `[]`.
+        dimensions: Box<[Option<Operand<'a>>]>,
+    }
+
+    /// `.ptr {.space} {.align N}`
+    struct Pointer {
+        /// The state space that it points into.
+        space: Option<Name<'a>>,
+        /// N of `.align N`.
+        align: Option<Operand<'a>>,
+    }
+
+    /// `{ … }`
+    struct Block {
+        /// Its statements, in order.
+        statements: Vec<Statement<'a>>,
+    }
+
+    /// `label: .branchtargets a, b;`, `label: .calltargets f, g;` (PTX ISA, "Control Flow Directives").
+    struct Targets {
+        /// Its label; the grammar of ptxas requires it.
+        label: Option<Name<'a>>,
+        /// `branchtargets` or `calltargets`.
+        directive: Name<'a>,
+        /// The labels or functions.
+        targets: Box<[Name<'a>]>,
+    }
+
+    /// `label: .callprototype (ret) _ (params) directives;` (PTX ISA, "Control Flow Directives").
+    struct CallPrototype {
+        /// Its label.
+        label: Option<Name<'a>>,
+        /// The return parameters in parentheses, if there are parentheses.
+        returns: Option<Vec<Parameter<'a>>>,
+        /// The name between the lists, mostly `_`.
+        name: Name<'a>,
+        /// The parameters, if there are parentheses.
+        parameters: Option<Vec<Parameter<'a>>>,
+        /// `.noreturn`, `.abi_preserve N`.
+        directives: Vec<Directive<'a>>,
+    }
+
+    /// `{@guard} opcode{.modifier}* {operand, …};` (PTX ISA, "Instruction Statements").
+    struct Instruction {
+        /// `@p` or `@!p`.
+        guard: Option<Box<Guard<'a>>>,
+        /// The word before the first dot.
+        opcode: Name<'a>,
+        /// Everything after dots, types included, in order: `rn`, `ftz`, `f32`, `L1::evict_last`, `16x64b`.
+        modifiers: Box<[Name<'a>]>,
+        /// The operands, in order.
+        operands: Box<[Operand<'a>]>,
+    }
+
+    /// `@p`, `@!p` (PTX ISA, "Predicated Execution").
+    struct Guard {
+        /// Whether there is a `!`.
+        negated: bool,
+        /// The predicate: a name, or an element of a vector.
+        predicate: Operand<'a>,
+    }
+}
+
+/// Kernel or function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FunctionKind {
+    /// `.entry`
+    Entry,
+    /// `.func`
+    Func,
+}
+
+/// What may stand in a body.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Statement<'a> {
+    /// `name:`
+    Label(Name<'a>),
+    /// An instruction.
+    Instruction(Instruction<'a>),
+    /// A declaration.
+    Variable(Box<Variable<'a>>),
+    /// `{ … }`
+    Block(Box<Block<'a>>),
+    /// `.loc`
+    Loc(Box<Loc<'a>>),
+    /// `.pragma "nounroll";` and the like.
+    Directive(Box<Directive<'a>>),
+    /// `.branchtargets`, `.calltargets`
+    Targets(Box<Targets<'a>>),
+    /// `.callprototype`
+    CallPrototype(Box<CallPrototype<'a>>),
+    /// `.file` in a body.
+    File(Box<File<'a>>),
+    /// `.section` in a body.
+    Section(Box<Section<'a>>),
+}
+
+/// The initial value of a variable (PTX ISA, "Initializers").
+#[derive(Clone, Debug, PartialEq)]
+pub enum Initializer<'a> {
+    /// A constant expression, a symbol, `sym+4`, `generic(sym)`, `0xFF(sym)`.
+    Value(Operand<'a>),
+    /// `{a, b, …}`
+    List(Box<InitializerList<'a>>),
+}
+
+nodes! {
+    /// `{a, {b, c}, …}` of an initializer.
+    struct InitializerList {
+        /// The values.
+        values: Vec<Initializer<'a>>,
+    }
+}
+
+/// An operand of an instruction, an argument of a directive, or a constant expression
+/// (PTX ISA, "Instruction Operands", "Constant Expressions").
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operand<'a> {
+    /// A register, variable, label, function or `WARP_SZ`.
+    Name(Name<'a>),
+    /// `_`
+    Sink(Name<'a>),
+    /// A number.
+    Literal(Literal<'a>),
+    /// A string.
+    String(Literal<'a>),
+    /// `v.x`, `a.h0`, `a.b10`
+    Element(Box<Element<'a>>),
+    /// `-a`, `+a`, `~a`, `!a`. A negated predicate `!p` is one too.
+    Unary(Box<Unary<'a>>),
+    /// `a + b`: `reg+4`, `sym+4`, or part of a constant expression.
+    Binary(Box<Binary<'a>>),
+    /// `a ? b : c`
+    Ternary(Box<Ternary<'a>>),
+    /// `(.s64) a`
+    Cast(Box<Cast<'a>>),
+    /// `generic(sym)`, `0xFF(sym)` in initializers.
+    Apply(Box<Apply<'a>>),
+    /// `p|q`, `_|q`, `p|_`
+    Pair(Box<Pair<'a>>),
+    /// `{a, b, _}`
+    Vector(Box<OperandList<'a>>),
+    /// `(a, b)` of a call.
+    List(Box<OperandList<'a>>),
+    /// `[a]`, `[a+4]`, `[tex, {x, y}]`
+    Address(Box<Address<'a>>),
+}
+
+nodes! {
+    /// `base.component`: an element of a vector, or the selector of a video instruction.
+    struct Element {
+        /// The register.
+        base: Name<'a>,
+        /// `x`, `y`, `z`, `w`, `r`, `g`, `b`, `a`, `b0`, `h1`
+        component: Name<'a>,
+    }
+
+    /// An operator in front of a value.
+    struct Unary {
+        /// The operator.
+        op: UnaryOp,
+        /// The value.
+        value: Operand<'a>,
+    }
+
+    /// An operator between two values.
+    struct Binary {
+        /// The operator.
+        op: BinaryOp,
+        /// The value before it.
+        left: Operand<'a>,
+        /// The value after it.
+        right: Operand<'a>,
+    }
+
+    /// `condition ? yes : no`
+    struct Ternary {
+        /// The condition.
+        condition: Operand<'a>,
+        /// The value if the condition is not zero.
+        yes: Operand<'a>,
+        /// The value if it is.
+        no: Operand<'a>,
+    }
+
+    /// `(.s64) value`, `(.u64) value`
+    struct Cast {
+        /// `s64` or `u64`.
+        ty: Name<'a>,
+        /// The value.
+        value: Operand<'a>,
+    }
+
+    /// `generic(sym)` or `0xFF(sym)` (PTX ISA, "Initializers": generic addresses and masks).
+    struct Apply {
+        /// The name `generic`, or the mask.
+        function: Operand<'a>,
+        /// The value in parentheses.
+        argument: Operand<'a>,
+    }
+
+    /// `first|second`: two destinations, of which one may be `_`.
+    struct Pair {
+        /// The destination before the bar.
+        first: Operand<'a>,
+        /// The destination after the bar.
+        second: Operand<'a>,
+    }
+
+    /// Operands in braces or in parentheses.
+    struct OperandList {
+        /// The operands.
+        operands: Box<[Operand<'a>]>,
+    }
+
+    /// `[location]`, `[location, coordinate, …]` (PTX ISA, "Addresses as Operands", "Texture Instructions").
+    struct Address {
+        /// The address: a name, a literal, or `name + constant` as a [`Binary`]; `[a-4]` is a subtraction and
+        /// `[a+-4]` the addition of a negation.
+        location: Operand<'a>,
+        /// What follows after a comma: a sampler, a vector of coordinates.
+        coordinates: Box<[Operand<'a>]>,
+    }
+}
+
+/// Operators in front of a value (PTX ISA, "Constant Expressions").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnaryOp {
+    /// `+`
+    Plus,
+    /// `-`
+    Minus,
+    /// `!`
+    Not,
+    /// `~`
+    Complement,
+}
+
+impl UnaryOp {
+    /// The spelling.
+    pub const fn name(self) -> &'static str {
+        match self {
+            UnaryOp::Plus => "+",
+            UnaryOp::Minus => "-",
+            UnaryOp::Not => "!",
+            UnaryOp::Complement => "~",
+        }
+    }
+}
+
+macro_rules! binary_ops {
+    ($($variant:ident $name:literal $level:literal;)*) => {
+        /// Operators between two values (PTX ISA, "Constant Expressions", table of operators and precedence).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum BinaryOp {
+            $(#[doc = concat!("`", $name, "`")] $variant,)*
+        }
+
+        impl BinaryOp {
+            /// The spelling.
+            pub const fn name(self) -> &'static str {
+                match self { $(BinaryOp::$variant => $name,)* }
+            }
+
+            /// How tightly it binds: an operator of a higher level binds first; those of one level from the left.
+            pub const fn level(self) -> u8 {
+                match self { $(BinaryOp::$variant => $level,)* }
+            }
+        }
+    };
+}
+
+binary_ops! {
+    Mul "*" 10;
+    Div "/" 10;
+    Rem "%" 10;
+    Add "+" 9;
+    Sub "-" 9;
+    Shl "<<" 8;
+    Shr ">>" 8;
+    Lt "<" 7;
+    Gt ">" 7;
+    Le "<=" 7;
+    Ge ">=" 7;
+    Eq "==" 6;
+    Ne "!=" 6;
+    And "&" 5;
+    Xor "^" 4;
+    Or "|" 3;
+    LogicalAnd "&&" 2;
+    LogicalOr "||" 1;
+}
+
+impl Operand<'_> {
+    /// Where it stands.
+    pub fn span(&self) -> Span {
+        match self {
+            Operand::Name(name) | Operand::Sink(name) => name.span,
+            Operand::Literal(literal) | Operand::String(literal) => literal.span,
+            Operand::Element(node) => node.span,
+            Operand::Unary(node) => node.span,
+            Operand::Binary(node) => node.span,
+            Operand::Ternary(node) => node.span,
+            Operand::Cast(node) => node.span,
+            Operand::Apply(node) => node.span,
+            Operand::Pair(node) => node.span,
+            Operand::Vector(node) | Operand::List(node) => node.span,
+            Operand::Address(node) => node.span,
+        }
+    }
+}
+
+impl Statement<'_> {
+    /// Where it stands.
+    pub fn span(&self) -> Span {
+        match self {
+            Statement::Label(name) => name.span,
+            Statement::Instruction(node) => node.span,
+            Statement::Variable(node) => node.span,
+            Statement::Block(node) => node.span,
+            Statement::Loc(node) => node.span,
+            Statement::Directive(node) => node.span,
+            Statement::Targets(node) => node.span,
+            Statement::CallPrototype(node) => node.span,
+            Statement::File(node) => node.span,
+            Statement::Section(node) => node.span,
+        }
+    }
+}
+
+impl Item<'_> {
+    /// Where it stands.
+    pub fn span(&self) -> Span {
+        match self {
+            Item::Directive(node) => node.span,
+            Item::Variable(node) => node.span,
+            Item::Function(node) => node.span,
+            Item::Alias(node) => node.span,
+            Item::File(node) => node.span,
+            Item::Section(node) => node.span,
+            Item::Loc(node) => node.span,
+            Item::CallPrototype(node) => node.span,
+            Item::Targets(node) => node.span,
+        }
+    }
+}
+
+impl Initializer<'_> {
+    /// Where it stands.
+    pub fn span(&self) -> Span {
+        match self {
+            Initializer::Value(value) => value.span(),
+            Initializer::List(list) => list.span,
+        }
+    }
+}
