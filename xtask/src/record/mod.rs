@@ -1,0 +1,62 @@
+//! `cargo xtask record ...`: ask an oracle, and write down what it said.
+//!
+//! Each sub-command names what it records and where to; the records are checked in under `conformance/` or beside
+//! the tests that read them, so that a normal build and test run needs no oracle.
+
+mod corpus;
+mod fail;
+pub mod oracle;
+
+use std::path::{Path, PathBuf};
+use std::{error, fs, result};
+
+/// The outcome of a chore: nothing but a message for the person who started it.
+pub type Result<T> = result::Result<T, Box<dyn error::Error>>;
+
+/// What to record.
+#[derive(Debug, clap::Subcommand)]
+pub enum Record {
+    /// What ptxas says about each bad file of tests/fail
+    Fail {
+        /// Write nothing; fail if a record would change
+        #[arg(long)]
+        check: bool,
+    },
+    /// What ptxas 13.5 and 12.9 say about each file of the corpus of real PTX
+    Corpus {
+        /// The folder that holds the corpus
+        #[arg(long, default_value = "../shared/corpus")]
+        from: PathBuf,
+    },
+}
+
+/// Does what `what` says, in the repository that this program was built from.
+pub fn run(what: &Record) -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let oracles = root.join(".oracles");
+    match what {
+        Record::Fail { check } => fail::record(&oracles, &root.join("tests/fail"), *check),
+        Record::Corpus { from } => {
+            corpus::record(&oracles, &root.join(from), &root.join("conformance/corpus"))
+        }
+    }
+}
+
+/// The files under `folder`, at any depth, whose name ends in `.extension`, in the order of their paths.
+fn files_with_extension(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        for entry in entries {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == extension) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}

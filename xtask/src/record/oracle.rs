@@ -1,0 +1,283 @@
+//! NVIDIA's assembler `ptxas` as an oracle: what does it say about a piece of PTX?
+//!
+//! The binaries come from PyPI (pinned by version and SHA-256 in `oracles.txt`) and are unpacked into the
+//! git-ignored `.oracles/` of the repository. They need no GPU and no driver.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{fmt, fs, io};
+
+use serde::{Deserialize, Serialize};
+
+use super::Result;
+
+/// The requirement lines, with hashes, that pip installs; see [`Release::requirement`].
+const REQUIREMENTS: &str = include_str!("oracles.txt");
+
+/// A release of ptxas that verdicts are recorded from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Release {
+    /// CUDA 13.5, the newest one: PTX ISA 1.0 to 9.5. Where releases differ, this one is the law.
+    #[value(name = "13.5")]
+    V13_5,
+    /// CUDA 12.9, the last one of the previous major version.
+    #[value(name = "12.9")]
+    V12_9,
+}
+
+impl Release {
+    /// All releases, the newest first.
+    pub const ALL: [Release; 2] = [Release::V13_5, Release::V12_9];
+
+    /// The release as NVIDIA numbers it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Release::V13_5 => "13.5",
+            Release::V12_9 => "12.9",
+        }
+    }
+
+    /// The package on PyPI that holds this release.
+    fn package(self) -> &'static str {
+        match self {
+            Release::V13_5 => "nvidia-cuda-nvcc",
+            Release::V12_9 => "nvidia-cuda-nvcc-cu12",
+        }
+    }
+
+    /// Where the package puts the assembler.
+    fn binary(self) -> &'static str {
+        match self {
+            Release::V13_5 => "nvidia/cu13/bin/ptxas",
+            Release::V12_9 => "nvidia/cuda_nvcc/bin/ptxas",
+        }
+    }
+
+    /// The line of `oracles.txt` that pins this release.
+    fn requirement(self) -> Option<&'static str> {
+        REQUIREMENTS
+            .lines()
+            .find(|line| line.strip_prefix(self.package()).is_some_and(|rest| rest.starts_with("==")))
+    }
+}
+
+/// How bad a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// A remark; the file is accepted.
+    Info,
+    /// A warning; the file is accepted.
+    Warning,
+    /// An error; checking goes on behind it.
+    Error,
+    /// An error that ends the run: what follows it in the file goes unreported.
+    Fatal,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Severity::Info => "info",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+            Severity::Fatal => "fatal",
+        })
+    }
+}
+
+/// One thing that the assembler said about a file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Message {
+    /// The line it is about, counted from 1; 0 when it is about the file as a whole.
+    pub line: u32,
+    /// How bad it is.
+    pub severity: Severity,
+    /// The assembler's words.
+    pub text: String,
+}
+
+/// Everything the assembler said about a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether the file is legal PTX.
+    pub accepted: bool,
+    /// In the order in which they were said, without the closing "aborted due to errors".
+    pub messages: Vec<Message>,
+}
+
+/// An installed assembler that can be asked.
+pub struct Oracle {
+    release: Release,
+    ptxas: PathBuf,
+    /// The `compute_*` architectures that it was built for.
+    architectures: Vec<String>,
+    scratch: tempfile::TempDir,
+}
+
+impl Oracle {
+    /// Finds `release` under `folder`, installing it from PyPI first when it is not there.
+    pub fn open(folder: &Path, release: Release) -> Result<Oracle> {
+        let home = folder.join(format!("ptxas-{}", release.name()));
+        let ptxas = home.join(release.binary());
+        if !ptxas.is_file() {
+            install(release, &home)?;
+        }
+        let scratch = tempfile::tempdir()?;
+        let help = Command::new(&ptxas).arg("--help").output()?;
+        let architectures = architectures(&String::from_utf8_lossy(&help.stdout));
+        if architectures.is_empty() {
+            return Err(format!("{} lists no architectures in its help", ptxas.display()).into());
+        }
+        Ok(Oracle { release, ptxas, architectures, scratch })
+    }
+
+    /// The release behind this oracle.
+    pub fn release(&self) -> Release {
+        self.release
+    }
+
+    /// What the assembler calls itself: the line of `ptxas --version` that names the build.
+    pub fn build(&self) -> Result<String> {
+        let output = Command::new(&self.ptxas).arg("--version").output()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok(text.lines().last().unwrap_or_default().trim().to_owned())
+    }
+
+    /// Has the assembler check `source` without generating code, and returns all that it says.
+    ///
+    /// The words call the source `input.ptx` where they name it.
+    pub fn assemble(&self, source: &[u8]) -> Result<Verdict> {
+        let input = "input.ptx";
+        fs::write(self.scratch.path().join(input), source)?;
+        let output = Command::new(&self.ptxas)
+            .args(["-c", "-arch", &self.architecture(source), "-o", "/dev/null"])
+            .arg(input)
+            .current_dir(&self.scratch)
+            .env("LC_ALL", "C")
+            .output()?;
+        let said = [output.stderr, output.stdout].concat();
+        let messages = String::from_utf8_lossy(&said).lines().filter_map(parse_message).collect();
+        Ok(Verdict { accepted: output.status.success(), messages })
+    }
+
+    /// The `-arch` with which the assembler accepts every target it knows, and generates no code.
+    ///
+    /// A plain `.target` may be assembled for any later architecture, so that one choice serves all. A target with a
+    /// suffix (`sm_90a`, `sm_100f`) is a set of features that only its own architecture has.
+    fn architecture(&self, source: &[u8]) -> String {
+        let own = target(source).map(|sm| sm.replacen("sm_", "compute_", 1));
+        match own {
+            Some(own) if own.ends_with(['a', 'f']) && self.architectures.contains(&own) => own,
+            _ => "compute_121".to_owned(),
+        }
+    }
+}
+
+/// The first name behind the first `.target` that begins a line, such as `sm_90a`.
+fn target(source: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(source);
+    let rest = text.lines().find_map(|line| line.trim_start().strip_prefix(".target"))?;
+    let name = rest.trim_start();
+    let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(name.len());
+    Some(name[..end].to_owned())
+}
+
+/// The `compute_*` names in the assembler's help.
+fn architectures(help: &str) -> Vec<String> {
+    let words = help.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with("compute_")).map(str::to_owned).collect()
+}
+
+/// Reads `ptxas FILE, line 7; error   : words` or `ptxas fatal   : words`.
+///
+/// Anything else, and the closing line that repeats that there were errors, is no message.
+fn parse_message(line: &str) -> Option<Message> {
+    let (head, text) = line.split_once(" : ").or_else(|| line.split_once(": "))?;
+    let (place, severity) = match head.rsplit_once("; ") {
+        Some((place, severity)) => (place.rsplit_once(", line ")?.1.parse().ok()?, severity),
+        None => (0, head.split_whitespace().nth(1)?),
+    };
+    let severity = match severity.trim() {
+        "info" => Severity::Info,
+        "warning" => Severity::Warning,
+        "error" => Severity::Error,
+        "fatal" => Severity::Fatal,
+        _ => return None,
+    };
+    let text = text.trim();
+    (text != "Ptx assembly aborted due to errors").then(|| Message {
+        line: place,
+        severity,
+        text: text.to_owned(),
+    })
+}
+
+/// Installs the package of `release` into `home` with pip, which checks the pinned hash.
+fn install(release: Release, home: &Path) -> Result<()> {
+    let requirement = release.requirement().ok_or("oracles.txt does not pin this release")?;
+    fs::create_dir_all(home)?;
+    let list = home.join("requirements.txt");
+    fs::write(&list, requirement)?;
+    let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
+    let status = Command::new(&python)
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"])
+        .args(["--require-hashes", "--only-binary", ":all:", "--target"])
+        .arg(home)
+        .env("PIP_ROOT_USER_ACTION", "ignore")
+        .arg("--requirement")
+        .arg(&list)
+        .status()
+        .map_err(|error: io::Error| format!("cannot run {}: {error}", python.to_string_lossy()))?;
+    let binary = home.join(release.binary());
+    match status.success() && binary.is_file() {
+        true => Ok(()),
+        false => Err(format!("installing {requirement} did not yield {}", binary.display()).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_read_with_their_line() {
+        let message = parse_message("ptxas /a/x.ptx, line 7; error   : Unknown symbol 'a : b'").unwrap();
+        assert_eq!(
+            message,
+            Message { line: 7, severity: Severity::Error, text: "Unknown symbol 'a : b'".to_owned() }
+        );
+        let message =
+            parse_message("ptxas x.ptx, line 3; fatal   : Parsing error near '.': syntax error").unwrap();
+        assert_eq!((message.line, message.severity), (3, Severity::Fatal));
+        assert_eq!(message.text, "Parsing error near '.': syntax error");
+    }
+
+    #[test]
+    fn messages_about_the_whole_file_have_line_zero() {
+        let message =
+            parse_message("ptxas fatal   : Program with .target 'sm_90a' cannot be compiled").unwrap();
+        assert_eq!((message.line, message.severity), (0, Severity::Fatal));
+        let message = parse_message("ptxas info    : (C7510) Potential Performance Loss: x").unwrap();
+        assert_eq!(message.text, "(C7510) Potential Performance Loss: x");
+        assert_eq!(parse_message("ptxas fatal   : Ptx assembly aborted due to errors"), None);
+        assert_eq!(parse_message("Copyright (c) NVIDIA Corporation: all"), None);
+    }
+
+    #[test]
+    fn the_target_is_found_behind_comments_and_before_options() {
+        assert_eq!(
+            target(b"// .target sm_10\n.version 8.0\n  .target\tsm_90a, debug\n").as_deref(),
+            Some("sm_90a")
+        );
+        assert_eq!(target(b".version 8.0\n").as_deref(), None);
+    }
+
+    #[test]
+    fn every_release_is_pinned() {
+        for release in Release::ALL {
+            let pin = release.requirement().expect("a line in oracles.txt");
+            assert!(pin.contains("--hash=sha256:"), "{pin}");
+        }
+    }
+}
