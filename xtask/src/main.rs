@@ -1,2 +1,37 @@
-//! Chores of the workspace.
-fn main() {}
+//! Chores of the workspace: `cargo xtask codegen` and its kin.
+
+mod codegen;
+mod record;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Chores of the ptxvm workspace.
+#[derive(Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Compile isa/*.isa into crates/isa/src/generated.
+    Codegen(codegen::Options),
+    /// Ask an oracle, and write down what it said.
+    #[command(subcommand)]
+    Record(record::Record),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().chore {
+        Chore::Codegen(options) => codegen::run(&options),
+        Chore::Record(what) => record::run(&what).map_err(|error| error.to_string()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

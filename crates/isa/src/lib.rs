@@ -1,6 +1,35 @@
-//! The PTX instruction table.
+//! The PTX instruction table: types, modifiers, versions, targets, and every instruction form, generated from `isa/*.isa`.
+//!
+//! [`select`] finds the form that an instruction's modifiers and number of operands mean; [`Form`] says everything about it.
 #![forbid(unsafe_code)]
 
+mod form;
+mod gate;
+mod generated;
+mod modifier;
+mod picks;
+mod registers;
+mod select;
 mod types;
 
+pub use form::{
+    Access, Action, CarryFlag, Choice, Condition, Consequence, Effect, Elements, Fault, Form, FormId,
+    OperandKind, OperandSpec, OperandType, Rule, Second, Slot, Token,
+};
+pub use gate::{Gate, Requirement, Stage, Suffix, Target, Version};
+pub use generated::{FORMS, Mod};
+pub use picks::Picks;
+pub use registers::{LiteralForm, literal_allowed, register_allowed};
+pub use select::{SelectError, Selected, select};
 pub use types::{BoolOp, CmpOp, Kind, Rounding, Space, Type};
+
+/// The rows of one opcode; none for a word that is no instruction.
+pub fn forms(opcode: &str) -> &'static [Form] {
+    let (start, end) = form_range(opcode);
+    &FORMS[start..end]
+}
+
+fn form_range(opcode: &str) -> (usize, usize) {
+    let start = FORMS.partition_point(|form| form.opcode < opcode);
+    (start, start + FORMS[start..].partition_point(|form| form.opcode == opcode))
+}

@@ -138,6 +138,38 @@ impl Type {
     }
 }
 
+impl Type {
+    /// The type of the same kind and twice the width (the destination of `mul.wide`).
+    pub const fn widened(self) -> Option<Type> {
+        Some(match self {
+            Type::U8 => Type::U16,
+            Type::U16 => Type::U32,
+            Type::U32 => Type::U64,
+            Type::S8 => Type::S16,
+            Type::S16 => Type::S32,
+            Type::S32 => Type::S64,
+            Type::B8 => Type::B16,
+            Type::B16 => Type::B32,
+            Type::B32 => Type::B64,
+            Type::B64 => Type::B128,
+            _ => return None,
+        })
+    }
+
+    /// The bit-size type of this width; `.b128` for widths that have none.
+    pub const fn of_bits(bits: u32) -> Type {
+        match bits {
+            1 => Type::Pred,
+            4 => Type::B4,
+            8 => Type::B8,
+            16 => Type::B16,
+            32 => Type::B32,
+            64 => Type::B64,
+            _ => Type::B128,
+        }
+    }
+}
+
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, ".{}", self.name())

@@ -1,0 +1,392 @@
+//! The shape of a row of the instruction table: modifier slots, operands, rules, gates and what the row does.
+
+use crate::picks::Picks;
+use crate::{Gate, Mod, Type};
+
+/// One alternative of a modifier slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Token {
+    /// A type: `.f32`.
+    Type(Type),
+    /// Anything else that stands after a dot.
+    Mod(Mod),
+}
+
+impl Token {
+    /// The spelling without its dot.
+    pub fn name(self) -> &'static str {
+        match self {
+            Token::Type(ty) => ty.name(),
+            Token::Mod(modifier) => modifier.name(),
+        }
+    }
+
+    /// The token with this spelling (without its dot), if any row of the table uses it.
+    pub fn from_name(name: &str) -> Option<Token> {
+        match Type::from_name(name) {
+            Some(ty) => Some(Token::Type(ty)),
+            None => Mod::from_name(name).map(Token::Mod),
+        }
+    }
+}
+
+/// An alternative with what it needs of the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The alternative.
+    pub token: Token,
+    /// What it needs of `.version` and `.target`.
+    pub gates: &'static [Gate],
+}
+
+/// One place for a modifier in a row: `.type`, `{.ftz}`. A slot holds either types or other modifiers, never both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// Its name in the row's text, without the dot; for a literal slot, the literal.
+    pub name: &'static str,
+    /// Stands in braces in the row's text.
+    pub optional: bool,
+    /// What may stand there.
+    pub choices: &'static [Choice],
+}
+
+impl Slot {
+    /// Does it hold types?
+    pub fn is_type(&self) -> bool {
+        matches!(self.choices.first(), Some(Choice { token: Token::Type(_), .. }))
+    }
+
+    /// The choice that is `token`.
+    pub fn choice(&self, token: Token) -> Option<&'static Choice> {
+        self.choices.iter().find(|choice| choice.token == token)
+    }
+}
+
+/// How an instruction uses an operand's registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Source.
+    Read,
+    /// Destination.
+    Write,
+    /// Both (accumulators).
+    ReadWrite,
+}
+
+/// What may stand in an operand's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OperandKind {
+    /// A register, or an element of a vector register.
+    Register,
+    /// A register, a literal, a constant expression, a special register that is constant (`WARP_SZ`).
+    Source,
+    /// `mov`'s source: also special registers, symbols (their addresses), labels, functions, vectors to pack.
+    MovSource,
+    /// `mov`'s destination: a register, or a vector to unpack into.
+    MovDestination,
+    /// `[a]`, `[a+imm]`, `[symbol]`, `[imm]`.
+    Address,
+    /// A constant expression only.
+    Immediate,
+    /// A label of this function.
+    Label,
+    /// The label of a `.branchtargets`, or of a list.
+    BranchTargets,
+    /// The operands of `call`: `(ret), function, (params), prototype`.
+    Call,
+    /// A register that holds an address (without brackets), or a symbol that stands for one.
+    AddressValue,
+}
+
+/// An operand's instruction type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OperandType {
+    /// No type (labels, calls).
+    None,
+    /// The type written i-th.
+    Pick(u8),
+    /// Always this.
+    Fixed(Type),
+    /// The type written i-th at twice its width (`mul.wide`).
+    Wide(u8),
+    /// Bits as wide as the type written i-th (the integer bits of a float).
+    Bits(u8),
+    /// The width of an address of the module (`.address_size`), as unsigned bits.
+    Address,
+}
+
+/// The second destination of `p|q` and `d|p`; always a predicate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Second {
+    /// There is none.
+    None,
+    /// It may stand there.
+    Optional,
+    /// It must.
+    Required,
+}
+
+/// How many elements an operand has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Elements {
+    /// A scalar.
+    One,
+    /// As many as `.v2`, `.v4`, `.v8` say ([`Picks::vector`]); a scalar without them.
+    Vector,
+    /// Always this many, in braces.
+    Fixed(u8),
+}
+
+/// One operand of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OperandSpec {
+    /// Its name in the row's text.
+    pub name: &'static str,
+    /// Read, written or both.
+    pub access: Access,
+    /// What may stand there.
+    pub kind: OperandKind,
+    /// Its instruction type.
+    pub ty: OperandType,
+    /// The second destination `|q`.
+    pub second: Second,
+    /// Scalar or vector.
+    pub elements: Elements,
+    /// `!` may stand before it.
+    pub negatable: bool,
+    /// May be left out, with those behind it.
+    pub optional: bool,
+    /// Registers wider than the instruction type are accepted (`ld`, `st`, `cvt`).
+    pub wider: bool,
+    /// `_` may stand for it.
+    pub sink: bool,
+}
+
+impl OperandSpec {
+    /// The operand's instruction type for these picks; `None` for labels and the like, and for
+    /// [`OperandType::Address`], which only the module knows.
+    pub fn resolve(&self, picks: &Picks) -> Option<Type> {
+        match self.ty {
+            OperandType::None | OperandType::Address => None,
+            OperandType::Fixed(ty) => Some(ty),
+            OperandType::Pick(i) => picks.types().get(i as usize).copied(),
+            OperandType::Wide(i) => picks.types().get(i as usize).copied().and_then(Type::widened),
+            OperandType::Bits(i) => picks.types().get(i as usize).map(|ty| Type::of_bits(ty.bits())),
+        }
+    }
+}
+
+/// What touches memory, control flow, other lanes or the machine: done by the engines, not by `sem`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // each is the instruction of that name
+pub enum Effect {
+    Activemask,
+    Alloca,
+    /// `applypriority`: a hint, no effect on results.
+    ApplyPriority,
+    Atom,
+    /// `bar`, `barrier` `.sync`, `.arrive` and `.red`.
+    Barrier,
+    BarWarpSync,
+    /// `barrier.cluster.arrive` and `.wait`.
+    BarrierCluster,
+    Bra,
+    Brkpt,
+    BrxIdx,
+    Call,
+    /// `createpolicy`: makes an opaque value for cache hints.
+    CreatePolicy,
+    CpAsync,
+    CpAsyncCommit,
+    CpAsyncMbarrierArrive,
+    CpAsyncWait,
+    Cvta,
+    Discard,
+    Elect,
+    Exit,
+    /// `membar` and `fence`: order memory; no state of their own.
+    Fence,
+    GetCtaRank,
+    GridDepControl,
+    IsSpaceP,
+    Ld,
+    LdMatrix,
+    Mapa,
+    MatchSync,
+    MbarrierArrive,
+    MbarrierExpectTx,
+    MbarrierInit,
+    MbarrierInval,
+    MbarrierPendingCount,
+    MbarrierTestWait,
+    Mma,
+    /// `mov` of registers, special registers, symbols, and packing and unpacking of vectors.
+    Mov,
+    MovMatrix,
+    Nanosleep,
+    PmEvent,
+    Prefetch,
+    Red,
+    Redux,
+    Ret,
+    SetMaxNReg,
+    Shfl,
+    St,
+    StMatrix,
+    StackRestore,
+    StackSave,
+    Trap,
+    Vote,
+    WmmaLoad,
+    WmmaMma,
+    WmmaStore,
+}
+
+/// What a row does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Computes destinations from sources: the function of crate `sem` with this name (`compare::setp`).
+    Pure(&'static str),
+    /// Done by the engine.
+    Effect(Effect),
+}
+
+/// A condition on what was picked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// The type written i-th is one of these.
+    TypeIn(u8, &'static [Type]),
+    /// One of these modifiers stands there.
+    Has(&'static [Mod]),
+    /// None of these modifiers stands there.
+    HasNot(&'static [Mod]),
+}
+
+impl Condition {
+    /// Is it so?
+    pub fn holds(&self, picks: &Picks) -> bool {
+        match *self {
+            Condition::TypeIn(i, types) => picks.types().get(i as usize).is_some_and(|ty| types.contains(ty)),
+            Condition::Has(mods) => mods.iter().any(|&m| picks.has(m)),
+            Condition::HasNot(mods) => !mods.iter().any(|&m| picks.has(m)),
+        }
+    }
+}
+
+/// What follows when a rule's conditions hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consequence {
+    /// The module must pass these.
+    Gates(&'static [Gate]),
+    /// These must hold too, else the form is illegal for the reason given.
+    Needs(&'static [Condition], Fault),
+}
+
+/// Why a rule makes a form illegal; `select` words it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Whichever of these modifiers stands there does not go with the rest.
+    Illegal(&'static [Mod]),
+    /// The comparison does not go with the type.
+    Comparison,
+    /// These types do not go together.
+    Types,
+    /// A modifier of this slot is missing.
+    Missing(&'static str),
+}
+
+/// A rule that depends on a combination of picks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// It applies when all of these hold.
+    pub when: &'static [Condition],
+    /// What follows then.
+    pub then: Consequence,
+}
+
+impl Rule {
+    /// Does it apply?
+    pub fn applies(&self, picks: &Picks) -> bool {
+        self.when.iter().all(|condition| condition.holds(picks))
+    }
+}
+
+/// The implicit condition-code register `CC.CF`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CarryFlag {
+    /// `addc`, `subc`, `madc`
+    pub reads: bool,
+    /// `.cc`
+    pub writes: bool,
+}
+
+/// One row of the table.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Form {
+    /// The first word of the mnemonic.
+    pub opcode: &'static str,
+    /// The row's text.
+    pub syntax: &'static str,
+    /// Its section in the PTX manual.
+    pub section: &'static str,
+    /// Modifier slots, in the manual's order.
+    pub slots: &'static [Slot],
+    /// Operands, in order.
+    pub operands: &'static [OperandSpec],
+    /// What depends on combinations of modifiers.
+    pub rules: &'static [Rule],
+    /// What the row as a whole needs.
+    pub gates: &'static [Gate],
+    /// Use of the carry flag.
+    pub carry: CarryFlag,
+    /// What it does.
+    pub action: Action,
+}
+
+impl Form {
+    /// Can an instruction with this many operands be of this form?
+    pub fn accepts_operands(&self, count: usize) -> bool {
+        if self.operands.iter().any(|o| matches!(o.kind, OperandKind::Call | OperandKind::BranchTargets)) {
+            return count > 0;
+        }
+        let least = self.operands.iter().filter(|o| !o.optional).count();
+        (least..=self.operands.len()).contains(&count)
+    }
+
+    /// The type slots, in written order.
+    pub fn type_slots(&self) -> impl Iterator<Item = &'static Slot> {
+        self.slots.iter().filter(|slot| slot.is_type())
+    }
+
+    /// All gates of an instruction of this form: its tokens', the row's and its rules'.
+    pub fn gates(&self, picks: &Picks) -> Vec<Gate> {
+        let mut gates = Vec::new();
+        let tokens =
+            picks.types().iter().map(|&t| Token::Type(t)).chain(picks.mods().iter().map(|&m| Token::Mod(m)));
+        for token in tokens {
+            if let Some(choice) = self.slots.iter().find_map(|slot| slot.choice(token)) {
+                gates.extend_from_slice(choice.gates);
+            }
+        }
+        gates.extend_from_slice(self.gates);
+        for rule in self.rules.iter().filter(|rule| rule.applies(picks)) {
+            if let Consequence::Gates(more) = rule.then {
+                gates.extend_from_slice(more);
+            }
+        }
+        // Stable: within a stage the table's order is ptxas's.
+        gates.sort_by_key(|gate| gate.stage);
+        gates
+    }
+}
+
+/// A row's number in [`FORMS`](crate::FORMS).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FormId(pub u16);
+
+impl FormId {
+    /// The row.
+    pub fn form(self) -> &'static Form {
+        &crate::FORMS[self.0 as usize]
+    }
+}

@@ -1,0 +1,195 @@
+//! `.version` and `.target`, and the gates that the table's rows and modifiers put on them.
+
+use std::fmt;
+
+/// A PTX ISA version, as `.version` declares it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Version {
+    /// The part before the dot.
+    pub major: u8,
+    /// The part after the dot.
+    pub minor: u8,
+}
+
+impl Version {
+    /// The oldest version.
+    pub const MIN: Version = Version::new(1, 0);
+    /// The newest version that this table describes.
+    pub const MAX: Version = Version::new(9, 5);
+
+    /// Version `major.minor`.
+    pub const fn new(major: u8, minor: u8) -> Version {
+        Version { major, minor }
+    }
+
+    /// Every version that was published, oldest first.
+    pub fn all() -> impl Iterator<Item = Version> {
+        const LAST_MINOR: [u8; 9] = [5, 3, 2, 3, 1, 5, 8, 8, 5];
+        (1u8..=9)
+            .zip(LAST_MINOR)
+            .flat_map(|(major, last)| (0..=last).map(move |minor| Version { major, minor }))
+    }
+
+    /// Reads `8.6`.
+    pub fn parse(text: &str) -> Option<Version> {
+        let (major, minor) = text.split_once('.')?;
+        Some(Version { major: major.parse().ok()?, minor: minor.parse().ok()? })
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// The letter after a target's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Suffix {
+    /// `sm_90`: features that every later target has too.
+    None,
+    /// `sm_100f`: also the features of its family.
+    Family,
+    /// `sm_100a`: also features of this very architecture.
+    Architecture,
+}
+
+/// A `.target` architecture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Target {
+    /// 53 of `sm_53`.
+    pub number: u16,
+    /// `a`, `f` or nothing.
+    pub suffix: Suffix,
+}
+
+impl Target {
+    /// A target without a suffix.
+    pub const fn sm(number: u16) -> Target {
+        Target { number, suffix: Suffix::None }
+    }
+
+    /// A target with a suffix.
+    pub const fn new(number: u16, suffix: Suffix) -> Target {
+        Target { number, suffix }
+    }
+
+    /// Every known target, oldest first.
+    pub fn all() -> impl Iterator<Item = Target> {
+        const PLAIN: [u16; 31] = [
+            10, 11, 12, 13, 20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 82, 86, 87, 88,
+            89, 90, 100, 101, 103, 107, 110,
+        ];
+        const LAST: [u16; 2] = [120, 121];
+        PLAIN.into_iter().chain(LAST).flat_map(|number| {
+            let suffixes: &[Suffix] = match number {
+                0..90 => &[Suffix::None],
+                90 => &[Suffix::None, Suffix::Architecture],
+                _ => &[Suffix::None, Suffix::Family, Suffix::Architecture],
+            };
+            suffixes.iter().map(move |&suffix| Target { number, suffix })
+        })
+    }
+
+    /// Reads `sm_90a`; `None` if there is no such target.
+    pub fn parse(text: &str) -> Option<Target> {
+        let rest = text.strip_prefix("sm_")?;
+        let (digits, suffix) = match rest.as_bytes().last()? {
+            b'a' => (&rest[..rest.len() - 1], Suffix::Architecture),
+            b'f' => (&rest[..rest.len() - 1], Suffix::Family),
+            _ => (rest, Suffix::None),
+        };
+        let target = Target { number: digits.parse().ok()?, suffix };
+        Target::all().find(|&t| t == target)
+    }
+
+    /// The first member of this target's family (`sm_103` belongs to that of `sm_100`).
+    fn family(self) -> u16 {
+        match self.number {
+            100..110 => 100,
+            120..130 => 120,
+            number => number,
+        }
+    }
+
+    /// Does code for `self` have what `feature` stands for? `sm_90` stands for all of it and later, `sm_100f` for what
+    /// later members of that family keep when they are named with a suffix, `sm_100a` for that target alone.
+    pub fn has(self, feature: Target) -> bool {
+        match feature.suffix {
+            Suffix::None => self.number >= feature.number,
+            Suffix::Architecture => self == feature,
+            Suffix::Family => {
+                self.suffix != Suffix::None
+                    && self.family() == feature.family()
+                    && self.number >= feature.number
+            }
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let suffix = match self.suffix {
+            Suffix::None => "",
+            Suffix::Family => "f",
+            Suffix::Architecture => "a",
+        };
+        write!(f, "sm_{}{suffix}", self.number)
+    }
+}
+
+/// What a gate asks of the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    /// `.version` this or later.
+    Version(Version),
+    /// A `.target` that has one of these features.
+    Target(&'static [Target]),
+}
+
+/// When ptxas reports a gate, among the errors of one line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// With the modifiers and types, before the form is known.
+    Token,
+    /// Once types and arguments fit: what the instruction as a whole needs.
+    Form,
+    /// With illegal modifiers (`.ftz`).
+    Modifier,
+    /// After the comparison modifier was found to fit.
+    Late,
+}
+
+/// One thing that a form or modifier needs of `.version` or `.target`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gate {
+    /// What needs it, as the message names it: `Feature '.bf16'`.
+    pub subject: &'static str,
+    /// What it needs.
+    pub requires: Requirement,
+    /// Its place among the errors of one line.
+    pub stage: Stage,
+}
+
+impl Gate {
+    /// Does a module of this version and target pass?
+    pub fn permits(&self, version: Version, target: Target) -> bool {
+        match self.requires {
+            Requirement::Version(needed) => version >= needed,
+            Requirement::Target(features) => features.iter().any(|&feature| target.has(feature)),
+        }
+    }
+
+    /// The message of a module that does not pass, in ptxas's words.
+    pub fn message(&self) -> String {
+        match self.requires {
+            Requirement::Version(needed) => {
+                format!("{} requires PTX ISA .version {needed} or later", self.subject)
+            }
+            Requirement::Target(features) => {
+                let names: Vec<String> = features.iter().map(Target::to_string).collect();
+                format!("{} requires .target {} or higher", self.subject, names.join(" or "))
+            }
+        }
+    }
+}

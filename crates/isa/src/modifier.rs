@@ -1,0 +1,64 @@
+//! [`Mod`]: conversions to the closed sets that semantics are written in.
+
+use crate::{BoolOp, CmpOp, Mod, Rounding, Space};
+
+impl Mod {
+    /// The direction of rounding, of `.rn` and `.rni` alike.
+    pub const fn rounding(self) -> Option<Rounding> {
+        Some(match self {
+            Mod::Rn | Mod::Rni => Rounding::NearestEven,
+            Mod::Rna => Rounding::NearestAway,
+            Mod::Rz | Mod::Rzi => Rounding::TowardZero,
+            Mod::Rm | Mod::Rmi => Rounding::TowardNegative,
+            Mod::Rp | Mod::Rpi => Rounding::TowardPositive,
+            _ => return None,
+        })
+    }
+
+    /// The comparison operator.
+    pub const fn cmp(self) -> Option<CmpOp> {
+        Some(match self {
+            Mod::Eq => CmpOp::Eq,
+            Mod::Ne => CmpOp::Ne,
+            Mod::Lt => CmpOp::Lt,
+            Mod::Le => CmpOp::Le,
+            Mod::Gt => CmpOp::Gt,
+            Mod::Ge => CmpOp::Ge,
+            Mod::Lo => CmpOp::Lo,
+            Mod::Ls => CmpOp::Ls,
+            Mod::Hi => CmpOp::Hi,
+            Mod::Hs => CmpOp::Hs,
+            Mod::Equ => CmpOp::Equ,
+            Mod::Neu => CmpOp::Neu,
+            Mod::Ltu => CmpOp::Ltu,
+            Mod::Leu => CmpOp::Leu,
+            Mod::Gtu => CmpOp::Gtu,
+            Mod::Geu => CmpOp::Geu,
+            Mod::Num => CmpOp::Num,
+            Mod::Nan => CmpOp::Nan,
+            _ => return None,
+        })
+    }
+
+    /// The Boolean operator.
+    pub const fn bool_op(self) -> Option<BoolOp> {
+        Some(match self {
+            Mod::And => BoolOp::And,
+            Mod::Or => BoolOp::Or,
+            Mod::Xor => BoolOp::Xor,
+            _ => return None,
+        })
+    }
+
+    /// The state space, sub-qualifiers (`.shared::cluster`) dropped.
+    pub const fn space(self) -> Option<Space> {
+        Some(match self {
+            Mod::Global => Space::Global,
+            Mod::Shared | Mod::SharedCta | Mod::SharedCluster => Space::Shared,
+            Mod::Local => Space::Local,
+            Mod::Const => Space::Const,
+            Mod::Param | Mod::ParamEntry | Mod::ParamFunc => Space::Param,
+            _ => return None,
+        })
+    }
+}

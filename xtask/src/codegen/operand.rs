@@ -1,0 +1,190 @@
+//! The operand column: `p[|q], a:u32, {!}c{, cache-policy:b64}`. The notation is described in isa/README.md.
+
+use super::table::Row;
+
+/// One operand.
+#[derive(Clone)]
+pub struct Operand {
+    pub name: String,
+    pub access: &'static str,
+    pub kind: &'static str,
+    /// Rust text of the `OperandType`.
+    pub ty: String,
+    pub second: &'static str,
+    /// Rust text of the `Elements`.
+    pub elements: String,
+    pub negatable: bool,
+    pub optional: bool,
+    pub wider: bool,
+    pub sink: bool,
+}
+
+/// Reads the operand column of `row`, whose slots are known.
+pub fn operands(text: &str, row: &Row) -> Result<Vec<Operand>, String> {
+    let mut operands = Vec::new();
+    let mut rest = text.trim();
+    let mut optional = false;
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix("{,") {
+            optional = true;
+            rest = after.trim_start();
+            continue;
+        }
+        if let Some(after) = rest.strip_prefix(',') {
+            rest = after.trim_start();
+            continue;
+        }
+        if let Some(after) = rest.strip_prefix('}') {
+            rest = after.trim_start();
+            continue;
+        }
+        let length = length(rest);
+        if length == 0 {
+            return Err(format!("cannot read operand at `{rest}`"));
+        }
+        let mut operand = operand(rest[..length].trim(), row)?;
+        operand.optional = optional;
+        operands.push(operand);
+        rest = rest[length..].trim_start();
+    }
+    Ok(operands)
+}
+
+/// Where the operand at the start of `text` ends.
+fn length(text: &str) -> usize {
+    let start = if text.starts_with("{!}") { 3 } else { 0 };
+    text[start..].find([',', '{', '}']).map_or(text.len(), |end| start + end)
+}
+
+fn operand(text: &str, row: &Row) -> Result<Operand, String> {
+    let mut operand = Operand {
+        name: String::new(),
+        access: "Read",
+        kind: "Source",
+        ty: String::new(),
+        second: "None",
+        elements: "One".into(),
+        negatable: false,
+        optional: false,
+        wider: false,
+        sink: false,
+    };
+    let mut text = text;
+    if let Some(after) = text.strip_prefix("{!}") {
+        operand.negatable = true;
+        operand.ty = "Fixed(Type::Pred)".into();
+        text = after;
+    }
+    if let Some(inner) = text.strip_prefix('[') {
+        operand.name = inner.strip_suffix(']').ok_or_else(|| format!("`{text}` lacks `]`"))?.into();
+        operand.kind = "Address";
+        operand.ty = "None".into();
+        return Ok(operand);
+    }
+    let (mut head, ty) = match text.split_once(':') {
+        Some((head, ty)) => (head, Some(ty)),
+        None => (text, None),
+    };
+    if let Some(before) = head.strip_suffix('+') {
+        operand.wider = true;
+        head = before;
+    }
+    if let Some(before) = head.strip_suffix("|_") {
+        operand.sink = true;
+        head = before;
+    }
+    if let Some((before, count)) = head.split_once('.') {
+        operand.elements = match count {
+            "vec" => "Vector".into(),
+            count => format!("Fixed({})", count.parse::<u8>().map_err(|_| format!("bad count in `{text}`"))?),
+        };
+        head = before;
+    }
+    if let Some((before, second)) = head.split_once("[|") {
+        second.strip_suffix(']').ok_or_else(|| format!("`{text}` lacks `]`"))?;
+        (operand.second, head) = ("Optional", before);
+    } else if let Some((before, _)) = head.split_once('|') {
+        (operand.second, head) = ("Required", before);
+    }
+    if let Some((before, kind)) = head.split_once('<') {
+        operand.kind = match kind.trim_end_matches('>') {
+            "unpack" => "MovDestination",
+            "pack" => "MovSource",
+            "imm" => "Immediate",
+            "reg" => "Register",
+            "label" => "Label",
+            "targets" => "BranchTargets",
+            "call" => "Call",
+            "address" => "AddressValue",
+            other => return Err(format!("unknown operand kind `<{other}>`")),
+        };
+        head = before;
+    }
+    operand.name = head.trim().into();
+    if !operand.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+        || operand.name.is_empty()
+    {
+        return Err(format!("bad operand name `{head}`"));
+    }
+    let first = operand.name.chars().next().unwrap_or(' ');
+    if (first == 'd' || first == 'p') && !operand.negatable {
+        operand.access = "Write";
+        if operand.kind == "Source" {
+            operand.kind = "Register";
+        }
+        // The sink may stand for either of two predicates.
+        operand.sink |= first == 'p';
+    }
+    if matches!(operand.kind, "Label" | "BranchTargets" | "Call") {
+        operand.ty = "None".into();
+    }
+    if operand.ty.is_empty() {
+        operand.ty = match ty {
+            Some(ty) => explicit_type(ty.trim(), row)?,
+            None if first == 'p' => "Fixed(Type::Pred)".into(),
+            None => default_type(&operand.name, operand.access == "Write", row)?,
+        };
+    }
+    Ok(operand)
+}
+
+fn explicit_type(text: &str, row: &Row) -> Result<String, String> {
+    if text == "address" {
+        return Ok("Address".into());
+    }
+    if let Some((function, name)) = text.split_once('(') {
+        let name = name.trim_end_matches(')');
+        let slot = row.type_slot(name).ok_or_else(|| format!("no type slot `.{name}`"))?;
+        return match function {
+            "wide" => Ok(format!("Wide({slot})")),
+            "bits" => Ok(format!("Bits({slot})")),
+            other => Err(format!("unknown type function `{other}`")),
+        };
+    }
+    if let Some(slot) = row.type_slot(text) {
+        return Ok(format!("Pick({slot})"));
+    }
+    let ty =
+        isa::Type::from_name(text).ok_or_else(|| format!("`{text}` is neither a type slot nor a type"))?;
+    Ok(format!("Fixed(Type::{ty:?})"))
+}
+
+/// The manual's convention: `d` has `.dtype`, `a` has `.atype` or `.abtype`, a source has `.stype`; else the first type.
+fn default_type(name: &str, write: bool, row: &Row) -> Result<String, String> {
+    let own = row.type_slots().position(|slot| match slot.name.strip_suffix("type") {
+        Some(letters) => {
+            name.len() == 1
+                && !letters.is_empty()
+                && letters != "s"
+                && letters.len() <= 3
+                && letters.contains(name)
+        }
+        None => false,
+    });
+    let source = || if write { None } else { row.type_slot("stype") };
+    match own.or_else(source) {
+        Some(slot) => Ok(format!("Pick({slot})")),
+        None if row.type_slots().next().is_some() => Ok("Pick(0)".into()),
+        None => Err(format!("operand `{name}` needs a type: `{name}:u32`")),
+    }
+}

@@ -1,0 +1,280 @@
+//! Reads one `.isa` file. The notation is described in isa/README.md.
+
+use super::operand;
+use super::table::{Choice, Condition, Consequence, Fault, Gate, Requirement, Row, Rule, Slot, Table};
+use isa::{Stage, Target, Type, Version};
+use std::collections::BTreeMap;
+
+type Sets = BTreeMap<String, Vec<Choice>>;
+
+/// A block: rows, and the indented lines that follow and hold for each of them.
+#[derive(Default)]
+struct Block {
+    section: String,
+    opcode: String,
+    rows: Vec<(usize, String)>,
+    attributes: Vec<(usize, String)>,
+}
+
+/// Reads `text` into `table`.
+pub fn file(text: &str, table: &mut Table) -> Result<(), (usize, String)> {
+    let mut block = Block::default();
+    for (index, line) in text.lines().enumerate() {
+        let number = index + 1;
+        let line = line.split_once("//").map_or(line, |(before, _)| before).trim_end();
+        if line.is_empty() {
+            continue;
+        }
+        if let Some(header) = line.strip_prefix('@') {
+            finish(&mut block, table)?;
+            let (section, opcode) =
+                header.trim().split_once(' ').ok_or((number, "`@ section opcode` expected".to_string()))?;
+            block = Block { section: section.into(), opcode: opcode.trim().into(), ..Block::default() };
+        } else if line.starts_with('.') {
+            define(line, &mut table.sets).map_err(|e| (number, e))?;
+        } else if line.starts_with(' ') {
+            block.attributes.push((number, line.trim().into()));
+        } else {
+            if !block.attributes.is_empty() {
+                finish(&mut block, table)?;
+            }
+            block.rows.push((number, line.into()));
+        }
+    }
+    finish(&mut block, table)
+}
+
+/// Turns a block into rows and leaves its header for the next one.
+fn finish(block: &mut Block, table: &mut Table) -> Result<(), (usize, String)> {
+    let mut sets = table.sets.clone();
+    let mut own: Sets = BTreeMap::new();
+    for (number, line) in block.attributes.iter().filter(|(_, line)| line.starts_with('.')) {
+        // A block's own definition hides the shared one; its further lines extend it.
+        let name = line[1..].split(['=', ' ']).next().unwrap_or_default().to_string();
+        let mut scratch = sets.clone();
+        scratch.remove(&name);
+        if let Some(begun) = own.get(&name) {
+            scratch.insert(name.clone(), begun.clone());
+        }
+        for (known, choices) in &sets {
+            if *known != name {
+                scratch.entry(known.clone()).or_insert_with(|| choices.clone());
+            }
+        }
+        define(line, &mut scratch).map_err(|e| (*number, e))?;
+        if let Some(choices) = scratch.remove(&name) {
+            own.insert(name.clone(), choices.clone());
+            sets.insert(name, choices);
+        }
+    }
+    for (number, line) in &block.rows {
+        let mut row = row(line, block, &sets).map_err(|e| (*number, e))?;
+        for (number, line) in block.attributes.iter().filter(|(_, line)| !line.starts_with('.')) {
+            attribute(line, &mut row, &sets).map_err(|e| (*number, e))?;
+        }
+        table.rows.push(row);
+    }
+    block.rows.clear();
+    block.attributes.clear();
+    Ok(())
+}
+
+/// `.name = .a .b $other [: gates]`, extending an earlier definition of the name.
+fn define(line: &str, sets: &mut Sets) -> Result<(), String> {
+    let (name, rest) = line.split_once('=').ok_or("`=` expected")?;
+    let name = name.trim().trim_start_matches('.').to_string();
+    let (names, gate_text) = match rest.split_once(" : ") {
+        Some((names, gates)) => (names, Some(gates)),
+        None => (rest, None),
+    };
+    let mut choices = sets.remove(&name).unwrap_or_default();
+    for choice in names.split_whitespace() {
+        if let Some(other) = choice.strip_prefix('$') {
+            let other = sets.get(other).ok_or_else(|| format!("no set `{other}`"))?;
+            choices.extend(other.iter().cloned());
+            continue;
+        }
+        let choice = choice.strip_prefix('.').ok_or_else(|| format!("`{choice}` lacks its dot"))?;
+        let gates = match gate_text {
+            Some(text) => gates(text, &format!("Feature '.{choice}'"), Stage::Token)?,
+            None => Vec::new(),
+        };
+        choices.push(Choice { name: choice.into(), gates });
+    }
+    sets.insert(name, choices);
+    Ok(())
+}
+
+/// `[late|modifier] [Feature|Instruction|Modifier 'text'] sm 53 ptx 4.2; ...`
+fn gates(text: &str, default_subject: &str, default_stage: Stage) -> Result<Vec<Gate>, String> {
+    let mut gates = Vec::new();
+    for part in text.split(';') {
+        let mut rest = part.trim();
+        let mut stage = default_stage;
+        let mut subject = default_subject.to_string();
+        for (word, its_stage) in [
+            ("token ", Stage::Token),
+            ("form ", Stage::Form),
+            ("modifier ", Stage::Modifier),
+            ("late ", Stage::Late),
+        ] {
+            if let Some(after) = rest.strip_prefix(word) {
+                (stage, rest) = (its_stage, after.trim_start());
+            }
+        }
+        if rest.starts_with(['F', 'I', 'M']) {
+            let close = rest.match_indices('\'').nth(1).ok_or("the subject's closing quote is missing")?.0;
+            subject = rest[..=close].into();
+            rest = &rest[close + 1..];
+        }
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        for pair in words.chunks(2) {
+            let requires = match pair {
+                ["ptx", version] => Requirement::Version(
+                    Version::parse(version).ok_or_else(|| format!("`{version}` is no version"))?,
+                ),
+                ["sm", targets] => Requirement::Targets(
+                    targets
+                        .split('/')
+                        .map(|t| {
+                            Target::parse(&format!("sm_{t}")).ok_or_else(|| format!("`sm_{t}` is no target"))
+                        })
+                        .collect::<Result<_, _>>()?,
+                ),
+                other => return Err(format!("cannot read gate `{}`", other.join(" "))),
+            };
+            gates.push(Gate { subject: subject.clone(), requires, stage });
+        }
+    }
+    Ok(gates)
+}
+
+fn row(line: &str, block: &Block, sets: &Sets) -> Result<Row, String> {
+    let split = line.rfind(" sem ").or_else(|| line.rfind(" effect ")).ok_or("`sem` or `effect` expected")?;
+    let (syntax, action) = (line[..split].trim(), line[split..].trim());
+    let (kind, name) = action.split_once(' ').ok_or("name of the action expected")?;
+    let (head, operand_text) = match syntax.split_once(char::is_whitespace) {
+        Some((head, operands)) => (head, operands.trim()),
+        None => (syntax, ""),
+    };
+    let opcode_end = head.find(['.', '{']).unwrap_or(head.len());
+    let mut row = Row {
+        opcode: head[..opcode_end].into(),
+        syntax: format!("{head} {operand_text}").trim().into(),
+        section: block.section.clone(),
+        slots: slots(&head[opcode_end..], sets)?,
+        operands: Vec::new(),
+        rules: Vec::new(),
+        gates: Vec::new(),
+        reads_carry: false,
+        writes_carry: false,
+        action: (kind.into(), name.trim().into()),
+    };
+    if row.opcode != block.opcode {
+        return Err(format!("row of `{}` under the heading of `{}`", row.opcode, block.opcode));
+    }
+    row.operands = operand::operands(operand_text, &row)?;
+    Ok(row)
+}
+
+/// `.CmpOp{.ftz}.type`
+fn slots(text: &str, sets: &Sets) -> Result<Vec<Slot>, String> {
+    let mut slots = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let optional = rest.starts_with('{');
+        let from = if optional { 2 } else { 1 };
+        let body = rest.get(from..).ok_or("a slot's name is missing")?;
+        let end = body.find(['.', '{', '}']).unwrap_or(body.len());
+        let name = &body[..end];
+        if name.is_empty() {
+            return Err(format!("cannot read slots at `{rest}`"));
+        }
+        rest = &body[end..];
+        if optional {
+            rest = rest.strip_prefix('}').ok_or("`}` expected")?;
+        }
+        let choices = match sets.get(name) {
+            Some(choices) => choices.clone(),
+            None => vec![Choice { name: name.into(), gates: Vec::new() }],
+        };
+        let types = choices.iter().filter(|choice| choice.ty().is_some()).count();
+        if types != 0 && (types != choices.len() || optional) {
+            return Err(format!("slot `.{name}` must hold types only, and types are never optional"));
+        }
+        slots.push(Slot { name: name.into(), optional, choices });
+    }
+    Ok(slots)
+}
+
+/// `gate ...`, `carry reads writes`, `when CONDITIONS : gate ...`, `when CONDITIONS : needs CONDITIONS [else FAULT]`.
+fn attribute(line: &str, row: &mut Row, sets: &Sets) -> Result<(), String> {
+    let subject = format!("Feature '{}'", row.opcode);
+    if let Some(text) = line.strip_prefix("gate ") {
+        row.gates.extend(gates(text, &subject, Stage::Form)?);
+    } else if let Some(text) = line.strip_prefix("carry ") {
+        row.reads_carry = text.contains("reads");
+        row.writes_carry = text.contains("writes");
+    } else if let Some(text) = line.strip_prefix("when ") {
+        let (when, then) = text.split_once(" : ").ok_or("` : ` expected")?;
+        let when = conditions(when, row, sets)?;
+        let then = if let Some(text) = then.strip_prefix("gate ") {
+            Consequence::Gates(gates(text, &subject, Stage::Form)?)
+        } else {
+            let text = then.strip_prefix("needs ").ok_or("`gate` or `needs` expected")?;
+            let (needs, fault) = match text.split_once(" else ") {
+                Some((needs, fault)) => (needs, fault.trim()),
+                None => (text, "illegal"),
+            };
+            let fault = match (fault, when.first()) {
+                ("comparison", _) => Fault::Comparison,
+                ("types", _) => Fault::Types,
+                ("illegal", Some(Condition::Has(mods))) => Fault::Illegal(mods.clone()),
+                (other, _) => match other.split_once(' ') {
+                    Some(("missing", slot)) => Fault::Missing(slot.trim_start_matches('.').into()),
+                    Some(("illegal", m)) => Fault::Illegal(vec![m.trim_start_matches('.').into()]),
+                    _ => return Err(format!("unknown fault `{other}`")),
+                },
+            };
+            Consequence::Needs(conditions(needs, row, sets)?, fault)
+        };
+        row.rules.push(Rule { when, then });
+    } else {
+        return Err(format!("cannot read `{line}`"));
+    }
+    Ok(())
+}
+
+/// `type = .f16 $ints, .ftz, no .sat`
+fn conditions(text: &str, row: &Row, sets: &Sets) -> Result<Vec<Condition>, String> {
+    text.split(',').map(|part| condition(part.trim(), row, sets)).collect()
+}
+
+fn condition(text: &str, row: &Row, sets: &Sets) -> Result<Condition, String> {
+    if let Some((slot, types)) = text.split_once('=') {
+        let slot = slot.trim().trim_start_matches('.');
+        let index = row.type_slot(slot).ok_or_else(|| format!("no type slot `.{slot}`"))?;
+        let types = names(types, sets)?
+            .iter()
+            .map(|name| Type::from_name(name).ok_or_else(|| format!("`.{name}` is no type")))
+            .collect::<Result<_, _>>()?;
+        return Ok(Condition::TypeIn(index, types));
+    }
+    match text.strip_prefix("no ") {
+        Some(mods) => Ok(Condition::HasNot(names(mods, sets)?)),
+        None => Ok(Condition::Has(names(text, sets)?)),
+    }
+}
+
+fn names(text: &str, sets: &Sets) -> Result<Vec<String>, String> {
+    let mut all = Vec::new();
+    for word in text.split_whitespace() {
+        if let Some(set) = word.strip_prefix('$') {
+            let set = sets.get(set).ok_or_else(|| format!("no set `{set}`"))?;
+            all.extend(set.iter().map(|choice| choice.name.clone()));
+        } else {
+            all.push(word.strip_prefix('.').ok_or_else(|| format!("`{word}` lacks its dot"))?.into());
+        }
+    }
+    Ok(all)
+}
