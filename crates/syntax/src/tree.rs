@@ -24,10 +24,11 @@ impl PartialEq for Name<'_> {
     }
 }
 
-/// A number or a string as it is written; [`value`](Self::value) says what it is (in `literal.rs`).
+/// A number or a string as it is written; [`value`](Self::value) says which number it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Literal<'a> {
-    /// The literal as written: `0x1F`, `2U`, `0f3F800000`, `1.5e3`, `"text\n"` with its quotes.
+    /// The literal as written: `0x1F`, `2U`, `0f3F800000`, `1.5e3`, `"text"` with its quotes. PTX strings have
+    /// no escapes.
     pub text: &'a str,
     /// Where it stands.
     pub span: Span,
@@ -69,7 +70,7 @@ pub struct Tree<'a> {
 /// What may stand outside a function.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item<'a> {
-    /// `.version`, `.target`, `.address_size`, `.pragma`, `.language` and the like: a directive with arguments.
+    /// `.version`, `.target`, `.address_size`, `.pragma`.
     Directive(Directive<'a>),
     /// A declaration of variables in a state space.
     Variable(Box<Variable<'a>>),
@@ -81,19 +82,13 @@ pub enum Item<'a> {
     File(Box<File<'a>>),
     /// `.section`
     Section(Box<Section<'a>>),
-    /// `.loc` outside a function, which ptxas accepts.
-    Loc(Box<Loc<'a>>),
-    /// `label: .callprototype …` outside a function.
-    CallPrototype(Box<CallPrototype<'a>>),
-    /// `label: .calltargets …` or `label: .branchtargets …` outside a function.
-    Targets(Box<Targets<'a>>),
 }
 
 nodes! {
     /// A directive that is a name and its arguments.
     ///
     /// As an item: `.version 8.5` (one literal `8.5`), `.target sm_90a, texmode_independent` (names),
-    /// `.address_size 64`, `.pragma "nounroll";`, `.language …`. After the head of a function (PTX ISA,
+    /// `.address_size 64`, `.pragma "nounroll";`. After the head of a function (PTX ISA,
     /// "Performance-Tuning Directives", "Cluster Dimension Directives"): `.maxntid 32, 4`, `.minnctapersm 2`,
     /// `.noreturn`, `.explicitcluster`. As a statement: `.pragma`.
     struct Directive {
@@ -117,8 +112,10 @@ nodes! {
         index: Literal<'a>,
         /// The name of the file, a string.
         name: Literal<'a>,
-        /// Time stamp and size, where they are given.
-        stamp: Option<(Literal<'a>, Literal<'a>)>,
+        /// Time of the last change.
+        timestamp: Option<Literal<'a>>,
+        /// Size in bytes; only after a time stamp.
+        size: Option<Literal<'a>>,
     }
 
     /// `.loc file line column {, function_name label{+offset}, inlined_at file line column}`
@@ -136,8 +133,10 @@ nodes! {
 
     /// `function_name label{+offset}, inlined_at file line column` of a `.loc`.
     struct Inlined {
-        /// The label in `.debug_str`, possibly with an offset.
-        function_name: Operand<'a>,
+        /// The label in `.debug_str`.
+        function_name: Name<'a>,
+        /// Offset from the label.
+        offset: Option<Literal<'a>>,
         /// Index of the file.
         file: Literal<'a>,
         /// Line.
@@ -154,7 +153,8 @@ nodes! {
         lines: Vec<SectionLine<'a>>,
     }
 
-    /// `.b8 1, 2`, `.b32 label`, `.b64 label+4`, `.b32 end-begin` in a section.
+    /// `.b8 1, 2`, `.b32 label`, `.b64 label+4`, `.b32 end-begin`, `.b32 .debug_str+4` in a section.
+    /// The name of a section is here an [`Operand::Name`] that keeps its dot, so that it differs from a label.
     struct SectionData {
         /// `b8`, `b16`, `b32` or `b64`.
         width: Name<'a>,
@@ -195,27 +195,26 @@ impl LinkageKind {
 }
 
 nodes! {
-    /// A linking directive in front of a declaration. ptxas accepts more than one and says what is wrong later.
+    /// A linking directive in front of a declaration; the grammar allows one.
     struct Linkage {
         /// Which.
         kind: LinkageKind,
-        /// Its spelling in the source.
-        name: Name<'a>,
     }
 
     /// `{linkage} .space {.attribute} {.align N} {.vN} .type name {[dims]} {= init}, …;`
     /// (PTX ISA, "State Spaces", "Variables").
     ///
-    /// A `.reg` and a `.param` declared in a body is one too, and so are `.tex .u64 name`,
-    /// `.global .texref name` and `.sreg`.
+    /// A `.reg` and a `.param` declared in a body is one too, and so are `.tex .u64 name` and
+    /// `.global .texref name`.
     struct Variable {
-        /// Linking directives in front.
-        linkage: Vec<Linkage<'a>>,
-        /// The state space: `reg`, `param`, `global`, `const`, `const[3]`, `shared`, `local`, `tex`, `sreg`.
-        space: Name<'a>,
+        /// Linking directive in front.
+        linkage: Option<Linkage<'a>>,
+        /// The state space: `reg`, `param`, `global`, `const`, `const[3]`, `shared`, `local`, `tex`. The grammar of
+        /// ptxas lets it be missing.
+        space: Option<Name<'a>>,
         /// Everything that qualifies all names that follow.
         qualifiers: Qualifiers<'a>,
-        /// What is declared, at least one.
+        /// What is declared. The grammar of ptxas allows none.
         declarators: Vec<Declarator<'a>>,
     }
 
@@ -225,9 +224,9 @@ nodes! {
         attributes: Vec<Attribute<'a>>,
         /// N of `.align N`.
         align: Option<Operand<'a>>,
-        /// `v2`, `v4`, `v8`
+        /// `v2`, `v4`
         vector: Option<Name<'a>>,
-        /// The type, `f32`; an opaque type, `texref`. A declaration without one does not parse.
+        /// The type, `f32`; an opaque type, `texref`. After a diagnostic it may be something else.
         ty: Name<'a>,
     }
 
@@ -251,10 +250,11 @@ nodes! {
         initializer: Option<Initializer<'a>>,
     }
 
-    /// `.entry` or `.func`: a definition, or a declaration if it has no body (PTX ISA, "Kernel and Function Directives").
+    /// `.entry` or `.func`: a definition, or a declaration if it has no body
+    /// (PTX ISA, "Kernel and Function Directives").
     struct Function {
-        /// Linking directives in front.
-        linkage: Vec<Linkage<'a>>,
+        /// Linking directive in front.
+        linkage: Option<Linkage<'a>>,
         /// `.attribute( … )` after `.func`.
         attributes: Vec<Attribute<'a>>,
         /// Kernel or function.
@@ -271,10 +271,11 @@ nodes! {
         body: Option<Block<'a>>,
     }
 
-    /// `.param .u64 .ptr .global .align 8 name`, `.param .align 8 .b8 name[16]`, `.reg .f32 name`, also `_` in prototypes.
+    /// `.param .u64 .ptr .global .align 8 name`, `.param .align 8 .b8 name[16]`, `.reg .f32 name`;
+    /// in a prototype the name may be `_`.
     struct Parameter {
-        /// `param` or `reg`.
-        space: Name<'a>,
+        /// `param` or `reg`. The grammar of ptxas lets it be missing.
+        space: Option<Name<'a>>,
         /// Type and alignment of the parameter itself.
         qualifiers: Qualifiers<'a>,
         /// `.ptr …`: what the parameter points to (PTX ISA, "Kernel Parameter Attribute: .ptr").
@@ -301,8 +302,8 @@ nodes! {
 
     /// `label: .branchtargets a, b;`, `label: .calltargets f, g;` (PTX ISA, "Control Flow Directives").
     struct Targets {
-        /// Its label; the grammar of ptxas requires it.
-        label: Option<Name<'a>>,
+        /// Its label.
+        label: Name<'a>,
         /// `branchtargets` or `calltargets`.
         directive: Name<'a>,
         /// The labels or functions.
@@ -312,11 +313,9 @@ nodes! {
     /// `label: .callprototype (ret) _ (params) directives;` (PTX ISA, "Control Flow Directives").
     struct CallPrototype {
         /// Its label.
-        label: Option<Name<'a>>,
+        label: Name<'a>,
         /// The return parameters in parentheses, if there are parentheses.
         returns: Option<Vec<Parameter<'a>>>,
-        /// The name between the lists, mostly `_`.
-        name: Name<'a>,
         /// The parameters, if there are parentheses.
         parameters: Option<Vec<Parameter<'a>>>,
         /// `.noreturn`, `.abi_preserve N`.
@@ -339,8 +338,8 @@ nodes! {
     struct Guard {
         /// Whether there is a `!`.
         negated: bool,
-        /// The predicate: a name, or an element of a vector.
-        predicate: Operand<'a>,
+        /// The predicate.
+        predicate: Name<'a>,
     }
 }
 
@@ -366,16 +365,16 @@ pub enum Statement<'a> {
     Block(Box<Block<'a>>),
     /// `.loc`
     Loc(Box<Loc<'a>>),
-    /// `.pragma "nounroll";` and the like.
+    /// `.pragma "nounroll";`, and `.target`, which ptxas accepts here.
     Directive(Box<Directive<'a>>),
     /// `.branchtargets`, `.calltargets`
     Targets(Box<Targets<'a>>),
     /// `.callprototype`
     CallPrototype(Box<CallPrototype<'a>>),
-    /// `.file` in a body.
-    File(Box<File<'a>>),
-    /// `.section` in a body.
-    Section(Box<Section<'a>>),
+    /// A declaration of a function: it has no body.
+    Function(Box<Function<'a>>),
+    /// `.alias`, which ptxas accepts here.
+    Alias(Box<Alias<'a>>),
 }
 
 /// The initial value of a variable (PTX ISA, "Initializers").
@@ -383,11 +382,21 @@ pub enum Statement<'a> {
 pub enum Initializer<'a> {
     /// A constant expression, a symbol, `sym+4`, `generic(sym)`, `0xFF(sym)`.
     Value(Operand<'a>),
+    /// `addr_mode_0 = wrap` in the list of an opaque variable (PTX ISA, "Texture, Sampler, and Surface Types").
+    Field(Box<Field<'a>>),
     /// `{a, b, …}`
     List(Box<InitializerList<'a>>),
 }
 
 nodes! {
+    /// `name = value` in the initializer of an opaque variable.
+    struct Field {
+        /// Name of the property.
+        name: Name<'a>,
+        /// A name or a number.
+        value: Operand<'a>,
+    }
+
     /// `{a, {b, c}, …}` of an initializer.
     struct InitializerList {
         /// The values.
@@ -399,14 +408,18 @@ nodes! {
 /// (PTX ISA, "Instruction Operands", "Constant Expressions").
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operand<'a> {
-    /// A register, variable, label, function or `WARP_SZ`.
+    /// A register, variable, label or function.
     Name(Name<'a>),
+    /// The constant `WARP_SZ`.
+    WarpSize(Name<'a>),
     /// `_`
     Sink(Name<'a>),
     /// A number.
     Literal(Literal<'a>),
     /// A string.
     String(Literal<'a>),
+    /// `a[4]`, `a[%r1]`: an element of an array.
+    Index(Box<Index<'a>>),
     /// `v.x`, `a.h0`, `a.b10`
     Element(Box<Element<'a>>),
     /// `-a`, `+a`, `~a`, `!a`. A negated predicate `!p` is one too.
@@ -438,6 +451,14 @@ nodes! {
         component: Name<'a>,
     }
 
+    /// `base[index]`
+    struct Index {
+        /// The array.
+        base: Name<'a>,
+        /// A name, a name plus a constant, or a constant.
+        index: Operand<'a>,
+    }
+
     /// An operator in front of a value.
     struct Unary {
         /// The operator.
@@ -446,7 +467,8 @@ nodes! {
         value: Operand<'a>,
     }
 
-    /// An operator between two values.
+    /// An operator between two values. In `name + constant` all that follows the `+` is the constant:
+    /// `%r1+4+4` is `%r1` plus `4+4`.
     struct Binary {
         /// The operator.
         op: BinaryOp,
@@ -498,8 +520,8 @@ nodes! {
 
     /// `[location]`, `[location, coordinate, …]` (PTX ISA, "Addresses as Operands", "Texture Instructions").
     struct Address {
-        /// The address: a name, a literal, or `name + constant` as a [`Binary`]; `[a-4]` is a subtraction and
-        /// `[a+-4]` the addition of a negation.
+        /// The address: a name, a constant expression, or `name + constant` as a [`Binary`]. `[a+-4]` is the
+        /// addition of a negation; `[a-4]` does not parse.
         location: Operand<'a>,
         /// What follows after a comma: a sampler, a vector of coordinates.
         coordinates: Box<[Operand<'a>]>,
@@ -578,7 +600,8 @@ impl Operand<'_> {
     /// Where it stands.
     pub fn span(&self) -> Span {
         match self {
-            Operand::Name(name) | Operand::Sink(name) => name.span,
+            Operand::Name(name) | Operand::WarpSize(name) | Operand::Sink(name) => name.span,
+            Operand::Index(node) => node.span,
             Operand::Literal(literal) | Operand::String(literal) => literal.span,
             Operand::Element(node) => node.span,
             Operand::Unary(node) => node.span,
@@ -605,8 +628,8 @@ impl Statement<'_> {
             Statement::Directive(node) => node.span,
             Statement::Targets(node) => node.span,
             Statement::CallPrototype(node) => node.span,
-            Statement::File(node) => node.span,
-            Statement::Section(node) => node.span,
+            Statement::Function(node) => node.span,
+            Statement::Alias(node) => node.span,
         }
     }
 }
@@ -621,9 +644,6 @@ impl Item<'_> {
             Item::Alias(node) => node.span,
             Item::File(node) => node.span,
             Item::Section(node) => node.span,
-            Item::Loc(node) => node.span,
-            Item::CallPrototype(node) => node.span,
-            Item::Targets(node) => node.span,
         }
     }
 }
@@ -633,6 +653,7 @@ impl Initializer<'_> {
     pub fn span(&self) -> Span {
         match self {
             Initializer::Value(value) => value.span(),
+            Initializer::Field(field) => field.span,
             Initializer::List(list) => list.span,
         }
     }
