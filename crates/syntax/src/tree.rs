@@ -199,6 +199,8 @@ nodes! {
     struct Linkage {
         /// Which.
         kind: LinkageKind,
+        /// Its spelling in the source.
+        name: Name<'a>,
     }
 
     /// `{linkage} .space {.attribute} {.align N} {.vN} .type name {[dims]} {= init}, …;`
