@@ -1,6 +1,7 @@
 //! Chores of the workspace: `cargo xtask codegen` and its kin.
 
 mod codegen;
+mod verify;
 mod picture;
 mod record;
 
@@ -18,6 +19,8 @@ struct Arguments {
 enum Chore {
     /// Compile isa/*.isa into crates/isa/src/generated.
     Codegen(codegen::Options),
+    /// Hold the instruction table against an assembler.
+    Verify(verify::Options),
     /// Draw the output of examples/mandelbrot.
     Picture(picture::Options),
     /// Ask an oracle, and write down what it said.
@@ -28,6 +31,7 @@ enum Chore {
 fn main() -> ExitCode {
     let result = match Arguments::parse().chore {
         Chore::Codegen(options) => codegen::run(&options),
+        Chore::Verify(options) => verify::run(&options),
         Chore::Picture(options) => picture::run(&options).map_err(|error| error.to_string()),
         Chore::Record(what) => record::run(&what).map_err(|error| error.to_string()),
     };

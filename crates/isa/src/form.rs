@@ -346,7 +346,7 @@ pub struct Form {
 impl Form {
     /// Can an instruction with this many operands be of this form?
     pub fn accepts_operands(&self, count: usize) -> bool {
-        if self.operands.iter().any(|o| matches!(o.kind, OperandKind::Call | OperandKind::BranchTargets)) {
+        if self.operands.iter().any(|o| o.kind == OperandKind::Call) {
             return count > 0;
         }
         let least = self.operands.iter().filter(|o| !o.optional).count();

@@ -3,6 +3,7 @@
 //! [`select`] finds the form that an instruction's modifiers and number of operands mean; [`Form`] says everything about it.
 #![forbid(unsafe_code)]
 
+pub mod enumerate;
 mod form;
 mod gate;
 mod generated;

@@ -120,8 +120,8 @@ fn fit(id: FormId, tokens: &[Option<Token>], operands: usize) -> Fit {
         match places.iter().find(|&&slot| slots[slot].is_none()) {
             Some(&slot) => slots[slot] = Some(modifier),
             None if places.is_empty() => illegal.push(SelectError::Illegal { index, form: id }),
-            // ptxas lets this one be said twice.
-            None if modifier == Mod::Sat => {}
+            // ptxas lets these be said twice.
+            None if matches!(modifier, Mod::Sat | Mod::Cc) => {}
             None => repeated.push(SelectError::Repeated { index }),
         }
     }

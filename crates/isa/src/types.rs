@@ -68,11 +68,13 @@ types! {
     B32 "b32" Bits 32 1;
     B64 "b64" Bits 64 1;
     B128 "b128" Bits 128 1;
+    U2 "u2" Unsigned 2 1;
     U4 "u4" Unsigned 4 1;
     U8 "u8" Unsigned 8 1;
     U16 "u16" Unsigned 16 1;
     U32 "u32" Unsigned 32 1;
     U64 "u64" Unsigned 64 1;
+    S2 "s2" Signed 2 1;
     S4 "s4" Signed 4 1;
     S8 "s8" Signed 8 1;
     S16 "s16" Signed 16 1;

@@ -4,6 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u16)]
 pub enum Mod {
+    /// `.L1`
+    L1,
     /// `.L1::evict_first`
     L1EvictFirst,
     /// `.L1::evict_last`
@@ -14,6 +16,8 @@ pub enum Mod {
     L1EvictUnchanged,
     /// `.L1::no_allocate`
     L1NoAllocate,
+    /// `.L2`
+    L2,
     /// `.L2::128B`
     L2128B,
     /// `.L2::256B`
@@ -28,34 +32,98 @@ pub enum Mod {
     L2EvictLast,
     /// `.L2::evict_normal`
     L2EvictNormal,
+    /// `.L2::evict_unchanged`
+    L2EvictUnchanged,
+    /// `.NaN`
+    NaN,
+    /// `.abs`
+    Abs,
+    /// `.acq_rel`
+    AcqRel,
+    /// `.acquire`
+    Acquire,
+    /// `.add`
+    Add,
+    /// `.alias`
+    Alias,
+    /// `.aligned`
+    Aligned,
+    /// `.all`
+    All,
     /// `.and`
     And,
+    /// `.any`
+    Any,
+    /// `.approx`
+    Approx,
+    /// `.arrive`
+    Arrive,
+    /// `.async`
+    Async,
+    /// `.async::generic`
+    AsyncGeneric,
+    /// `.b4e`
+    B4e,
+    /// `.ballot`
+    Ballot,
+    /// `.bfly`
+    Bfly,
     /// `.ca`
     Ca,
+    /// `.cas`
+    Cas,
     /// `.cc`
     Cc,
     /// `.cg`
     Cg,
     /// `.clamp`
     Clamp,
+    /// `.cluster`
+    Cluster,
     /// `.const`
     Const,
     /// `.cs`
     Cs,
+    /// `.cta`
+    Cta,
     /// `.cv`
     Cv,
+    /// `.cvt`
+    Cvt,
+    /// `.dec`
+    Dec,
+    /// `.down`
+    Down,
+    /// `.ecl`
+    Ecl,
+    /// `.ecr`
+    Ecr,
     /// `.eq`
     Eq,
     /// `.equ`
     Equ,
+    /// `.exch`
+    Exch,
+    /// `.f4e`
+    F4e,
+    /// `.finite`
+    Finite,
+    /// `.fractional`
+    Fractional,
     /// `.ftz`
     Ftz,
+    /// `.full`
+    Full,
     /// `.ge`
     Ge,
     /// `.geu`
     Geu,
+    /// `.gl`
+    Gl,
     /// `.global`
     Global,
+    /// `.gpu`
+    Gpu,
     /// `.gt`
     Gt,
     /// `.gtu`
@@ -64,6 +132,16 @@ pub enum Mod {
     Hi,
     /// `.hs`
     Hs,
+    /// `.idx`
+    Idx,
+    /// `.inc`
+    Inc,
+    /// `.infinite`
+    Infinite,
+    /// `.l`
+    L,
+    /// `.launch_dependents`
+    LaunchDependents,
     /// `.le`
     Le,
     /// `.leu`
@@ -80,22 +158,64 @@ pub enum Mod {
     Ltu,
     /// `.lu`
     Lu,
+    /// `.mask`
+    Mask,
+    /// `.max`
+    Max,
+    /// `.mbarrier_init`
+    MbarrierInit,
+    /// `.min`
+    Min,
+    /// `.mmio`
+    Mmio,
     /// `.nan`
     Nan,
+    /// `.nc`
+    Nc,
     /// `.ne`
     Ne,
     /// `.neu`
     Neu,
+    /// `.noftz`
+    Noftz,
+    /// `.normal`
+    Normal,
+    /// `.notanumber`
+    Notanumber,
     /// `.num`
     Num,
+    /// `.number`
+    Number,
+    /// `.oob`
+    Oob,
     /// `.or`
     Or,
+    /// `.pack`
+    Pack,
     /// `.param`
     Param,
     /// `.param::entry`
     ParamEntry,
     /// `.param::func`
     ParamFunc,
+    /// `.popc`
+    Popc,
+    /// `.proxy`
+    Proxy,
+    /// `.r`
+    R,
+    /// `.range`
+    Range,
+    /// `.rc16`
+    Rc16,
+    /// `.rc8`
+    Rc8,
+    /// `.red`
+    Red,
+    /// `.relaxed`
+    Relaxed,
+    /// `.release`
+    Release,
     /// `.relu`
     Relu,
     /// `.rm`
@@ -112,6 +232,8 @@ pub enum Mod {
     Rp,
     /// `.rpi`
     Rpi,
+    /// `.rs`
+    Rs,
     /// `.rz`
     Rz,
     /// `.rzi`
@@ -120,6 +242,8 @@ pub enum Mod {
     Sat,
     /// `.satfinite`
     Satfinite,
+    /// `.sc`
+    Sc,
     /// `.shared`
     Shared,
     /// `.shared::cluster`
@@ -128,14 +252,38 @@ pub enum Mod {
     SharedCta,
     /// `.shiftamt`
     Shiftamt,
+    /// `.subnormal`
+    Subnormal,
+    /// `.sync`
+    Sync,
+    /// `.sync_restrict::shared::cluster`
+    SyncRestrictSharedCluster,
+    /// `.sync_restrict::shared::cta`
+    SyncRestrictSharedCta,
+    /// `.sys`
+    Sys,
+    /// `.tensormap`
+    Tensormap,
+    /// `.tensormap::generic`
+    TensormapGeneric,
+    /// `.to`
+    To,
     /// `.uni`
     Uni,
+    /// `.up`
+    Up,
     /// `.v2`
     V2,
     /// `.v4`
     V4,
     /// `.v8`
     V8,
+    /// `.volatile`
+    Volatile,
+    /// `.wait`
+    Wait,
+    /// `.warp`
+    Warp,
     /// `.wb`
     Wb,
     /// `.weak`
@@ -148,16 +296,20 @@ pub enum Mod {
     Wt,
     /// `.xor`
     Xor,
+    /// `.xorsign`
+    Xorsign,
 }
 
 impl Mod {
     /// Every modifier, in the order of their spellings.
     pub const ALL: &'static [Mod] = &[
+        Mod::L1,
         Mod::L1EvictFirst,
         Mod::L1EvictLast,
         Mod::L1EvictNormal,
         Mod::L1EvictUnchanged,
         Mod::L1NoAllocate,
+        Mod::L2,
         Mod::L2128B,
         Mod::L2256B,
         Mod::L264B,
@@ -165,24 +317,61 @@ impl Mod {
         Mod::L2EvictFirst,
         Mod::L2EvictLast,
         Mod::L2EvictNormal,
+        Mod::L2EvictUnchanged,
+        Mod::NaN,
+        Mod::Abs,
+        Mod::AcqRel,
+        Mod::Acquire,
+        Mod::Add,
+        Mod::Alias,
+        Mod::Aligned,
+        Mod::All,
         Mod::And,
+        Mod::Any,
+        Mod::Approx,
+        Mod::Arrive,
+        Mod::Async,
+        Mod::AsyncGeneric,
+        Mod::B4e,
+        Mod::Ballot,
+        Mod::Bfly,
         Mod::Ca,
+        Mod::Cas,
         Mod::Cc,
         Mod::Cg,
         Mod::Clamp,
+        Mod::Cluster,
         Mod::Const,
         Mod::Cs,
+        Mod::Cta,
         Mod::Cv,
+        Mod::Cvt,
+        Mod::Dec,
+        Mod::Down,
+        Mod::Ecl,
+        Mod::Ecr,
         Mod::Eq,
         Mod::Equ,
+        Mod::Exch,
+        Mod::F4e,
+        Mod::Finite,
+        Mod::Fractional,
         Mod::Ftz,
+        Mod::Full,
         Mod::Ge,
         Mod::Geu,
+        Mod::Gl,
         Mod::Global,
+        Mod::Gpu,
         Mod::Gt,
         Mod::Gtu,
         Mod::Hi,
         Mod::Hs,
+        Mod::Idx,
+        Mod::Inc,
+        Mod::Infinite,
+        Mod::L,
+        Mod::LaunchDependents,
         Mod::Le,
         Mod::Leu,
         Mod::Lo,
@@ -191,14 +380,35 @@ impl Mod {
         Mod::Lt,
         Mod::Ltu,
         Mod::Lu,
+        Mod::Mask,
+        Mod::Max,
+        Mod::MbarrierInit,
+        Mod::Min,
+        Mod::Mmio,
         Mod::Nan,
+        Mod::Nc,
         Mod::Ne,
         Mod::Neu,
+        Mod::Noftz,
+        Mod::Normal,
+        Mod::Notanumber,
         Mod::Num,
+        Mod::Number,
+        Mod::Oob,
         Mod::Or,
+        Mod::Pack,
         Mod::Param,
         Mod::ParamEntry,
         Mod::ParamFunc,
+        Mod::Popc,
+        Mod::Proxy,
+        Mod::R,
+        Mod::Range,
+        Mod::Rc16,
+        Mod::Rc8,
+        Mod::Red,
+        Mod::Relaxed,
+        Mod::Release,
         Mod::Relu,
         Mod::Rm,
         Mod::Rmi,
@@ -207,35 +417,52 @@ impl Mod {
         Mod::Rni,
         Mod::Rp,
         Mod::Rpi,
+        Mod::Rs,
         Mod::Rz,
         Mod::Rzi,
         Mod::Sat,
         Mod::Satfinite,
+        Mod::Sc,
         Mod::Shared,
         Mod::SharedCluster,
         Mod::SharedCta,
         Mod::Shiftamt,
+        Mod::Subnormal,
+        Mod::Sync,
+        Mod::SyncRestrictSharedCluster,
+        Mod::SyncRestrictSharedCta,
+        Mod::Sys,
+        Mod::Tensormap,
+        Mod::TensormapGeneric,
+        Mod::To,
         Mod::Uni,
+        Mod::Up,
         Mod::V2,
         Mod::V4,
         Mod::V8,
+        Mod::Volatile,
+        Mod::Wait,
+        Mod::Warp,
         Mod::Wb,
         Mod::Weak,
         Mod::Wide,
         Mod::Wrap,
         Mod::Wt,
         Mod::Xor,
+        Mod::Xorsign,
     ];
 
     /// The first of them, to fill arrays with.
     pub(crate) const FIRST: Mod = Mod::ALL[0];
 
     const NAMES: &'static [&'static str] = &[
+        "L1",
         "L1::evict_first",
         "L1::evict_last",
         "L1::evict_normal",
         "L1::evict_unchanged",
         "L1::no_allocate",
+        "L2",
         "L2::128B",
         "L2::256B",
         "L2::64B",
@@ -243,24 +470,61 @@ impl Mod {
         "L2::evict_first",
         "L2::evict_last",
         "L2::evict_normal",
+        "L2::evict_unchanged",
+        "NaN",
+        "abs",
+        "acq_rel",
+        "acquire",
+        "add",
+        "alias",
+        "aligned",
+        "all",
         "and",
+        "any",
+        "approx",
+        "arrive",
+        "async",
+        "async::generic",
+        "b4e",
+        "ballot",
+        "bfly",
         "ca",
+        "cas",
         "cc",
         "cg",
         "clamp",
+        "cluster",
         "const",
         "cs",
+        "cta",
         "cv",
+        "cvt",
+        "dec",
+        "down",
+        "ecl",
+        "ecr",
         "eq",
         "equ",
+        "exch",
+        "f4e",
+        "finite",
+        "fractional",
         "ftz",
+        "full",
         "ge",
         "geu",
+        "gl",
         "global",
+        "gpu",
         "gt",
         "gtu",
         "hi",
         "hs",
+        "idx",
+        "inc",
+        "infinite",
+        "l",
+        "launch_dependents",
         "le",
         "leu",
         "lo",
@@ -269,14 +533,35 @@ impl Mod {
         "lt",
         "ltu",
         "lu",
+        "mask",
+        "max",
+        "mbarrier_init",
+        "min",
+        "mmio",
         "nan",
+        "nc",
         "ne",
         "neu",
+        "noftz",
+        "normal",
+        "notanumber",
         "num",
+        "number",
+        "oob",
         "or",
+        "pack",
         "param",
         "param::entry",
         "param::func",
+        "popc",
+        "proxy",
+        "r",
+        "range",
+        "rc16",
+        "rc8",
+        "red",
+        "relaxed",
+        "release",
         "relu",
         "rm",
         "rmi",
@@ -285,24 +570,39 @@ impl Mod {
         "rni",
         "rp",
         "rpi",
+        "rs",
         "rz",
         "rzi",
         "sat",
         "satfinite",
+        "sc",
         "shared",
         "shared::cluster",
         "shared::cta",
         "shiftamt",
+        "subnormal",
+        "sync",
+        "sync_restrict::shared::cluster",
+        "sync_restrict::shared::cta",
+        "sys",
+        "tensormap",
+        "tensormap::generic",
+        "to",
         "uni",
+        "up",
         "v2",
         "v4",
         "v8",
+        "volatile",
+        "wait",
+        "warp",
         "wb",
         "weak",
         "wide",
         "wrap",
         "wt",
         "xor",
+        "xorsign",
     ];
 
     /// The spelling without its dot.

@@ -1,0 +1,152 @@
+//! Every spelling of a form, and an instruction text for each: what recorders and tests ask an assembler about.
+
+use crate::{Consequence, Elements, Form, FormId, Mod, OperandKind, OperandSpec, Picks, Second, Space, Token, Type};
+
+/// One way to write a form's modifiers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spelling {
+    /// The row.
+    pub form: FormId,
+    /// The modifiers without their dots, in the order of the slots.
+    pub modifiers: Vec<&'static str>,
+    /// What they pick.
+    pub picks: Picks,
+}
+
+impl Spelling {
+    /// The mnemonic with its modifiers: `add.rn.f32`.
+    pub fn mnemonic(&self) -> String {
+        let mut text = self.form.form().opcode.to_string();
+        for modifier in &self.modifiers {
+            text.push('.');
+            text.push_str(modifier);
+        }
+        text
+    }
+
+    /// Does no rule of the row forbid it?
+    pub fn is_legal(&self) -> bool {
+        self.form.form().rules.iter().all(|rule| match rule.then {
+            Consequence::Needs(needs, _) => {
+                !rule.applies(&self.picks) || needs.iter().all(|condition| condition.holds(&self.picks))
+            }
+            Consequence::Gates(_) => true,
+        })
+    }
+}
+
+/// Every combination of the slots' choices, those that a rule forbids included.
+pub fn spellings(form: FormId) -> impl Iterator<Item = Spelling> {
+    let slots = form.form().slots;
+    // An odometer: digit 0 of an optional slot leaves it out.
+    let sizes: Vec<usize> = slots.iter().map(|slot| slot.choices.len() + usize::from(slot.optional)).collect();
+    let total: usize = sizes.iter().product();
+    (0..total).map(move |mut number| {
+        let mut tokens = Vec::with_capacity(slots.len());
+        for (slot, &size) in slots.iter().zip(&sizes).rev() {
+            let digit = number % size;
+            number /= size;
+            match digit.checked_sub(usize::from(slot.optional)) {
+                Some(index) => tokens.push(slot.choices[index].token),
+                None => continue,
+            }
+        }
+        tokens.reverse();
+        spelling(form, &tokens)
+    })
+}
+
+/// The spelling with these tokens, in the order given.
+pub fn spelling(form: FormId, tokens: &[Token]) -> Spelling {
+    let (mut types, mut mods) = (Vec::new(), Vec::new());
+    for token in tokens {
+        match *token {
+            Token::Type(ty) => types.push(ty),
+            Token::Mod(modifier) => mods.push(modifier),
+        }
+    }
+    let modifiers = tokens.iter().map(|token| token.name()).collect();
+    Spelling { form, modifiers, picks: Picks::new(&types, &mods) }
+}
+
+/// Declarations at module level that [`instruction`] refers to; addresses are aligned for every access.
+pub const MODULE_DECLARATIONS: &str = "\
+.global .align 64 .b8 in_global[1024];
+.shared .align 64 .b8 in_shared[1024];
+.const .align 64 .b8 in_const[1024];
+.func callee() { ret; }
+";
+
+/// The parameter of the entry that [`instruction`] refers to.
+pub const ENTRY_PARAMETER: &str = ".param .align 64 .b8 in_param[1024]";
+
+/// Declarations in the entry that [`instruction`] refers to.
+pub const ENTRY_DECLARATIONS: &str = "\
+.local .align 64 .b8 in_local[1024];
+.param .align 64 .b8 out_param[1024];
+.reg .pred %p<9>; .reg .b8 %b8_<9>; .reg .b16 %b16_<9>; .reg .b32 %b32_<9>; .reg .b64 %b64_<9>;
+.reg .b128 %b128_<9>;
+";
+
+/// Writes one instruction with bit-size registers; `left_out` trailing optional operands are omitted.
+pub fn instruction(spelling: &Spelling, left_out: usize) -> String {
+    let form = spelling.form.form();
+    let operands: Vec<String> = form.operands[..form.operands.len().saturating_sub(left_out)]
+        .iter()
+        .enumerate()
+        .map(|(index, spec)| operand(form, spec, index, &spelling.picks))
+        .collect();
+    format!("{} {};", spelling.mnemonic(), operands.join(", "))
+}
+
+/// A register of the bit-size type as wide as `ty`.
+fn register(ty: Option<Type>, index: usize) -> String {
+    match ty.map(Type::bits) {
+        Some(1) => format!("%p{index}"),
+        Some(2..=8) => format!("%b8_{index}"),
+        Some(16) => format!("%b16_{index}"),
+        Some(32) => format!("%b32_{index}"),
+        Some(128) => format!("%b128_{index}"),
+        _ => format!("%b64_{index}"),
+    }
+}
+
+fn operand(form: &Form, spec: &OperandSpec, index: usize, picks: &Picks) -> String {
+    let ty = spec.resolve(picks);
+    let count = match spec.elements {
+        Elements::One => 1,
+        Elements::Vector => picks.vector(),
+        Elements::Fixed(count) => count as usize,
+    };
+    let mut text = match spec.kind {
+        OperandKind::Address => return address(form, picks),
+        OperandKind::Label => return "label".into(),
+        OperandKind::BranchTargets => return "targets".into(),
+        OperandKind::Call => return "callee".into(),
+        OperandKind::Immediate if ty == Some(Type::F32) => "0f3F000000".into(),
+        OperandKind::Immediate => "8".into(),
+        _ if count > 1 => {
+            let elements: Vec<String> = (0..count).map(|i| register(ty, i)).collect();
+            format!("{{{}}}", elements.join(", "))
+        }
+        _ => register(ty, index + 1),
+    };
+    if spec.second == Second::Required {
+        text.push_str("|%p8");
+    }
+    text
+}
+
+/// An address in the instruction's space.
+fn address(form: &Form, picks: &Picks) -> String {
+    let name = match picks.space() {
+        Space::Global => "in_global",
+        Space::Shared => "in_shared",
+        Space::Const => "in_const",
+        Space::Local => "in_local",
+        Space::Param if form.opcode == "st" || picks.has(Mod::ParamFunc) => "out_param",
+        Space::Param => "in_param",
+        _ => "%b64_8",
+    };
+    format!("[{name}]")
+}
