@@ -4,14 +4,16 @@
 //! Floating Point Instructions": add, sub, mul, fma, div, rcp, sqrt, rsqrt.
 
 use crate::format::Format;
-use crate::round::{Exact, Mode, Value, pack, unpack};
+use crate::round::{Exact, INVALID, Mode, Value, pack, unpack};
 use isa::Rounding;
 
-/// The sum. IEEE 754, 6.3: an exact zero is +0, under `.rm` -0, unless both operands are zeros of one sign.
+/// The sum. Of two NaNs the first is kept, here and below (*unverified*: ptxas folds no NaN operands in `.f64`, and
+/// the other formats have one NaN). IEEE 754, 6.3: an exact zero is +0, under `.rm` -0, unless both operands are zeros of one sign.
 pub(crate) fn sum(a: Value, b: Value, rounding: Rounding) -> Value {
     match (a, b) {
-        (Value::Nan, _) | (_, Value::Nan) => Value::Nan,
-        (Value::Infinite { negative: x }, Value::Infinite { negative: y }) if x != y => Value::Nan,
+        (Value::Nan(_), _) => a,
+        (_, Value::Nan(_)) => b,
+        (Value::Infinite { negative: x }, Value::Infinite { negative: y }) if x != y => INVALID,
         (Value::Infinite { .. }, _) => a,
         (_, Value::Infinite { .. }) => b,
         (Value::Finite(x), Value::Finite(y)) => Value::Finite(sum_finite(x, y, rounding)),
@@ -49,21 +51,22 @@ fn sum_finite(x: Exact, y: Exact, rounding: Rounding) -> Exact {
 /// The product, exact.
 pub(crate) fn product(a: Value, b: Value) -> Value {
     match (a, b) {
-        (Value::Nan, _) | (_, Value::Nan) => Value::Nan,
+        (Value::Nan(_), _) => a,
+        (_, Value::Nan(_)) => b,
         (Value::Finite(x), Value::Finite(y)) => Value::Finite(Exact {
             negative: x.negative != y.negative,
             significand: x.significand * y.significand,
             exponent: x.exponent + y.exponent,
         }),
         (Value::Finite(Exact { significand: 0, .. }), _)
-        | (_, Value::Finite(Exact { significand: 0, .. })) => Value::Nan,
+        | (_, Value::Finite(Exact { significand: 0, .. })) => INVALID,
         _ => Value::Infinite { negative: is_negative(a) != is_negative(b) },
     }
 }
 
 fn is_negative(x: Value) -> bool {
     match x {
-        Value::Nan => false,
+        Value::Nan(_) => false,
         Value::Infinite { negative } => negative,
         Value::Finite(x) => x.negative,
     }
@@ -73,11 +76,13 @@ fn is_negative(x: Value) -> bool {
 pub(crate) fn quotient(a: Value, b: Value) -> Value {
     let negative = is_negative(a) != is_negative(b);
     match (a, b) {
-        (Value::Nan, _) | (_, Value::Nan) | (Value::Infinite { .. }, Value::Infinite { .. }) => Value::Nan,
+        (Value::Nan(_), _) => a,
+        (_, Value::Nan(_)) => b,
+        (Value::Infinite { .. }, Value::Infinite { .. }) => INVALID,
         (Value::Infinite { .. }, _) => Value::Infinite { negative },
         (_, Value::Infinite { .. }) => Value::zero(negative),
         (Value::Finite(x), Value::Finite(y)) => match (x.significand, y.significand) {
-            (0, 0) => Value::Nan,
+            (0, 0) => INVALID,
             (_, 0) => Value::Infinite { negative },
             (0, _) => Value::zero(negative),
             (dividend, divisor) => {
@@ -85,7 +90,7 @@ pub(crate) fn quotient(a: Value, b: Value) -> Value {
                 let shift = dividend.leading_zeros();
                 let dividend = dividend << shift;
                 let inexact = dividend % divisor != 0;
-                let significand = dividend / divisor | inexact as u128;
+                let significand = (dividend / divisor) | inexact as u128;
                 Value::Finite(Exact {
                     negative,
                     significand,
@@ -99,8 +104,8 @@ pub(crate) fn quotient(a: Value, b: Value) -> Value {
 /// The square root, with 63 significant bits and the rest jammed into the lowest. sqrt(-0) is -0.
 pub(crate) fn square_root(a: Value) -> Value {
     match a {
+        Value::Nan(_) | Value::Infinite { negative: false } => a,
         Value::Finite(x) if x.significand == 0 => a,
-        Value::Infinite { negative: false } => a,
         Value::Finite(x) if !x.negative => {
             // An even exponent and a radicand of 125 or 126 bits.
             let x = x.normalized();
@@ -110,7 +115,7 @@ pub(crate) fn square_root(a: Value) -> Value {
             let significand = root | (root * root != radicand) as u128;
             Value::Finite(Exact { negative: false, significand, exponent: (x.exponent - odd) / 2 })
         }
-        _ => Value::Nan,
+        _ => INVALID,
     }
 }
 
@@ -121,7 +126,7 @@ pub fn add(f: &Format, mode: Mode, a: u64, b: u64) -> u64 {
 
 /// `sub`: a - b.
 pub fn sub(f: &Format, mode: Mode, a: u64, b: u64) -> u64 {
-    add(f, mode, a, b ^ f.sign())
+    pack(f, mode, sum(unpack(f, mode.ftz, a), unpack(f, mode.ftz, b).negated(), mode.rounding))
 }
 
 /// `mul`: a * b.
@@ -136,8 +141,13 @@ pub fn fma(f: &Format, mode: Mode, a: u64, b: u64, c: u64) -> u64 {
 
 /// `fma.f32.{f16,bf16}` and, with one format, `fma`: a * b + c, where a and b are of format `ab`, rounded once.
 pub fn fma_mixed(f: &Format, ab: &Format, mode: Mode, a: u64, b: u64, c: u64) -> u64 {
-    let exact = product(unpack(ab, mode.ftz, a), unpack(ab, mode.ftz, b));
-    pack(f, mode, sum(exact, unpack(f, mode.ftz, c), mode.rounding))
+    let (a, b, c) = (unpack(ab, mode.ftz, a), unpack(ab, mode.ftz, b), unpack(f, mode.ftz, c));
+    let product = match (product(a, b), c) {
+        // The NaN of an operand comes before the one that 0 * infinity makes.
+        (INVALID, Value::Nan(_)) if !matches!((a, b), (Value::Nan(_), _) | (_, Value::Nan(_))) => c,
+        (product, _) => product,
+    };
+    pack(f, mode, sum(product, c, mode.rounding))
 }
 
 /// `add.f32.{f16,bf16}`: a + c, where a is of format `fa`.

@@ -48,6 +48,8 @@ pub const TF32: Format = Format { padding: 13, ..ieee(8, 10, 0x7fff_ffff) };
 pub const F32: Format = ieee(8, 23, 0x7fff_ffff);
 /// `.f64`: IEEE 754 binary64.
 pub const F64: Format = ieee(11, 52, 0xfff8_0000_0000_0000);
+/// The upper word of an `.f64`, which `rcp.approx.ftz.f64` computes. *Unverified*: its NaN.
+pub const F64_UPPER: Format = Format { padding: 32, ..ieee(11, 20, 0x7fff_ffff_0000_0000) };
 /// `.e5m2`: an 8-bit format with infinities.
 pub const E5M2: Format = ieee(5, 2, 0x7f);
 /// `.e4m3`: an 8-bit format without infinities.

@@ -5,6 +5,20 @@
 //! exact value, compute exactly, [`round::pack`] with one rounding.
 #![forbid(unsafe_code)]
 
+pub mod approx;
 pub mod arith;
+pub mod compare;
+pub mod convert;
+pub mod float;
 pub mod format;
+pub mod half;
+pub mod half_compare;
+pub mod integer;
+pub mod logic;
+mod lookup;
+pub mod mixed;
+mod operands;
 pub mod round;
+
+pub use lookup::lookup;
+pub use operands::PureFn;

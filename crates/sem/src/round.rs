@@ -23,8 +23,9 @@ pub struct Exact {
 /// What an encoding stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Not a number, of any kind: arithmetic makes the canonical one whatever it was given.
-    Nan,
+    /// Not a number: the quiet `.f64` encoding with its sign and payload, left-aligned. Arithmetic in every other
+    /// format makes that format's own NaN; see [`INVALID`] for `.f64`.
+    Nan(u64),
     /// Infinity.
     Infinite {
         /// The sign.
@@ -33,6 +34,11 @@ pub enum Value {
     /// A number, zero included.
     Finite(Exact),
 }
+
+/// The NaN of an invalid operation (infinity - infinity, 0 * infinity, sqrt(-1)) in `.f64`.
+///
+/// *Unverified*: ptxas folds none of these. It is the value that CUDA's headers define as the double NaN.
+pub const INVALID: Value = Value::Nan(crate::format::F64.nan);
 
 /// How a result is brought into its format: the modifiers `.rnd`, `.ftz`, `.sat`, `.relu`, `.satfinite`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +90,7 @@ impl Value {
     /// The value with its sign inverted.
     pub const fn negated(self) -> Value {
         match self {
-            Value::Nan => Value::Nan,
+            Value::Nan(payload) => Value::Nan(payload),
             Value::Infinite { negative } => Value::Infinite { negative: !negative },
             Value::Finite(x) => Value::Finite(Exact { negative: !x.negative, ..x }),
         }
@@ -128,7 +134,7 @@ pub fn unpack(format: &Format, ftz: bool, bits: u64) -> Value {
     let negative = bits & format.sign() != 0;
     let magnitude = (bits & format.magnitude_mask()) >> format.padding;
     if format.is_nan(bits) {
-        return Value::Nan;
+        return Value::Nan(nan_payload(format, bits));
     }
     if format.specials == Specials::InfinityAndNan && magnitude << format.padding == format.infinity() {
         return Value::Infinite { negative };
@@ -146,11 +152,26 @@ pub fn unpack(format: &Format, ftz: bool, bits: u64) -> Value {
     })
 }
 
+/// The quiet `.f64` NaN with the sign and the payload of this one.
+///
+/// Formats narrower than `.f32` have one NaN only, of no sign: ptxas folds `cvt.f64.f16` of 0xfe01, by way of the
+/// `.f32` NaN, to 0x7fffffffe0000000.
+fn nan_payload(format: &Format, bits: u64) -> u64 {
+    const QUIET: u64 = 0x7ff8 << 48;
+    match (format.precision(), bits & format.sign() != 0) {
+        (53, _) => bits | QUIET,
+        (24, negative) => ((negative as u64) << 63) | QUIET | ((bits & 0x7f_ffff) << 29),
+        _ => 0x7fff_ffff_e000_0000,
+    }
+}
+
 /// The encoding of a value: rounded to the format, flushed, clamped, as `mode` says.
 pub fn pack(format: &Format, mode: Mode, value: Value) -> u64 {
     let finite = matches!(mode.clamp, Clamp::Finite | Clamp::ReluFinite);
     let bits = match value {
-        Value::Nan => format.nan,
+        // "NaN payloads are supported for double-precision instructions" (PTX ISA, "Floating Point Instructions").
+        Value::Nan(payload) if format.precision() == 53 => payload,
+        Value::Nan(_) => format.nan,
         Value::Infinite { negative: false } if finite => format.max_finite(),
         Value::Infinite { negative: true } if finite => format.sign() | format.max_finite(),
         Value::Infinite { negative } => signed(format, negative, format.infinity()),

@@ -3,11 +3,17 @@
 //! `SEM_TEST_RANDOM` sets the number of random inputs for each operation and format (default 150,000 each, over
 //! a million in all).
 
+mod common;
+
+use common::{Random, edges, random_count};
 use isa::Rounding::{self, *};
+use isa::Type;
 use rustc_apfloat::{Float, Round, ieee};
-use sem::arith;
-use sem::format::{BF16, F16, F32, F64, Format};
-use sem::round::Mode;
+use sem::compare::{self, MinMax};
+use sem::format::{BF16, E4M3, E5M2, F16, F32, F64, Format};
+use sem::round::{Clamp, Mode};
+use sem::{arith, convert};
+use std::cmp::Ordering;
 
 const ROUNDINGS: [Rounding; 4] = [NearestEven, TowardZero, TowardNegative, TowardPositive];
 
@@ -21,85 +27,13 @@ fn apfloat_round(rounding: Rounding) -> Round {
     }
 }
 
-/// A small generator of random bits (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+/// The bits of an apfloat result. A NaN is the canonical one, but `.f64` keeps the payload of its first NaN operand.
+fn bits<T: Float>(f: &Format, x: T, operands: &[u64]) -> u64 {
+    match operands.iter().find(|&&a| f.is_nan(a)) {
+        Some(nan) if *f == F64 => nan | 1 << 51,
+        _ if x.is_nan() => f.nan,
+        _ => x.to_bits() as u64,
     }
-
-    /// An encoding: mostly any bits, sometimes near the edges, sometimes with an exponent near that of `near`,
-    /// so that sums cancel and products stay in range.
-    fn encoding(&mut self, f: &Format, near: u64) -> u64 {
-        let bits = self.next() & (f.sign() | f.magnitude_mask());
-        match self.next() % 4 {
-            0 => bits,
-            1 => {
-                let e = edges(f);
-                e[self.next() as usize % e.len()]
-            }
-            2 => {
-                let offset = (self.next() % 5) as i64 - 2;
-                near.wrapping_add((offset << f.fraction_bits) as u64).wrapping_add(bits & 0xf)
-                    & (f.sign() | f.magnitude_mask())
-            }
-            _ => {
-                // An exponent near one and few fraction bits: exact and halfway cases.
-                let exponent = (f.one() >> f.fraction_bits).wrapping_add(self.next() % 17).wrapping_sub(8);
-                let keep = self.next() % f.fraction_bits as u64;
-                let fraction = bits & ((1 << f.fraction_bits) - 1) & !((1u64 << keep) - 1);
-                (bits & f.sign()) | (exponent << f.fraction_bits | fraction) & f.magnitude_mask()
-            }
-        }
-    }
-}
-
-/// Zero, the subnormal and normal limits, one and its neighbours, halves, the overflow limits, infinity, NaNs.
-fn edges(f: &Format) -> Vec<u64> {
-    let unit = 1u64 << f.fraction_bits;
-    let mut edges = vec![];
-    for x in [0, 1, 2, 3, unit / 2, unit - 1, unit, unit + 1, 2 * unit, 2 * unit - 1] {
-        edges.push(x);
-    }
-    for x in [
-        f.one() - unit,
-        f.one() - 1,
-        f.one(),
-        f.one() + 1,
-        f.one() + unit / 2,
-        f.one() + unit,
-        f.one() + unit + unit / 2,
-    ] {
-        edges.push(x);
-    }
-    for x in [
-        f.max_finite() - unit,
-        f.max_finite() - 1,
-        f.max_finite(),
-        f.infinity(),
-        f.infinity() + 1,
-        f.nan & f.magnitude_mask(),
-    ] {
-        edges.push(x);
-    }
-    edges.push(f.one() + (f.fraction_bits as u64) * unit);
-    edges.push(f.one() - (f.fraction_bits as u64 + 1).min((f.one() >> f.fraction_bits) - 1) * unit);
-    let negative: Vec<u64> = edges.iter().map(|x| x | f.sign()).collect();
-    edges.extend(negative);
-    edges
-}
-
-fn random_count() -> u64 {
-    std::env::var("SEM_TEST_RANDOM").ok().and_then(|s| s.parse().ok()).unwrap_or(150_000)
-}
-
-/// The bits of an apfloat result, NaN made canonical.
-fn bits<T: Float>(f: &Format, x: T) -> u64 {
-    if x.is_nan() { f.nan } else { x.to_bits() as u64 }
 }
 
 fn check_two<T: Float>(f: &Format, a: u64, b: u64, r: Rounding) {
@@ -111,7 +45,7 @@ fn check_two<T: Float>(f: &Format, a: u64, b: u64, r: Rounding) {
         ("mul", arith::mul(f, mode, a, b), x.mul_r(y, round).value),
         ("div", arith::div(f, mode, a, b), x.div_r(y, round).value),
     ] {
-        assert_eq!(ours, bits(f, theirs), "{name} {r:?} {a:#x} {b:#x} in {f:?}");
+        assert_eq!(ours, bits(f, theirs, &[a, b]), "{name} {r:?} {a:#x} {b:#x} in {f:?}");
     }
 }
 
@@ -119,7 +53,7 @@ fn check_fma<T: Float>(f: &Format, a: u64, b: u64, c: u64, r: Rounding) {
     let [x, y, z] = [a, b, c].map(|v| T::from_bits(v as u128));
     let theirs = x.mul_add_r(y, z, apfloat_round(r)).value;
     let ours = arith::fma(f, Mode::rounding(r), a, b, c);
-    assert_eq!(ours, bits(f, theirs), "fma {r:?} {a:#x} {b:#x} {c:#x} in {f:?}");
+    assert_eq!(ours, bits(f, theirs, &[a, b, c]), "fma {r:?} {a:#x} {b:#x} {c:#x} in {f:?}");
 }
 
 fn check_format<T: Float>(f: &Format) {
@@ -164,4 +98,146 @@ fn single_equals_apfloat() {
 #[test]
 fn double_equals_apfloat() {
     check_format::<ieee::Double>(&F64);
+}
+
+fn check_conversion<S, T>(from: &Format, to: &Format)
+where
+    S: Float + rustc_apfloat::FloatConvert<T>,
+    T: Float,
+{
+    let mut random = Random(from.nan ^ to.nan);
+    let edges = edges(from);
+    for i in 0..edges.len() as u64 + random_count() / 4 {
+        let a = edges.get(i as usize).copied().unwrap_or_else(|| random.encoding(from, from.one()));
+        for r in ROUNDINGS {
+            let theirs: T = S::from_bits(a as u128).convert_r(apfloat_round(r), &mut false).value;
+            if !theirs.is_nan() {
+                let ours = convert::float_to_float(from, to, Mode::rounding(r), a);
+                assert_eq!(ours, theirs.to_bits() as u64, "{r:?} {a:#x} from {from:?} to {to:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn conversions_between_formats_equal_apfloat() {
+    use ieee::{BFloat, Double, Float8E5M2, Half, Single};
+    check_conversion::<Half, Single>(&F16, &F32);
+    check_conversion::<Half, Double>(&F16, &F64);
+    check_conversion::<Half, BFloat>(&F16, &BF16);
+    check_conversion::<BFloat, Half>(&BF16, &F16);
+    check_conversion::<BFloat, Single>(&BF16, &F32);
+    check_conversion::<BFloat, Double>(&BF16, &F64);
+    check_conversion::<Single, Half>(&F32, &F16);
+    check_conversion::<Single, BFloat>(&F32, &BF16);
+    check_conversion::<Single, Double>(&F32, &F64);
+    check_conversion::<Double, Half>(&F64, &F16);
+    check_conversion::<Double, BFloat>(&F64, &BF16);
+    check_conversion::<Double, Single>(&F64, &F32);
+    check_conversion::<Single, Float8E5M2>(&F32, &E5M2);
+    check_conversion::<Half, Float8E5M2>(&F16, &E5M2);
+    check_conversion::<Float8E5M2, Half>(&E5M2, &F16);
+}
+
+/// `.e4m3` rounds and clamps like apfloat's; beyond its range only `.satfinite` exists in PTX.
+#[test]
+fn conversion_to_e4m3_equals_apfloat() {
+    use ieee::{Float8E4M3FN, Single};
+    use rustc_apfloat::FloatConvert;
+    let mut random = Random(43);
+    let mode = Mode { clamp: Clamp::Finite, ..Mode::NEAREST };
+    for a in edges(&F32).into_iter().chain((0..random_count()).map(|_| random.encoding(&F32, F32.one()))) {
+        let x = Single::from_bits(a as u128);
+        let theirs: Float8E4M3FN = x.convert(&mut false).value;
+        let ours = convert::float_to_float(&F32, &E4M3, mode, a);
+        match (x.is_nan(), theirs.is_nan()) {
+            (false, false) => assert_eq!(ours, theirs.to_bits() as u64, "{a:#x}"),
+            (false, true) => assert_eq!(ours & 0x7f, 0x7e, "{a:#x}"),
+            (true, _) => assert_eq!(ours, 0x7f, "{a:#x}"),
+        }
+        if ours & 0x7f != 0x7f {
+            let back = convert::float_to_float(&E4M3, &F32, Mode::NEAREST, ours);
+            let widened: Single = Float8E4M3FN::from_bits(ours as u128).convert(&mut false).value;
+            assert_eq!(back, widened.to_bits() as u64);
+        }
+    }
+}
+
+fn check_integers<T: Float>(f: &Format) {
+    let mut random = Random(f.nan ^ 7);
+    let edges = edges(f);
+    for i in 0..edges.len() as u64 + random_count() / 4 {
+        let a = edges.get(i as usize).copied().unwrap_or_else(|| random.encoding(f, f.one()));
+        let x = T::from_bits(a as u128);
+        for r in ROUNDINGS {
+            let round = apfloat_round(r);
+            for ty in [Type::S8, Type::U8, Type::S16, Type::U16, Type::S32, Type::U32, Type::S64, Type::U64] {
+                let width = ty.bits() as usize;
+                let ours = convert::float_to_integer(f, ty, r, false, a);
+                let theirs = match ty.is_signed() {
+                    // apfloat clamps too, but to 0 for NaN.
+                    true => x.to_i128_r(width, round, &mut false).value as u64,
+                    false => x.to_u128_r(width, round, &mut false).value as u64,
+                };
+                if !x.is_nan() {
+                    assert_eq!(ours, theirs, "{r:?} {a:#x} in {f:?} to {ty}");
+                }
+            }
+            let integral = convert::round_to_integral(f, Mode::rounding(r), a);
+            assert_eq!(integral, bits(f, x.round_to_integral(round).value, &[a]), "{r:?} {a:#x} in {f:?}");
+            // From integers: the encoding as a bit pattern of any size serves as the number.
+            let from_signed = convert::integer_to_float(Type::S64, f, Mode::rounding(r), a);
+            assert_eq!(from_signed, T::from_i128_r(a as i64 as i128, round).value.to_bits() as u64, "{a:#x}");
+            let from_unsigned = convert::integer_to_float(Type::U64, f, Mode::rounding(r), a);
+            assert_eq!(from_unsigned, T::from_u128_r(a as u128, round).value.to_bits() as u64, "{a:#x}");
+        }
+    }
+}
+
+#[test]
+fn integer_conversions_equal_apfloat() {
+    check_integers::<ieee::Half>(&F16);
+    check_integers::<ieee::BFloat>(&BF16);
+    check_integers::<ieee::Single>(&F32);
+    check_integers::<ieee::Double>(&F64);
+}
+
+fn check_comparison<T: Float>(f: &Format) {
+    let mut random = Random(f.nan ^ 9);
+    let edges = edges(f);
+    let check = |a: u64, b: u64| {
+        let [x, y] = [a, b].map(|v| T::from_bits(v as u128));
+        assert_eq!(compare::order_float(f, false, a, b), x.partial_cmp(&y), "{a:#x} {b:#x}");
+        let min = compare::min_max_float(f, Ordering::Less, MinMax::default(), a, b);
+        let max = compare::min_max_float(f, Ordering::Greater, MinMax::default(), a, b);
+        match (x.is_nan(), y.is_nan()) {
+            (true, true) => assert_eq!([min, max], [f.nan; 2]),
+            (true, false) => assert_eq!([min, max], [b; 2]),
+            (false, true) => assert_eq!([min, max], [a; 2]),
+            _ => assert_eq!(
+                [min, max],
+                [x.minimum(y), x.maximum(y)].map(|v| v.to_bits() as u64),
+                "{a:#x} {b:#x}"
+            ),
+        }
+        let strict = MinMax { nan: true, ..MinMax::default() };
+        if x.is_nan() || y.is_nan() {
+            assert_eq!(compare::min_max_float(f, Ordering::Less, strict, a, b), f.nan);
+        }
+    };
+    for &a in &edges {
+        edges.iter().for_each(|&b| check(a, b));
+    }
+    for _ in 0..random_count() {
+        let a = random.encoding(f, f.one());
+        check(a, random.encoding(f, a));
+    }
+}
+
+#[test]
+fn comparisons_equal_apfloat() {
+    check_comparison::<ieee::Half>(&F16);
+    check_comparison::<ieee::BFloat>(&BF16);
+    check_comparison::<ieee::Single>(&F32);
+    check_comparison::<ieee::Double>(&F64);
 }

@@ -1,0 +1,137 @@
+//! sin and cos, reduced by as many bits of 2/pi as the largest argument needs.
+
+use super::fixed::{INVERSE_FACTORIALS, mul_high};
+use super::{ONE, evaluate, next_to};
+use crate::format::Format;
+use crate::round::{Exact, INVALID, Mode, Value};
+
+/// 2/pi = 0.TWO_OVER_PI in base 2^64: enough for any `.f64`.
+const TWO_OVER_PI: [u64; 19] = [
+    0xa2f9_836e_4e44_1529,
+    0xfc27_57d1_f534_ddc0,
+    0xdb62_9599_3c43_9041,
+    0xfe51_63ab_debb_c561,
+    0xb724_6e3a_424d_d2e0,
+    0x0649_2eea_09d1_921c,
+    0xfe1d_eb1c_b129_a73e,
+    0xe882_35f5_2ebb_4484,
+    0xe99c_7026_b45f_7e41,
+    0x3991_d639_8353_39f4,
+    0x9c84_5f8b_bdf9_283b,
+    0x1ff8_97ff_de05_980f,
+    0xef2f_118b_5a0a_6d1f,
+    0x6d36_7ecf_27cb_09b7,
+    0x4f46_3f66_9e5f_ea2d,
+    0x7527_bac7_ebe5_f17b,
+    0x3d07_39f7_8a52_92ea,
+    0x6bfb_5fb1_1f8d_5d08,
+    0x5603_3046_fc7b_6bab,
+];
+/// pi/2 in Q127.
+const PI_OVER_2: u128 = 0xc90f_daa2_2168_c234_c4c6_628b_80dc_1cd1;
+
+/// `sin.approx`. A subnormal gives a zero of its sign even without `.ftz` (ptxas folds so); infinity gives NaN.
+pub fn sin(f: &Format, mode: Mode, a: u64) -> u64 {
+    evaluate(
+        f,
+        mode,
+        f.flush(a),
+        Value::zero,
+        |_| INVALID,
+        |x| {
+            if x.leading_exponent() < -30 {
+                return next_to(x, true);
+            }
+            let (quadrant, r) = reduce(x);
+            let result = quarter_turns(quadrant, r);
+            Value::Finite(Exact { negative: result.negative != x.negative, ..result })
+        },
+    )
+}
+
+/// `cos.approx`. Infinity gives NaN.
+pub fn cos(f: &Format, mode: Mode, a: u64) -> u64 {
+    evaluate(
+        f,
+        mode,
+        a,
+        |_| Value::Finite(ONE),
+        |_| INVALID,
+        |x| {
+            if x.leading_exponent() < -30 {
+                return next_to(ONE, true);
+            }
+            let (quadrant, r) = reduce(x);
+            Value::Finite(quarter_turns(quadrant + 1, r))
+        },
+    )
+}
+
+/// sin(quadrant * pi/2 + r): sin r, cos r, -sin r, -cos r.
+fn quarter_turns(quadrant: u32, r: Exact) -> Exact {
+    let result = if quadrant & 1 == 0 { sin_series(r) } else { cos_series(r) };
+    Exact { negative: result.negative != (quadrant & 2 != 0), ..result }
+}
+
+/// |x| = quadrant * pi/2 + r with |r| <= pi/4, r in units of 2^-127. For |x| >= 2^-30.
+fn reduce(x: Exact) -> (u32, Exact) {
+    // |x| * 2/pi modulo 4, with 318 bits after the point: of 2/pi, only the bits from 2^-(e - 2) on matter, for those
+    // above give multiples of 4.
+    let start = (x.exponent - 2).max(0) as usize;
+    let product = times(x.significand as u64, window(start));
+    let turns = shift_right(product, (start as i32 - x.exponent + 2) as u32);
+    let quadrant = (turns[4] >> 62) as u32;
+    let fraction = (turns[4] as u128) << 66 | (turns[3] as u128) << 2 | (turns[2] >> 62) as u128;
+    // Nearer to the next quarter turn: count back from there.
+    let negative = fraction >> 127 != 0;
+    let (quadrant, fraction) =
+        if negative { (quadrant + 1, fraction.wrapping_neg()) } else { (quadrant, fraction) };
+    (quadrant, Exact { negative, significand: mul_high(fraction, PI_OVER_2), exponent: -127 })
+}
+
+/// 320 bits of 2/pi from bit `start` after the point on, the least significant word first.
+fn window(start: usize) -> [u64; 5] {
+    let (word, bit) = (start / 64, start % 64);
+    let at = |i: usize| TWO_OVER_PI.get(i).copied().unwrap_or(0) as u128;
+    std::array::from_fn(|i| {
+        let i = word + 4 - i;
+        ((at(i) << 64 | at(i + 1)) << bit >> 64) as u64
+    })
+}
+
+/// The product, the least significant word first.
+fn times(m: u64, words: [u64; 5]) -> [u64; 6] {
+    let mut product = [0; 6];
+    let mut carry = 0;
+    for (to, word) in product.iter_mut().zip(words) {
+        let sum = m as u128 * word as u128 + carry;
+        *to = sum as u64;
+        carry = sum >> 64;
+    }
+    product[5] = carry as u64;
+    product
+}
+
+/// `words >> distance`, the least significant word first.
+fn shift_right(words: [u64; 6], distance: u32) -> [u64; 6] {
+    let (skip, bit) = ((distance / 64) as usize, distance % 64);
+    let at = |i: usize| words.get(i).copied().unwrap_or(0) as u128;
+    std::array::from_fn(|i| ((at(i + skip + 1) << 64 | at(i + skip)) >> bit) as u64)
+}
+
+/// The sum of (-1)^k z^k / (2k + first)! in Q126, z = r^2.
+fn series(r: u128, first: usize) -> u128 {
+    let square = mul_high(r, r) << 2;
+    let terms = INVERSE_FACTORIALS.iter().skip(first).step_by(2);
+    terms.rev().fold(0, |sum, &term| term - mul_high(sum, square))
+}
+
+/// sin r = r * (1 - r^2/3! + ...). No value but sin 0 is rational: something always follows.
+fn sin_series(r: Exact) -> Exact {
+    Exact { significand: mul_high(r.significand, series(r.significand, 1)) | 1, exponent: -125, ..r }
+}
+
+/// cos r = 1 - r^2/2! + ...
+fn cos_series(r: Exact) -> Exact {
+    Exact { negative: false, significand: series(r.significand, 0) | 1, exponent: -126 }
+}

@@ -1,0 +1,249 @@
+//! Conversions between types.
+//!
+//! PTX ISA, "Data Movement and Conversion Instructions: cvt" and "cvt.pack".
+
+use crate::arith::sum;
+use crate::float::mode;
+use crate::format::{F32, F64, Format};
+use crate::integer::{number, saturate};
+use crate::operands::{Sources, low_bits, one};
+use crate::round::{Clamp, Exact, Mode, Value, clamp, pack, round_to_integer, unpack};
+use isa::{Mod, Picks, Rounding, Type};
+
+/// From one floating-point format to another.
+///
+/// `.ftz` flushes `.f32` sources and results only, so that halves keep their subnormals.
+pub fn float_to_float(from: &Format, to: &Format, mode: Mode, a: u64) -> u64 {
+    let ftz = mode.ftz;
+    let value = unpack(from, ftz && *from == F32, a);
+    match nan_result(from, to, a, value) {
+        Some(nan) => clamp(to, mode.clamp, nan),
+        None => pack(to, Mode { ftz: ftz && *to == F32, ..mode }, value),
+    }
+}
+
+/// NaN results that are not the canonical one: ptxas folds conversions among `.f32` and `.f64` to a quiet NaN with
+/// the sign and the payload of the source as far as there is room, and `cvt.f64.f32`, `cvt.rn.f32.f64` run so.
+fn nan_result(from: &Format, to: &Format, a: u64, value: Value) -> Option<u64> {
+    let Value::Nan(payload) = value else { return None };
+    match (*from, *to) {
+        (F32, F32) => Some(a | 1 << (F32.fraction_bits - 1)),
+        (F64, F32) => Some((payload >> 63) << 31 | 0x7f80_0000 | (payload >> 29 & 0x7f_ffff)),
+        _ => None,
+    }
+}
+
+/// `.rni`, `.rzi`, `.rmi`, `.rpi` in one format: to an integral number of the same sign.
+pub fn round_to_integral(f: &Format, mode: Mode, a: u64) -> u64 {
+    let value = match unpack(f, mode.ftz && *f == F32, a) {
+        Value::Finite(x) if x.exponent < 0 => {
+            Value::Finite(Exact { significand: round_to_integer(x, 0, mode.rounding), exponent: 0, ..x })
+        }
+        other => other,
+    };
+    pack(f, Mode { ftz: false, ..mode }, value)
+}
+
+/// To an integer type, clamped to its range.
+///
+/// "NaN converts to zero if the source is not `.f64` and the destination not 64 bits wide, otherwise to
+/// 1 << (width - 1)" (in our words; PTX ISA, cvt, "Floating Point Notes"). *Unverified*: ptxas folds no NaN here.
+pub fn float_to_integer(from: &Format, to: Type, rounding: Rounding, ftz: bool, a: u64) -> u64 {
+    let width = to.bits();
+    let (negative, magnitude) = match unpack(from, ftz && *from == F32, a) {
+        Value::Nan(_) if *from == F64 || width == 64 => return 1 << (width - 1),
+        Value::Nan(_) => return 0,
+        Value::Infinite { negative } => (negative, i128::MAX),
+        Value::Finite(x) if x.significand == 0 => (false, 0),
+        Value::Finite(x) if x.leading_exponent() > 64 => (x.negative, i128::MAX),
+        Value::Finite(x) => (x.negative, round_to_integer(x, 0, rounding) as i128),
+    };
+    saturate(to, if negative { -magnitude } else { magnitude }) as u64
+}
+
+/// From an integer type.
+pub fn integer_to_float(from: Type, to: &Format, mode: Mode, a: u64) -> u64 {
+    let a = number(from, a);
+    pack(to, mode, Value::integer(a < 0, a.unsigned_abs() as u64))
+}
+
+/// `cvt` between integer types: modulo 2^width, `.sat` clamps.
+///
+/// Here and in [`float_int`] a signed result is extended by its sign to 64 bits, an unsigned one by zeros: that is
+/// what a destination register wider than the type gets.
+pub fn int_int(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    let (dtype, a) = (picks.ty(0), number(picks.ty(1), s.bits(0)));
+    one(if picks.has(Mod::Sat) { saturate(dtype, a) } else { number(dtype, a as u64) } as u64)
+}
+
+/// `cvt.irnd` to an integer type: clamped, with `.sat` or without.
+pub fn float_int(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    let (mode, atype) = (mode(picks), picks.ty(1));
+    one(Format::of(atype).map_or(0, |from| {
+        float_to_integer(from, picks.ty(0), mode.rounding, mode.ftz, low_bits(s.bits(0), atype.bits()))
+    }))
+}
+
+/// `cvt.rnd` from an integer type.
+pub fn int_float(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    one(Format::of(picks.ty(0)).map_or(0, |to| integer_to_float(picks.ty(1), to, mode(picks), s.bits(0))))
+}
+
+/// `cvt` between floating-point types: exact, rounded, or to an integral number.
+pub fn float_float(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    let (mode, dtype, atype) = (mode(picks), picks.ty(0), picks.ty(1));
+    let (Some(to), Some(from)) = (Format::of(dtype), Format::of(atype)) else { return one(0) };
+    let a = low_bits(s.bits(0), atype.bits());
+    one(match dtype == atype {
+        true if picks.rounds_to_integer() => round_to_integral(to, mode, a),
+        // A move, unless there is something to flush.
+        true if !(mode.ftz && *to == F32) => clamp(to, mode.clamp, a),
+        _ => float_to_float(from, to, mode, a),
+    })
+}
+
+/// `cvt.{rn,rz,rna}` of one `.f32` to `.f16`, `.bf16` or `.tf32`.
+///
+/// `.rna.tf32` cuts the fraction of a NaN as if it were a number, which may even leave infinity: ptxas folds and runs
+/// it so. For `.rn` and `.rz` a NaN becomes 0x7fffffff (*unverified*).
+pub fn narrow(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    let (mode, a) = (mode(picks), low_bits(s.bits(0), 32));
+    let Some(to) = Format::of(picks.ty(0)) else { return one(0) };
+    let cut = F32.is_nan(a) && mode.rounding == Rounding::NearestAway;
+    one(if cut { a & !((1 << to.padding) - 1) } else { float_to_float(&F32, to, mode, a) })
+}
+
+/// `cvt` of two `.f32` to a packed type, a above b.
+pub fn pack_f32(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    let (dtype, atype) = (picks.ty(0), picks.ty(1));
+    one(pair(dtype, [s.bits(0), s.bits(1)].map(|x| cvt_element(picks, dtype, atype, x))))
+}
+
+/// `cvt` of one packed type to another, element by element.
+pub fn packed(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    let (dtype, atype) = (picks.ty(0), picks.ty(1));
+    let width = packed_width(atype);
+    one(pair(dtype, [1, 0].map(|i| cvt_element(picks, dtype, atype, s.lane(0, i, width)))))
+}
+
+/// Two elements packed, the first one above.
+fn pair(ty: Type, [high, low]: [u64; 2]) -> u64 {
+    high << packed_width(ty) | low
+}
+
+/// Bits between the elements of a packed type: `.e2m3` and `.e3m2` stand in bytes.
+fn packed_width(ty: Type) -> u32 {
+    ty.bits() / ty.lanes()
+}
+
+/// One element of a packed conversion.
+fn cvt_element(picks: &Picks, dtype: Type, atype: Type, a: u64) -> u64 {
+    match (Format::of(dtype), Format::of(atype)) {
+        (Some(to), Some(from)) => element(from, to, mode(picks), a),
+        (Some(to), None) => pack(to, mode(picks), scale_value(a)),
+        (None, Some(from)) => scale(from, mode(picks), a),
+        (None, None) => 0,
+    }
+}
+
+/// To and from the 8-, 6- and 4-bit formats. A NaN becomes the largest number of a format that has none
+/// (*unverified*: ptxas folds none of these).
+fn element(from: &Format, to: &Format, mode: Mode, a: u64) -> u64 {
+    let width = from.bits();
+    if from.is_nan(a) && to.nan == 0 {
+        return to.max_finite();
+    }
+    float_to_float(from, to, mode, low_bits(a, width))
+}
+
+/// The value of an `.ue8m0` scale: 2^(bits - 127), 0xff is NaN.
+fn scale_value(bits: u64) -> Value {
+    match low_bits(bits, 8) {
+        0xff => Value::Nan(F64.nan),
+        biased => Value::Finite(Exact { negative: false, significand: 1, exponent: biased as i32 - 127 }),
+    }
+}
+
+/// To `.ue8m0`: the exponent of the magnitude rounded to a power of two, down (`.rz`) or up (`.rp`).
+///
+/// *Unverified*: what zero, negative numbers and (without `.satfinite`) infinity give. Here the sign is dropped, zero
+/// is 2^-127, and infinity is NaN or with `.satfinite` 2^127.
+fn scale(from: &Format, mode: Mode, a: u64) -> u64 {
+    let finite = mode.clamp == Clamp::Finite;
+    let exponent = match unpack(from, false, a & from.magnitude_mask()) {
+        Value::Nan(_) => return 0xff,
+        Value::Infinite { .. } => i32::MAX,
+        Value::Finite(x) if x.significand == 0 => i32::MIN,
+        Value::Finite(x) => {
+            let up = mode.rounding == Rounding::TowardPositive && !x.significand.is_power_of_two();
+            x.leading_exponent() + up as i32
+        }
+    };
+    match exponent {
+        128.. if finite => 0xfe,
+        128.. => 0xff,
+        _ => (exponent.max(-127) + 127) as u64,
+    }
+}
+
+/// `cvt.rs` of two `.f32`: 13 random bits each for `.f16x2`, 16 for `.bf16x2`, those for a in the upper half.
+pub fn pack_f32_stochastic(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    let dtype = picks.ty(0);
+    let Some(to) = Format::of(dtype) else { return one(0) };
+    let count = F32.fraction_bits - to.fraction_bits;
+    let convert = |i: usize, half: u32| {
+        round_stochastically(
+            to,
+            mode(picks),
+            low_bits(s.bits(i), 32),
+            count,
+            low_bits(s.lane(2, half, 16), count),
+        )
+    };
+    one(pair(dtype, [convert(0, 1), convert(1, 0)]))
+}
+
+/// `cvt.rs` of four `.f32`, the first one uppermost. a and b share the upper 16 random bits, e and f the lower; for
+/// `.e2m1x4` a and e have the upper and the lower byte of the upper half, b and f those of the lower half.
+pub fn pack4_f32_stochastic(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    let dtype = picks.ty(0);
+    let Some(to) = Format::of(dtype) else { return one(0) };
+    let (count, lanes) = if dtype == Type::E2m1x4 { (8, [3, 1, 2, 0]) } else { (16, [1, 1, 0, 0]) };
+    one(lanes.into_iter().enumerate().fold(0, |d, (i, lane)| {
+        let random = s.lane(4, lane, count);
+        let rounded = round_stochastically(to, mode(picks), low_bits(s.bits(i), 32), count, random);
+        d << packed_width(dtype) | rounded
+    }))
+}
+
+/// `.rs`: adds `count` random bits just below the last bit that the result keeps, and cuts.
+///
+/// *Unverified* without a GPU: which bits meet for results that are subnormal, and for formats whose conversion
+/// drops more bits than there are random ones.
+pub fn round_stochastically(to: &Format, mode: Mode, a: u64, count: u32, random: u64) -> u64 {
+    let nearest = Mode { rounding: Rounding::NearestEven, ..mode };
+    let x = match unpack(&F32, false, a) {
+        Value::Finite(x) if x.significand != 0 => x,
+        _ => return element(&F32, to, nearest, a),
+    };
+    let quantum = x.leading_exponent().max(to.min_exponent()) - to.fraction_bits as i32;
+    let random = Exact { significand: random as u128, exponent: quantum - count as i32, ..x };
+    let Value::Finite(sum) = sum(Value::Finite(x), Value::Finite(random), Rounding::TowardZero) else {
+        return 0;
+    };
+    // Cut to a multiple of the quantum, which is exact in the format or too large for it.
+    let cut =
+        Exact { significand: round_to_integer(sum, quantum, Rounding::TowardZero), exponent: quantum, ..x };
+    pack(to, nearest, Value::Finite(cut))
+}
+
+/// `cvt.pack.sat.convertType.abType{.cType}`: a and b clamped and packed, a above; with a third type (`.b32`) the
+/// rest of c, shifted up, above both.
+pub fn pack_integers(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    let (convert, ab) = (picks.ty(0), picks.ty(1));
+    let width = convert.bits();
+    let element = |i: usize| low_bits(saturate(convert, number(ab, s.bits(i))) as u64, width);
+    let packed = element(0) << width | element(1);
+    let above = if picks.types().len() > 2 { low_bits(s.bits(2), 32) << (2 * width) } else { 0 };
+    one(low_bits(above | packed, 32))
+}

@@ -1,0 +1,226 @@
+//! Floating-point instructions on `.f16`, `.bf16`, `.f32` and `.f64` and their packed forms.
+//!
+//! PTX ISA, "Floating Point Instructions" and "Half Precision Floating-Point Instructions". Packed forms are their
+//! scalar form on each element.
+
+use crate::approx;
+use crate::arith;
+use crate::compare::{MinMax, min_max_float};
+use crate::format::{F64_UPPER, Format};
+use crate::operands::{Sources, each_lane, one};
+use crate::round::{Clamp, Mode, clamp};
+use isa::{Mod, Picks, Rounding, Type};
+use std::cmp::Ordering;
+
+/// The rounding (to nearest even if none is given), flushing and clamping that the modifiers ask for.
+pub(crate) fn mode(picks: &Picks) -> Mode {
+    let clamp = match (picks.has(Mod::Sat), picks.has(Mod::Relu), picks.has(Mod::Satfinite)) {
+        (true, _, _) => Clamp::Saturate,
+        (_, true, true) => Clamp::ReluFinite,
+        (_, true, false) => Clamp::Relu,
+        (_, false, true) => Clamp::Finite,
+        _ => Clamp::None,
+    };
+    let rounding = picks.rounding().unwrap_or(Rounding::NearestEven);
+    Mode { rounding, ftz: picks.has(Mod::Ftz), clamp }
+}
+
+/// A function of one, two or three operands on each lane.
+fn float<const N: usize>(picks: &Picks, s: &[u64], f: impl Fn(&Format, Mode, [u64; N]) -> u64) -> [u64; 2] {
+    let mode = mode(picks);
+    each_lane(picks.ty(0), s, |ty, lane| match Format::of(ty) {
+        Some(format) => f(format, mode, std::array::from_fn(|i| lane.bits(i))),
+        None => 0,
+    })
+}
+
+/// `add`
+pub fn add(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    float(picks, s, |f, mode, [a, b]| arith::add(f, mode, a, b))
+}
+
+/// `sub`
+pub fn sub(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    float(picks, s, |f, mode, [a, b]| arith::sub(f, mode, a, b))
+}
+
+/// `mul`
+pub fn mul(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    float(picks, s, |f, mode, [a, b]| arith::mul(f, mode, a, b))
+}
+
+/// `mad`: since sm_20 the same as [`fma`].
+pub fn mad(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    fma(picks, s)
+}
+
+/// `fma`: a * b + c, rounded once.
+pub fn fma(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    float(picks, s, |f, mode, [a, b, c]| arith::fma(f, mode, a, b, c))
+}
+
+/// `div` with a rounding.
+pub fn div(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    float(picks, s, |f, mode, [a, b]| arith::div(f, mode, a, b))
+}
+
+/// `div.approx.f32` and `div.full.f32`, rounded to nearest here (the manual allows 2 ulp).
+///
+/// `.approx` is a * (1 / b) with 1 / b flushed to zero: for 2^126 < |b| < 2^128 the result is a zero, or NaN if a is
+/// infinite.
+pub fn div_approx(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    let full = picks.has(Mod::Full);
+    float(picks, s, |f, mode, [a, b]| {
+        let magnitude = b & f.magnitude_mask();
+        let largest_with_normal_reciprocal = f.infinity() - (2 << f.fraction_bits);
+        if !full && magnitude > largest_with_normal_reciprocal && magnitude < f.infinity() {
+            arith::mul(f, mode, a, b & f.sign())
+        } else {
+            arith::div(f, mode, a, b)
+        }
+    })
+}
+
+/// `rcp` with a rounding.
+pub fn rcp(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    float(picks, s, |f, mode, [a]| arith::rcp(f, mode, a))
+}
+
+/// `rcp.approx`, rounded to nearest here (the manual allows 1 ulp).
+pub fn rcp_approx(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    approximate(picks, s, arith::rcp)
+}
+
+/// `sqrt` with a rounding.
+pub fn sqrt(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    float(picks, s, |f, mode, [a]| arith::sqrt(f, mode, a))
+}
+
+/// `sqrt.approx`, rounded to nearest here.
+pub fn sqrt_approx(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    sqrt(picks, s)
+}
+
+/// `rsqrt.approx`, rounded to nearest here.
+pub fn rsqrt_approx(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    approximate(picks, s, arith::rsqrt)
+}
+
+/// `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`, the gross approximations, look at the upper word of the operand
+/// only and compute the upper word of the result: a format of 1, 11 and 20 bits.
+fn approximate(picks: &Picks, s: &[u64], function: impl Fn(&Format, Mode, u64) -> u64) -> [u64; 2] {
+    let gross = picks.ty(0) == Type::F64 && picks.has(Mod::Ftz);
+    float(picks, s, |f, mode, [a]| match gross {
+        true => function(&F64_UPPER, mode, a & 0xffff_ffff_0000_0000),
+        false => function(f, mode, a),
+    })
+}
+
+/// `ex2.approx`: 2^a.
+pub fn ex2_approx(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    float(picks, s, |f, mode, [a]| approx::ex2(f, mode, a))
+}
+
+/// `lg2.approx`: the logarithm to base 2.
+pub fn lg2_approx(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    float(picks, s, |f, mode, [a]| approx::lg2(f, mode, a))
+}
+
+/// `sin.approx`
+pub fn sin_approx(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    float(picks, s, |f, mode, [a]| approx::sin(f, mode, a))
+}
+
+/// `cos.approx`
+pub fn cos_approx(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    float(picks, s, |f, mode, [a]| approx::cos(f, mode, a))
+}
+
+/// `tanh.approx`
+pub fn tanh_approx(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    float(picks, s, |f, mode, [a]| approx::tanh(f, mode, a))
+}
+
+/// A change of the sign bit alone, `.ftz` flushing subnormals.
+///
+/// What happens to a NaN is what ptxas folds: `.f32` becomes quiet and keeps the rest, `.f64` and the packed halves
+/// keep all bits, a scalar half becomes 0x7fff (`.bf16x2` is not folded: *unverified*).
+fn with_sign(picks: &Picks, s: &[u64], sign: impl Fn(&Format, u64) -> u64) -> [u64; 2] {
+    let ty = picks.ty(0);
+    float(picks, s, |f, mode, [a]| match (f.is_nan(a), ty) {
+        (true, Type::F16 | Type::Bf16) => f.nan,
+        (true, Type::F32) => sign(f, a) | 1 << (f.fraction_bits - 1),
+        (false, _) if mode.ftz => sign(f, f.flush(a)),
+        _ => sign(f, a),
+    })
+}
+
+/// `abs`
+pub fn abs(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    with_sign(picks, s, |f, a| a & f.magnitude_mask())
+}
+
+/// `neg`
+pub fn neg(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    with_sign(picks, s, |f, a| a ^ f.sign())
+}
+
+/// `copysign`: the sign of a on the magnitude of b; the bits pass unchanged.
+pub fn copysign(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    float(picks, s, |f, _, [a, b]| (a & f.sign()) | (b & f.magnitude_mask()))
+}
+
+fn min_max(picks: &Picks, s: &[u64], keep: Ordering) -> [u64; 2] {
+    let xorsign = picks.has(Mod::Xorsign);
+    let mode = MinMax {
+        ftz: picks.has(Mod::Ftz),
+        nan: picks.has(Mod::NaN),
+        abs: xorsign || picks.has(Mod::Abs),
+        xorsign,
+    };
+    let relu = if picks.has(Mod::Relu) { Clamp::Relu } else { Clamp::None };
+    each_lane(picks.ty(0), s, |ty, lane| match (Format::of(ty), lane) {
+        (Some(f), [first, rest @ ..]) => {
+            clamp(f, relu, rest.iter().fold(*first, |a, &b| min_max_float(f, keep, mode, a, b)))
+        }
+        _ => 0,
+    })
+}
+
+/// `min` of three operands.
+pub fn min3(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    min(picks, s)
+}
+
+/// `max` of three operands.
+pub fn max3(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    max(picks, s)
+}
+
+/// `min`
+pub fn min(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    min_max(picks, s, Ordering::Less)
+}
+
+/// `max`
+pub fn max(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    min_max(picks, s, Ordering::Greater)
+}
+
+/// `testp`: a property of a floating-point number. Zeros count as normal.
+pub fn testp(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    let Some(f) = Format::of(picks.ty(0)) else { return one(0) };
+    let magnitude = s.bits(0) & f.magnitude_mask();
+    let (nan, infinite) = (magnitude > f.infinity(), magnitude == f.infinity());
+    let subnormal = magnitude != 0 && magnitude < f.min_normal();
+    let holds = |m: Mod| match m {
+        Mod::Finite => !nan && !infinite,
+        Mod::Infinite => infinite,
+        Mod::Number => !nan,
+        Mod::Notanumber => nan,
+        Mod::Normal => !nan && !infinite && !subnormal,
+        Mod::Subnormal => subnormal,
+        _ => false,
+    };
+    one(picks.mods().iter().any(|&m| holds(m)) as u64)
+}

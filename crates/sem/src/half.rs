@@ -1,0 +1,26 @@
+//! Half precision arithmetic: the instructions of [`crate::float`] on `.f16`, `.bf16` and their packed forms.
+//!
+//! PTX ISA, "Half Precision Floating-Point Instructions".
+
+pub use crate::float::{abs, add, ex2_approx, max, min, mul, neg, sub, tanh_approx};
+
+use crate::float;
+use crate::operands::{each_lane, low_bits, one};
+use isa::{Mod, Picks};
+
+/// The NaN that tensor copies fill in for elements out of bounds, in a 16-bit format. *Unverified*: no public
+/// document gives its bits.
+const OUT_OF_BOUNDS: u64 = 0xffff;
+
+/// `fma`; with `.oob` the result is +0 where a or b is the out-of-bounds NaN.
+pub fn fma(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    let [d, _] = float::fma(picks, s);
+    if !picks.has(Mod::Oob) {
+        return one(d);
+    }
+    let [keep, _] = each_lane(picks.ty(0), s, |ty, lane| {
+        let out = lane.iter().take(2).any(|&x| x == OUT_OF_BOUNDS);
+        if out { 0 } else { low_bits(u64::MAX, ty.bits()) }
+    });
+    one(d & keep)
+}

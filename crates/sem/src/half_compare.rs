@@ -1,0 +1,5 @@
+//! Half precision comparison: `set` and `setp` of [`crate::compare`], which know every type.
+//!
+//! PTX ISA, "Half Precision Comparison Instructions".
+
+pub use crate::compare::{set, setp};

@@ -1,0 +1,35 @@
+//! The functions by the names that the instruction table gives them.
+
+use crate::operands::PureFn;
+
+macro_rules! functions {
+    ($($module:ident { $($function:ident)* })*) => {
+        /// The function that a row of the instruction table names: `"compare::setp"`.
+        pub fn lookup(name: &str) -> Option<PureFn> {
+            Some(match name {
+                $($(concat!(stringify!($module), "::", stringify!($function)) => crate::$module::$function,)*)*
+                _ => return None,
+            })
+        }
+    };
+}
+
+functions! {
+    compare { set setp selp slct }
+    convert {
+        int_int float_int int_float float_float narrow pack_f32 packed pack_f32_stochastic pack4_f32_stochastic
+        pack_integers
+    }
+    float {
+        testp copysign add sub mul fma mad div div_approx abs neg min max min3 max3 rcp rcp_approx sqrt sqrt_approx
+        rsqrt_approx sin_approx cos_approx lg2_approx ex2_approx tanh_approx
+    }
+    half { add sub mul fma abs neg min max tanh_approx ex2_approx }
+    half_compare { set setp }
+    integer {
+        add sub mul mul_wide mad mad_wide mul24 mad24 sad div rem abs neg min max popc clz bfind fns brev bfe bfi
+        szext bmsk dp4a dp2a addc subc madc
+    }
+    logic { and or xor not cnot shl shr shf lop3 prmt }
+    mixed { add sub fma }
+}

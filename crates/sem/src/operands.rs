@@ -1,0 +1,52 @@
+//! Reading source operands and applying scalar operations lane by lane.
+
+use isa::Type;
+
+/// A pure function of the table: the chosen modifiers and the sources as raw bits, in operand order (predicates 0 or
+/// 1; where the form reads CC.CF the carry comes last), to the result and its second part: q, the carry out, or 0.
+pub type PureFn = fn(&isa::Picks, &[u64]) -> [u64; 2];
+
+/// A single result.
+pub(crate) const fn one(d: u64) -> [u64; 2] {
+    [d, 0]
+}
+
+/// The low `width` bits.
+pub(crate) const fn low_bits(x: u64, width: u32) -> u64 {
+    if width >= 64 { x } else { x & ((1 << width) - 1) }
+}
+
+/// Source operands; one that is missing reads as 0.
+pub(crate) trait Sources {
+    /// All bits of a source.
+    fn bits(&self, i: usize) -> u64;
+
+    /// A predicate.
+    fn bit(&self, i: usize) -> bool {
+        self.bits(i) & 1 != 0
+    }
+
+    /// One packed element of a source; `lane` 0 is the lowest.
+    fn lane(&self, i: usize, lane: u32, width: u32) -> u64 {
+        low_bits(self.bits(i) >> (lane * width), width)
+    }
+}
+
+impl Sources for [u64] {
+    fn bits(&self, i: usize) -> u64 {
+        self.get(i).copied().unwrap_or(0)
+    }
+}
+
+/// Applies an operation on elements to each lane of up to four sources of the same type: packed forms are by
+/// definition their scalar form on each element. The operation gets as many elements as there are sources.
+pub(crate) fn each_lane(ty: Type, s: &[u64], operation: impl Fn(Type, &[u64]) -> u64) -> [u64; 2] {
+    let (element, width) = (ty.element(), ty.element().bits());
+    let mut d = 0;
+    for lane in 0..ty.lanes() {
+        let elements = [0, 1, 2, 3].map(|i| s.lane(i, lane, width));
+        let count = s.len().clamp(1, 4);
+        d |= low_bits(operation(element, &elements[..count]), width) << (lane * width);
+    }
+    one(d)
+}
