@@ -4,8 +4,12 @@
 //! everything that does not follow the grammar.
 #![forbid(unsafe_code)]
 
+mod lexer;
 mod literal;
+mod parser;
+mod printer;
 pub mod tree;
 
 pub use literal::Value;
+pub use parser::{MAX_DEPTH, MAX_ERRORS, MAX_NODES, parse};
 pub use tree::Tree;

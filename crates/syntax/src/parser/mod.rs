@@ -1,0 +1,348 @@
+//! The parser: recursive descent over tokens, after the grammar that ptxas accepts.
+//!
+//! Every function that parses something either returns it, with the parser after its last token, or records a
+//! diagnostic and returns [`Failed`], with the parser at the token that does not fit. Who can go on, recovers.
+
+mod debug;
+mod declaration;
+mod item;
+mod operand;
+mod recovery;
+mod statement;
+
+use std::borrow::Cow;
+
+use diag::{Diagnostic, SourceFile, Span};
+
+use crate::lexer::{Kind, Lexer, Token};
+use crate::tree::{Literal, Name, Operand, Tree};
+
+/// How deep blocks and initializers may nest, and how many operators an expression may have. Both bound the recursion
+/// over the tree, here and in every later stage.
+pub const MAX_DEPTH: u32 = 256;
+
+/// How many nodes (statements, operands, modifiers) a tree may have, so that a hostile file cannot use up memory. Real
+/// code has a node for about four bytes of text.
+pub const MAX_NODES: u32 = 1 << 25;
+
+/// How many diagnostics are kept before parsing stops.
+pub const MAX_ERRORS: usize = 1_000_000;
+
+/// Longest piece of source that a message quotes.
+const MAX_QUOTE: usize = 512;
+
+/// What did not fit has been recorded.
+#[derive(Debug)]
+struct Failed;
+
+type Parsed<T> = Result<T, Failed>;
+
+/// Parses a file. There always is a tree: what could not be understood is missing in it, and said in the diagnostics,
+/// which stand in the order of the source.
+pub fn parse(source: &SourceFile) -> (Tree<'_>, Vec<Diagnostic>) {
+    if source.too_large() {
+        let error = Diagnostic::error("file-too-large", Span::at(0), "The file is larger than 4 GiB")
+            .help("split the module into several files");
+        return (Tree::default(), vec![error]);
+    }
+    let mut parser = Parser::new(source);
+    let tree = parser.tree();
+    (tree, parser.diagnostics)
+}
+
+struct Parser<'a> {
+    source: &'a SourceFile,
+    text: &'a str,
+    lexer: Lexer<'a>,
+    /// The token to be parsed next.
+    token: Token,
+    /// End of the token before it.
+    previous_end: u32,
+    diagnostics: Vec<Diagnostic>,
+    /// Where the last error was: one place has one syntax error.
+    last_error: Option<u32>,
+    /// Nothing more is reported after a limit was reached.
+    halted: bool,
+    nodes: u32,
+    /// Nesting of blocks or initializers at this point.
+    depth: u32,
+    /// Braces of vectors and initializers that are open at this point.
+    braces: u32,
+    /// Operators in the expression at this point.
+    operators: u32,
+}
+
+impl<'a> Parser<'a> {
+    fn new(source: &'a SourceFile) -> Parser<'a> {
+        let mut lexer = Lexer::new(source.text());
+        let token = lexer.next();
+        Parser {
+            source,
+            text: source.text(),
+            lexer,
+            token,
+            previous_end: 0,
+            diagnostics: Vec::new(),
+            last_error: None,
+            halted: false,
+            nodes: 0,
+            depth: 0,
+            braces: 0,
+            operators: 0,
+        }
+    }
+
+    /// Takes the current token.
+    fn advance(&mut self) -> Token {
+        let token = self.token;
+        if !self.at_end() {
+            self.previous_end = token.span.end;
+            self.token = self.lexer.next();
+        }
+        token
+    }
+
+    /// The token after the current one.
+    fn peek(&self) -> Token {
+        self.lexer.clone().next()
+    }
+
+    fn at(&self, kind: Kind) -> bool {
+        self.token.kind == kind
+    }
+
+    fn at_end(&self) -> bool {
+        matches!(self.token.kind, Kind::End | Kind::EndInComment)
+    }
+
+    /// Takes the current token if it is of this kind.
+    fn eat(&mut self, kind: Kind) -> bool {
+        let eaten = self.at(kind);
+        if eaten {
+            self.advance();
+        }
+        eaten
+    }
+
+    /// Takes a token of this kind; `help` says what to write where it is missing.
+    fn expect(&mut self, kind: Kind, help: &'static str) -> Parsed<Token> {
+        if self.at(kind) { Ok(self.advance()) } else { Err(self.fail(help)) }
+    }
+
+    /// The text of a token.
+    fn text_of(&self, token: Token) -> &'a str {
+        &self.text[token.span.range()]
+    }
+
+    /// The word of the current token if it is a dotted one, without its dot.
+    fn dotted(&self) -> Option<&'a str> {
+        self.at(Kind::Dotted).then(|| &self.text_of(self.token)[1..])
+    }
+
+    /// Takes the current token as a word.
+    fn take_name(&mut self) -> Name<'a> {
+        let token = self.advance();
+        let text = self.text_of(token);
+        Name { text: text.strip_prefix('.').unwrap_or(text), span: token.span }
+    }
+
+    /// Takes the current token as a literal.
+    fn take_literal(&mut self) -> Literal<'a> {
+        let token = self.advance();
+        Literal { text: self.text_of(token), span: token.span }
+    }
+
+    fn identifier(&mut self, help: &'static str) -> Parsed<Name<'a>> {
+        if self.at(Kind::Identifier) { Ok(self.take_name()) } else { Err(self.fail(help)) }
+    }
+
+    fn integer(&mut self, help: &'static str) -> Parsed<Literal<'a>> {
+        if self.at(Kind::Integer) { Ok(self.take_literal()) } else { Err(self.fail(help)) }
+    }
+
+    /// An integer or `WARP_SZ`: the only lengths and alignments that the grammar takes.
+    fn length(&mut self, help: &'static str) -> Parsed<Operand<'a>> {
+        match self.token.kind {
+            Kind::Integer => Ok(Operand::Literal(self.take_literal())),
+            Kind::WarpSize => Ok(Operand::WarpSize(self.take_name())),
+            _ => Err(self.fail(help)),
+        }
+    }
+
+    /// One or more of something, with commas between.
+    fn separated<T>(&mut self, mut element: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+        let mut elements = vec![element(self)?];
+        while self.eat(Kind::Comma) {
+            elements.push(element(self)?);
+        }
+        Ok(elements)
+    }
+
+    /// The `;` after `what`.
+    fn semicolon(&mut self, what: &'static str) -> Parsed<()> {
+        if self.eat(Kind::Semicolon) {
+            return Ok(());
+        }
+        let mut error = self.unexpected(format!("end the {what} with `;`"));
+        if self.token.first_on_line {
+            let end = Span::new(self.previous_end.saturating_sub(1), self.previous_end);
+            error = error.label(end, "a `;` is missing after this");
+        }
+        Err(self.report(error))
+    }
+
+    /// From the start of a node to the last token that was taken.
+    fn since(&self, start: u32) -> Span {
+        Span::new(start, self.previous_end.max(start))
+    }
+
+    /// Counts a node of the tree.
+    fn node(&mut self) {
+        self.nodes += 1;
+        if self.nodes == MAX_NODES {
+            let error = Diagnostic::error("file-too-large", self.token.span, "The module is too large")
+                .note(format!("more than {MAX_NODES} statements, modifiers and operands"))
+                .help("split the module into several files");
+            self.halt(error);
+        }
+    }
+
+    /// Records that the current token does not fit.
+    fn fail(&mut self, help: impl Into<Cow<'static, str>>) -> Failed {
+        let error = self.unexpected(help);
+        self.report(error)
+    }
+
+    /// A diagnostic at the current token, in the words of ptxas.
+    fn unexpected(&self, help: impl Into<Cow<'static, str>>) -> Diagnostic {
+        let token = self.token;
+        let text = self.text_of(token);
+        let line = || self.source.position(token.span.start).line;
+        match (token.kind, text.chars().next()) {
+            (Kind::EndInComment, _) => {
+                let comment = self.lexer.open_comment;
+                let message = "Parsing error near '': unexpected EOF while scanning";
+                Diagnostic::error("unterminated-comment", token.span, message)
+                    .label(Span::new(comment, comment + 2), "this comment is never closed")
+                    .help("close the comment with `*/`")
+            }
+            (Kind::Unknown, Some('\0')) => {
+                let message = format!("Unexpected EOF encountered on line {}", line());
+                Diagnostic::error("nul-byte", token.span, message)
+                    .help("remove the NUL byte: PTX is ASCII text")
+            }
+            (Kind::Unknown, Some(other)) if !other.is_ascii() => {
+                let message = format!("Unexpected non-ASCII character encountered on line {}", line());
+                Diagnostic::error("non-ascii-character", token.span, message)
+                    .help("outside comments and strings, PTX is written in ASCII")
+            }
+            (Kind::Unknown, Some('"')) => {
+                Diagnostic::error("syntax-error", token.span, "Parsing error near '\"': syntax error")
+                    .help("close the string with `\"`")
+            }
+            (_, first) => {
+                let printable = !first.is_some_and(|c| c.is_ascii_control());
+                let quoted = if printable { &text[..text.floor_char_boundary(MAX_QUOTE)] } else { "" };
+                let dots = if printable && quoted.len() < text.len() { "..." } else { "" };
+                let message = format!("Parsing error near '{quoted}{dots}': syntax error");
+                Diagnostic::error("syntax-error", token.span, message).help(help.into())
+            }
+        }
+    }
+
+    /// Records a diagnostic, one for a place.
+    fn report(&mut self, error: Diagnostic) -> Failed {
+        if self.halted || self.last_error == Some(error.span.start) {
+            return Failed;
+        }
+        self.last_error = Some(error.span.start);
+        self.diagnostics.push(error);
+        if self.diagnostics.len() == MAX_ERRORS {
+            let error = Diagnostic::error("too-many-errors", self.token.span, "Too many syntax errors")
+                .note("the rest of the file was not read");
+            self.halt(error);
+        }
+        Failed
+    }
+
+    /// Records a last diagnostic and goes to the end of the file.
+    fn halt(&mut self, error: Diagnostic) {
+        if !self.halted {
+            self.halted = true;
+            self.diagnostics.push(error);
+        }
+        self.lexer.finish();
+        self.token = self.lexer.next();
+    }
+
+    /// A diagnostic at the current token: what it starts would nest too deep.
+    fn too_deep(&mut self, what: &'static str) -> Failed {
+        let message = format!("Parsing error near '{}': nested too deep", self.text_of(self.token));
+        let error = Diagnostic::error("nesting-too-deep", self.token.span, message)
+            .note(format!("at most {MAX_DEPTH} {what} may stand within one another"));
+        self.report(error)
+    }
+}
+
+/// Words that the grammar uses as directives, and which therefore cannot be modifiers.
+fn is_directive(word: &str) -> bool {
+    matches!(
+        word,
+        "abi_preserve"
+            | "abi_preserve_control"
+            | "address_size"
+            | "align"
+            | "attribute"
+            | "blocksareclusters"
+            | "branchtargets"
+            | "callprototype"
+            | "calltargets"
+            | "common"
+            | "entry"
+            | "explicitcluster"
+            | "extern"
+            | "file"
+            | "func"
+            | "language"
+            | "loc"
+            | "local_maxnreg"
+            | "managed"
+            | "maxclusterrank"
+            | "maxnctapersm"
+            | "maxnreg"
+            | "maxntid"
+            | "minnctapersm"
+            | "noreturn"
+            | "pragma"
+            | "ptr"
+            | "reg"
+            | "reqnctapercluster"
+            | "reqntid"
+            | "section"
+            | "target"
+            | "unified"
+            | "visible"
+    )
+}
+
+/// State spaces in which variables are declared.
+fn is_space(word: &str) -> bool {
+    matches!(word, "reg" | "param" | "global" | "const" | "shared" | "local" | "tex")
+        || word.starts_with("const[")
+}
+
+/// Types that the grammar of declarations and casts knows. Some are refused later, with a better message.
+fn is_type(word: &str) -> bool {
+    matches!(
+        word,
+        "pred" | "b8" | "b16" | "b32" | "b64" | "b128"
+            | "u8" | "u16" | "u32" | "u64"
+            | "s8" | "s16" | "s32" | "s64"
+            | "f16" | "f16x2" | "f32" | "f64"
+            | "texref" | "samplerref" | "surfref"
+            // Instruction types that ptxas parses and then refuses in a declaration.
+            | "e4m3" | "e5m2" | "e4m3x2" | "e5m2x2" | "e2m1x2" | "e2m3x2" | "e3m2x2" | "ue8m0x2"
+            | "e4m3x4" | "e5m2x4" | "e2m1x4" | "e2m3x4" | "e3m2x4" | "ue8m0x4"
+            | "u16x2" | "s16x2" | "f32x2" | "s2f6x2"
+    )
+}

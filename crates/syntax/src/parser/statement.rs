@@ -1,0 +1,207 @@
+//! Bodies of functions: blocks, statements, instructions.
+
+use smallvec::SmallVec;
+
+use super::{MAX_DEPTH, Parsed, Parser, is_directive};
+use crate::lexer::Kind;
+use crate::tree::{Block, CallPrototype, Guard, Instruction, Name, Operand, OperandList, Statement, Targets};
+
+impl<'a> Parser<'a> {
+    /// `{ … }`, from the `{` that is the current token. A block that is not closed ends where the next function
+    /// begins.
+    pub(super) fn block(&mut self) -> Block<'a> {
+        let mut statements = Vec::new();
+        let brace = self.token.span;
+        if self.depth == MAX_DEPTH {
+            self.too_deep("blocks");
+            self.skip_block();
+            return Block { statements, span: self.since(brace.start) };
+        }
+        self.advance();
+        self.depth += 1;
+        while !self.eat(Kind::RightBrace) {
+            if self.at_end() || self.starts_kernel() {
+                self.unclosed(brace);
+                break;
+            }
+            self.node();
+            match self.statement() {
+                Ok(statement) => statements.push(statement),
+                Err(_) => self.recover_in_body(),
+            }
+        }
+        self.depth -= 1;
+        Block { statements, span: self.since(brace.start) }
+    }
+
+    /// Whether an `.entry` begins here, which no body may contain: a brace is missing.
+    fn starts_kernel(&self) -> bool {
+        match self.dotted() {
+            Some("entry") => true,
+            Some("visible" | "weak" | "extern") => {
+                let next = self.peek();
+                next.kind == Kind::Dotted
+                    && matches!(self.text_of(next), ".entry" | ".global" | ".const" | ".shared")
+            }
+            _ => false,
+        }
+    }
+
+    /// A statement. It takes at least one token, or the next statement would fail at the same place for ever.
+    fn statement(&mut self) -> Parsed<Statement<'a>> {
+        match self.token.kind {
+            Kind::Identifier => {
+                let name = self.take_name();
+                if self.eat(Kind::Colon) {
+                    return self.labelled(name);
+                }
+                self.instruction(None, name, name.span.start).map(Statement::Instruction)
+            }
+            Kind::At => {
+                let start = self.advance().span.start;
+                let negated = self.eat(Kind::Exclamation);
+                let help = "a guard is a predicate register: `@%p1` or `@!%p1`";
+                let predicate = self.identifier(help)?;
+                let guard = Box::new(Guard { negated, predicate, span: self.since(start) });
+                let opcode = self.identifier("an instruction follows a guard")?;
+                self.instruction(Some(guard), opcode, start).map(Statement::Instruction)
+            }
+            Kind::Dotted => self.directive_statement(),
+            Kind::LeftBrace => Ok(Statement::Block(Box::new(self.block()))),
+            _ => {
+                let failed = self.fail("a statement begins with an opcode, a label, `@`, `{` or a directive");
+                self.advance();
+                Err(failed)
+            }
+        }
+    }
+
+    fn directive_statement(&mut self) -> Parsed<Statement<'a>> {
+        let statement = match self.dotted().unwrap_or_default() {
+            "loc" => Statement::Loc(Box::new(self.loc()?)),
+            "pragma" => Statement::Directive(Box::new(self.pragma()?)),
+            "target" => Statement::Directive(Box::new(self.target()?)),
+            "alias" => Statement::Alias(Box::new(self.alias()?)),
+            "visible" | "extern" | "weak" | "common" | "func" => {
+                let linkage = self.linkage();
+                if self.dotted() != Some("func") {
+                    return Err(self.fail("in a body, only functions are declared with a linking directive"));
+                }
+                match self.function(linkage, false)? {
+                    Some(function) => Statement::Function(function),
+                    None => return Err(super::Failed),
+                }
+            }
+            _ if self.starts_variable() => Statement::Variable(self.variable(None)?),
+            word => {
+                let failed = self.fail(match word {
+                    "branchtargets" | "calltargets" | "callprototype" => {
+                        "a label stands in front of this directive"
+                    }
+                    "file" | "section" | "address_size" => "this directive stands outside functions",
+                    _ => "this directive does not stand in a body",
+                });
+                self.advance();
+                return Err(failed);
+            }
+        };
+        Ok(statement)
+    }
+
+    /// What a label stands in front of: a table or a prototype, which take its name, or anything else.
+    fn labelled(&mut self, label: Name<'a>) -> Parsed<Statement<'a>> {
+        let start = label.span.start;
+        match self.dotted() {
+            Some("branchtargets" | "calltargets") => {
+                let directive = self.take_name();
+                let targets = self.separated(|p| {
+                    p.node();
+                    p.identifier("names stand here, separated by `,`")
+                })?;
+                self.semicolon("directive")?;
+                let span = self.since(start);
+                Ok(Statement::Targets(Box::new(Targets { label, directive, targets: targets.into(), span })))
+            }
+            Some("callprototype") => {
+                self.advance();
+                let returns = if self.at(Kind::LeftParen) { Some(self.parameters()?) } else { None };
+                self.expect(Kind::Underscore, "a prototype is written `.callprototype (ret) _ (params);`")?;
+                let parameters = if self.at(Kind::LeftParen) { Some(self.parameters()?) } else { None };
+                let directives = self.prototype_directives()?;
+                self.semicolon("prototype")?;
+                let span = self.since(start);
+                let prototype = CallPrototype { label, returns, parameters, directives, span };
+                Ok(Statement::CallPrototype(Box::new(prototype)))
+            }
+            _ => Ok(Statement::Label(label)),
+        }
+    }
+
+    /// The rest of an instruction after its opcode.
+    fn instruction(
+        &mut self,
+        guard: Option<Box<Guard<'a>>>,
+        opcode: Name<'a>,
+        start: u32,
+    ) -> Parsed<Instruction<'a>> {
+        let mut modifiers: SmallVec<[Name<'a>; 8]> = SmallVec::new();
+        while let Some(word) = self.dotted() {
+            if is_directive(word) {
+                return Err(self.fail("this word is a directive, not a modifier"));
+            }
+            self.node();
+            modifiers.push(self.take_name());
+        }
+        let mut operands: SmallVec<[Operand<'a>; 6]> = SmallVec::new();
+        if opcode.text == "call" {
+            self.call_operands(&mut operands)?;
+        } else if !self.at(Kind::Semicolon) {
+            operands.push(self.destination()?);
+            while self.eat(Kind::Comma) {
+                operands.push(self.operand()?);
+            }
+        }
+        self.semicolon("instruction")?;
+        let (modifiers, operands) = (modifiers.into_boxed_slice(), operands.into_boxed_slice());
+        Ok(Instruction { guard, opcode, modifiers, operands, span: self.since(start) })
+    }
+
+    /// `{(ret),} target {, (arguments)} {, prototype}`
+    fn call_operands(&mut self, operands: &mut SmallVec<[Operand<'a>; 6]>) -> Parsed<()> {
+        if self.at(Kind::LeftParen) {
+            operands.push(self.call_list()?);
+            self.expect(Kind::Comma, "a call is written `call (ret), function, (arguments);`")?;
+        }
+        self.node();
+        operands.push(Operand::Name(self.identifier("the function to call stands here")?));
+        if self.at(Kind::Comma) && self.peek().kind == Kind::LeftParen {
+            self.advance();
+            operands.push(self.call_list()?);
+        }
+        if self.eat(Kind::Comma) {
+            self.node();
+            let help = "arguments in parentheses or the name of a prototype stand here";
+            operands.push(Operand::Name(self.identifier(help)?));
+        }
+        Ok(())
+    }
+
+    /// `(a, 1, _)`
+    fn call_list(&mut self) -> Parsed<Operand<'a>> {
+        let start = self.advance().span.start;
+        let arguments = match self.at(Kind::RightParen) {
+            true => Vec::new(),
+            false => self.separated(|p| {
+                p.node();
+                match p.token.kind {
+                    Kind::Identifier => Ok(Operand::Name(p.take_name())),
+                    Kind::Underscore => Ok(Operand::Sink(p.take_name())),
+                    _ => p.expression(),
+                }
+            })?,
+        };
+        self.expect(Kind::RightParen, "arguments are separated by `,` and end with `)`")?;
+        let operands = arguments.into();
+        Ok(Operand::List(Box::new(OperandList { operands, span: self.since(start) })))
+    }
+}
