@@ -1,6 +1,8 @@
 //! Every spelling of a form, and an instruction text for each: what recorders and tests ask an assembler about.
 
-use crate::{Consequence, Elements, Form, FormId, Mod, OperandKind, OperandSpec, Picks, Second, Space, Token, Type};
+use crate::{
+    Consequence, Elements, Form, FormId, Mod, OperandKind, OperandSpec, Picks, Second, Space, Token, Type,
+};
 
 /// One way to write a form's modifiers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +41,8 @@ impl Spelling {
 pub fn spellings(form: FormId) -> impl Iterator<Item = Spelling> {
     let slots = form.form().slots;
     // An odometer: digit 0 of an optional slot leaves it out.
-    let sizes: Vec<usize> = slots.iter().map(|slot| slot.choices.len() + usize::from(slot.optional)).collect();
+    let sizes: Vec<usize> =
+        slots.iter().map(|slot| slot.choices.len() + usize::from(slot.optional)).collect();
     let total: usize = sizes.iter().product();
     (0..total).map(move |mut number| {
         let mut tokens = Vec::with_capacity(slots.len());
@@ -91,7 +94,8 @@ pub const ENTRY_DECLARATIONS: &str = "\
 /// Writes one instruction with bit-size registers; `left_out` trailing optional operands are omitted.
 pub fn instruction(spelling: &Spelling, left_out: usize) -> String {
     let form = spelling.form.form();
-    let operands: Vec<String> = form.operands[..form.operands.len().saturating_sub(left_out)]
+    let specs: Vec<&OperandSpec> = form.operands_with(&spelling.picks).collect();
+    let operands: Vec<String> = specs[..specs.len().saturating_sub(left_out)]
         .iter()
         .enumerate()
         .map(|(index, spec)| operand(form, spec, index, &spelling.picks))

@@ -137,6 +137,17 @@ pub enum Elements {
     Fixed(u8),
 }
 
+/// Whether an operand must be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Presence {
+    /// It must.
+    Always,
+    /// It may be left out, with those behind it.
+    Optional,
+    /// It stands there just when this modifier does.
+    With(Mod),
+}
+
 /// One operand of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OperandSpec {
@@ -154,8 +165,8 @@ pub struct OperandSpec {
     pub elements: Elements,
     /// `!` may stand before it.
     pub negatable: bool,
-    /// May be left out, with those behind it.
-    pub optional: bool,
+    /// Whether it must be there.
+    pub presence: Presence,
     /// Registers wider than the instruction type are accepted (`ld`, `st`, `cvt`).
     pub wider: bool,
     /// `_` may stand for it.
@@ -331,6 +342,8 @@ pub struct Form {
     pub section: &'static str,
     /// Modifier slots, in the manual's order.
     pub slots: &'static [Slot],
+    /// So many slots at the front are part of the instruction's name and must follow it at once, in order (`mul.hi`).
+    pub head: usize,
     /// Operands, in order.
     pub operands: &'static [OperandSpec],
     /// What depends on combinations of modifiers.
@@ -344,13 +357,34 @@ pub struct Form {
 }
 
 impl Form {
-    /// Can an instruction with this many operands be of this form?
-    pub fn accepts_operands(&self, count: usize) -> bool {
+    /// Can an instruction with these picks and this many operands be of this form?
+    pub fn accepts_operands(&self, count: usize, picks: &Picks) -> bool {
         if self.operands.iter().any(|o| o.kind == OperandKind::Call) {
             return count > 0;
         }
-        let least = self.operands.iter().filter(|o| !o.optional).count();
-        (least..=self.operands.len()).contains(&count)
+        let operands = self.operands_with(picks);
+        let most = operands.clone().count();
+        let least = operands.filter(|o| o.presence != Presence::Optional).count();
+        (least..=most).contains(&count)
+    }
+
+    /// The operands that an instruction with these picks may have, in order.
+    pub fn operands_with(&self, picks: &Picks) -> impl Iterator<Item = &'static OperandSpec> + Clone + use<> {
+        let picks = *picks;
+        self.operands.iter().filter(move |o| match o.presence {
+            Presence::Always | Presence::Optional => true,
+            Presence::With(modifier) => picks.has(modifier),
+        })
+    }
+
+    /// The instruction's name, as ptxas gives it in messages: with the modifiers that belong to it.
+    pub fn name(&self, picks: &Picks) -> String {
+        let mut name = self.opcode.to_string();
+        for modifier in picks.mods().iter().take(self.head) {
+            name.push('.');
+            name.push_str(modifier.name());
+        }
+        name
     }
 
     /// The type slots, in written order.

@@ -145,6 +145,8 @@ pub enum Requirement {
     Version(Version),
     /// A `.target` that has one of these features.
     Target(&'static [Target]),
+    /// An older `.version` than this, or an older `.target`: the form was taken away.
+    Until(Version, Target),
 }
 
 /// When ptxas reports a gate, among the errors of one line.
@@ -177,19 +179,37 @@ impl Gate {
         match self.requires {
             Requirement::Version(needed) => version >= needed,
             Requirement::Target(features) => features.iter().any(|&feature| target.has(feature)),
+            Requirement::Until(last_version, last_target) => {
+                version < last_version || !target.has(last_target)
+            }
         }
     }
 
-    /// The message of a module that does not pass, in ptxas's words.
-    pub fn message(&self) -> String {
+    /// What would let it pass, where the message does not say so.
+    pub fn help(&self) -> Option<String> {
+        match self.requires {
+            Requirement::Target(features) if !matches!(features, [Target { suffix: Suffix::None, .. }]) => {
+                let names: Vec<String> = features.iter().map(Target::to_string).collect();
+                Some(format!("it needs .target {}", names.join(" or ")))
+            }
+            _ => None,
+        }
+    }
+
+    /// The message of a module for this target that does not pass, in ptxas's words.
+    pub fn message(&self, target: Target) -> String {
         match self.requires {
             Requirement::Version(needed) => {
                 format!("{} requires PTX ISA .version {needed} or later", self.subject)
             }
-            Requirement::Target(features) => {
-                let names: Vec<String> = features.iter().map(Target::to_string).collect();
-                format!("{} requires .target {} or higher", self.subject, names.join(" or "))
+            Requirement::Target([Target { suffix: Suffix::None, number }]) => {
+                format!("{} requires .target sm_{number} or higher", self.subject)
             }
+            Requirement::Target(_) => format!("{} not supported on .target '{target}'", self.subject),
+            Requirement::Until(version, last) => format!(
+                "{} is not supported on .target {last} and higher from PTX ISA version {version}",
+                self.subject
+            ),
         }
     }
 }

@@ -15,7 +15,7 @@ mod types;
 
 pub use form::{
     Access, Action, CarryFlag, Choice, Condition, Consequence, Effect, Elements, Fault, Form, FormId,
-    OperandKind, OperandSpec, OperandType, Rule, Second, Slot, Token,
+    OperandKind, OperandSpec, OperandType, Presence, Rule, Second, Slot, Token,
 };
 pub use gate::{Gate, Requirement, Stage, Suffix, Target, Version};
 pub use generated::{FORMS, Mod};

@@ -101,6 +101,15 @@ pub fn select(opcode: &str, modifiers: &[&str], operands: usize) -> Result<Selec
     Err(errors)
 }
 
+/// ptxas lets most modifiers be said twice, and complains about these.
+fn repeats_silently(modifier: Mod) -> bool {
+    modifier != Mod::Ftz
+        && modifier.cmp().is_none()
+        && modifier.bool_op().is_none()
+        && modifier.rounding().is_none()
+        && modifier.space().is_none()
+}
+
 fn fit(id: FormId, tokens: &[Option<Token>], operands: usize) -> Fit {
     let form = id.form();
     let mut slots: Vec<Option<Mod>> = vec![None; form.slots.len()];
@@ -121,7 +130,7 @@ fn fit(id: FormId, tokens: &[Option<Token>], operands: usize) -> Fit {
             Some(&slot) => slots[slot] = Some(modifier),
             None if places.is_empty() => illegal.push(SelectError::Illegal { index, form: id }),
             // ptxas lets these be said twice.
-            None if matches!(modifier, Mod::Sat | Mod::Cc) => {}
+            None if repeats_silently(modifier) && slots.contains(&Some(modifier)) => {}
             None => repeated.push(SelectError::Repeated { index }),
         }
     }
@@ -159,7 +168,14 @@ fn fit(id: FormId, tokens: &[Option<Token>], operands: usize) -> Fit {
             }
         }
     }
-    let operands_fit = form.accepts_operands(operands);
+    let operands_fit = form.accepts_operands(operands, &picks);
+    let head_fits = form.slots[..form.head]
+        .iter()
+        .enumerate()
+        .all(|(i, slot)| tokens.get(i).copied().flatten().is_some_and(|token| slot.choice(token).is_some()));
+    if !head_fits {
+        return Fit { picks, errors: vec![SelectError::UnknownInstruction], rank: [usize::MAX; 4] };
+    }
     let rank = [types_bad, illegal.len(), usize::from(!operands_fit), missing.len() + late.len()];
     let mut errors = repeated;
     if types_bad != 0 {

@@ -1,5 +1,6 @@
 //! The operand column: `p[|q], a:u32, {!}c{, cache-policy:b64}`. The notation is described in isa/README.md.
 
+use super::emit::variant;
 use super::table::Row;
 
 /// One operand.
@@ -14,7 +15,8 @@ pub struct Operand {
     /// Rust text of the `Elements`.
     pub elements: String,
     pub negatable: bool,
-    pub optional: bool,
+    /// Rust text of the `Presence`.
+    pub presence: String,
     pub wider: bool,
     pub sink: bool,
 }
@@ -23,10 +25,10 @@ pub struct Operand {
 pub fn operands(text: &str, row: &Row) -> Result<Vec<Operand>, String> {
     let mut operands = Vec::new();
     let mut rest = text.trim();
-    let mut optional = false;
+    let mut presence = "Always".to_string();
     while !rest.is_empty() {
         if let Some(after) = rest.strip_prefix("{,") {
-            optional = true;
+            presence = "Optional".into();
             rest = after.trim_start();
             continue;
         }
@@ -42,8 +44,15 @@ pub fn operands(text: &str, row: &Row) -> Result<Vec<Operand>, String> {
         if length == 0 {
             return Err(format!("cannot read operand at `{rest}`"));
         }
-        let mut operand = operand(rest[..length].trim(), row)?;
-        operand.optional = optional;
+        let (text, condition) = match rest[..length].split_once(" with ") {
+            Some((text, modifier)) => (text, Some(modifier.trim().trim_start_matches('.'))),
+            None => (&rest[..length], None),
+        };
+        let mut operand = operand(text.trim(), row)?;
+        operand.presence = match condition {
+            Some(modifier) => format!("With(Mod::{})", variant(modifier)),
+            None => presence.clone(),
+        };
         operands.push(operand);
         rest = rest[length..].trim_start();
     }
@@ -65,7 +74,7 @@ fn operand(text: &str, row: &Row) -> Result<Operand, String> {
         second: "None",
         elements: "One".into(),
         negatable: false,
-        optional: false,
+        presence: String::new(),
         wider: false,
         sink: false,
     };

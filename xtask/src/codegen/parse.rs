@@ -122,8 +122,7 @@ fn gates(text: &str, default_subject: &str, default_stage: Stage) -> Result<Vec<
                 (stage, rest) = (its_stage, after.trim_start());
             }
         }
-        if rest.starts_with(['F', 'I', 'M']) {
-            let close = rest.match_indices('\'').nth(1).ok_or("the subject's closing quote is missing")?.0;
+        if let Some(close) = rest.rfind('\'') {
             subject = rest[..=close].into();
             rest = &rest[close + 1..];
         }
@@ -141,6 +140,12 @@ fn gates(text: &str, default_subject: &str, default_stage: Stage) -> Result<Vec<
                         })
                         .collect::<Result<_, _>>()?,
                 ),
+                ["until", both] => both
+                    .split_once('/')
+                    .and_then(|(v, t)| {
+                        Some(Requirement::Until(Version::parse(v)?, Target::parse(&format!("sm_{t}"))?))
+                    })
+                    .ok_or_else(|| format!("cannot read `until {both}`"))?,
                 other => return Err(format!("cannot read gate `{}`", other.join(" "))),
             };
             gates.push(Gate { subject: subject.clone(), requires, stage });
@@ -164,6 +169,7 @@ fn row(line: &str, block: &Block, sets: &Sets) -> Result<Row, String> {
         section: block.section.clone(),
         slots: slots(&head[opcode_end..], sets)?,
         operands: Vec::new(),
+        head: 0,
         rules: Vec::new(),
         gates: Vec::new(),
         reads_carry: false,
@@ -212,6 +218,8 @@ fn attribute(line: &str, row: &mut Row, sets: &Sets) -> Result<(), String> {
     let subject = format!("Feature '{}'", row.opcode);
     if let Some(text) = line.strip_prefix("gate ") {
         row.gates.extend(gates(text, &subject, Stage::Form)?);
+    } else if let Some(text) = line.strip_prefix("head ") {
+        row.head = text.trim().parse().map_err(|_| "a number of slots expected")?;
     } else if let Some(text) = line.strip_prefix("carry ") {
         row.reads_carry = text.contains("reads");
         row.writes_carry = text.contains("writes");

@@ -35,6 +35,8 @@ pub enum Requirement {
     Version(isa::Version),
     /// `sm 53`, `sm 90a/100a`
     Targets(Vec<isa::Target>),
+    /// `until 6.4/70`
+    Until(isa::Version, isa::Target),
 }
 
 /// One gate.
@@ -94,6 +96,8 @@ pub struct Row {
     pub section: String,
     pub slots: Vec<Slot>,
     pub operands: Vec<super::operand::Operand>,
+    /// So many slots at the front are part of the name.
+    pub head: usize,
     pub rules: Vec<Rule>,
     pub gates: Vec<Gate>,
     pub reads_carry: bool,

@@ -18,7 +18,9 @@ pub fn ask(
     let mut answers: Vec<Vec<String>> = vec![Vec::new(); instructions.len()];
     for _ in 0..MAX_FATAL {
         let mut text = format!(".version {version}\n.target {target}\n{MODULE_DECLARATIONS}");
-        text += &format!(".entry probe({ENTRY_PARAMETER}) {{\n{ENTRY_DECLARATIONS}targets: .branchtargets label;\nlabel:\n");
+        text += &format!(
+            ".entry probe({ENTRY_PARAMETER}) {{\n{ENTRY_DECLARATIONS}targets: .branchtargets label;\nlabel:\n"
+        );
         let first = text.lines().count() + 1;
         for (instruction, answer) in instructions.iter().zip(&answers) {
             // A line that ended the last run stays in its place, empty.

@@ -1,7 +1,7 @@
 //! The instructions that the assembler is asked about: what the table accepts, and what is near it.
 
 use isa::enumerate::{Spelling, instruction, spelling, spellings};
-use isa::{FormId, Slot, Token, Type};
+use isa::{FormId, Presence, Slot, Token, Type};
 use std::collections::BTreeSet;
 
 /// One instruction.
@@ -13,8 +13,37 @@ pub struct Line {
 
 /// Modifiers of other instructions that are tried on every one.
 const STRANGERS: &[&str] = &[
-    "sat", "ftz", "rn", "rz", "rm", "rp", "rni", "rzi", "approx", "full", "NaN", "relu", "cc", "hi", "lo", "wide", "lt", "hs",
-    "and", "v2", "v4", "global", "shared", "noftz", "satfinite", "uni", "sync", "abs", "xorsign", "volatile", "to",
+    "sat",
+    "ftz",
+    "rn",
+    "rz",
+    "rm",
+    "rp",
+    "rni",
+    "rzi",
+    "approx",
+    "full",
+    "NaN",
+    "relu",
+    "cc",
+    "hi",
+    "lo",
+    "wide",
+    "lt",
+    "hs",
+    "and",
+    "v2",
+    "v4",
+    "global",
+    "shared",
+    "noftz",
+    "satfinite",
+    "uni",
+    "sync",
+    "abs",
+    "xorsign",
+    "volatile",
+    "to",
 ];
 
 /// Instructions with this opcode, without repeats.
@@ -22,12 +51,13 @@ pub fn of(opcode: &str, limit: usize, legal: bool) -> Vec<Line> {
     let mut seen = BTreeSet::new();
     let mut lines = Vec::new();
     let mut add = |spelling: &Spelling, left_out: usize| {
-        let operands = spelling.form.form().operands.len() - left_out;
+        let operands = spelling.form.form().operands_with(&spelling.picks).count() - left_out;
         // Another row may be meant after a mutation: then its operands are the right ones.
         let text = match isa::select(opcode, &spelling.modifiers, operands) {
             Ok(selected) if selected.id != spelling.form => {
                 let meant = Spelling { form: selected.id, picks: selected.picks, ..spelling.clone() };
-                let left_out = selected.form().operands.len().saturating_sub(operands);
+                let left_out =
+                    selected.form().operands_with(&selected.picks).count().saturating_sub(operands);
                 instruction(&meant, left_out)
             }
             _ => instruction(spelling, left_out),
@@ -39,7 +69,7 @@ pub fn of(opcode: &str, limit: usize, legal: bool) -> Vec<Line> {
     };
     for (index, form) in isa::FORMS.iter().enumerate().filter(|(_, form)| form.opcode == opcode) {
         let id = FormId(index as u16);
-        let optional = form.operands.iter().filter(|operand| operand.optional).count();
+        let optional = form.operands.iter().filter(|operand| operand.presence == Presence::Optional).count();
         let total = spellings(id).count();
         for (number, spelling) in spellings(id).step_by(total.div_ceil(limit).max(1)).enumerate() {
             if legal && !spelling.is_legal() {
@@ -68,7 +98,8 @@ fn mutations(id: FormId) -> Vec<Spelling> {
     let plain: Vec<Token> = required.iter().map(|slot| slot.choices[0].token).collect();
     let mut all = Vec::new();
     let strangers = STRANGERS.iter().filter_map(|name| Token::from_name(name));
-    let relatives = isa::forms(form.opcode).iter().flat_map(|f| f.slots).flat_map(|slot| slot.choices).map(|c| c.token);
+    let relatives =
+        isa::forms(form.opcode).iter().flat_map(|f| f.slots).flat_map(|slot| slot.choices).map(|c| c.token);
     let extra: BTreeSet<&str> = strangers.chain(relatives).map(Token::name).collect();
     for (place, slot) in required.iter().enumerate() {
         // Each choice of this slot, with the first of all others.
