@@ -128,7 +128,7 @@ fn operand(form: &Form, spec: &OperandSpec, index: usize, picks: &Picks) -> Stri
         OperandKind::BranchTargets => return "targets".into(),
         OperandKind::Call => return "callee".into(),
         OperandKind::Immediate if ty == Some(Type::F32) => "0f3F000000".into(),
-        OperandKind::Immediate => "8".into(),
+        OperandKind::Immediate => spec.range.map_or(8, |(least, _)| least).to_string(),
         _ if count > 1 => {
             let elements: Vec<String> = (0..count).map(|i| register(ty, i)).collect();
             format!("{{{}}}", elements.join(", "))

@@ -171,6 +171,8 @@ pub struct OperandSpec {
     pub wider: bool,
     /// `_` may stand for it.
     pub sink: bool,
+    /// Least and greatest value of an immediate; they are the same where only one value is allowed.
+    pub range: Option<(i64, i64)>,
 }
 
 impl OperandSpec {
@@ -302,6 +304,8 @@ pub enum Fault {
     Comparison,
     /// These types do not go together.
     Types,
+    /// So many elements of this type are too large for one access.
+    Vector,
     /// A modifier of this slot is missing.
     Missing(&'static str),
 }

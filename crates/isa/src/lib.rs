@@ -11,6 +11,7 @@ mod modifier;
 mod picks;
 mod registers;
 mod select;
+mod special;
 mod types;
 
 pub use form::{
@@ -22,6 +23,7 @@ pub use generated::{FORMS, Mod};
 pub use picks::Picks;
 pub use registers::{LiteralForm, literal_allowed, register_allowed};
 pub use select::{SelectError, Selected, select};
+pub use special::SpecialRegister;
 pub use types::{BoolOp, CmpOp, Kind, Rounding, Space, Type};
 
 /// The rows of one opcode; none for a word that is no instruction.

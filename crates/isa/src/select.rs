@@ -49,6 +49,11 @@ pub enum SelectError {
         /// The row.
         form: FormId,
     },
+    /// So many elements of this type are too large for one access.
+    Vector {
+        /// The row.
+        form: FormId,
+    },
     /// The comparison operator does not go with the type.
     Comparison {
         /// Which.
@@ -159,6 +164,7 @@ fn fit(id: FormId, tokens: &[Option<Token>], operands: usize) -> Fit {
                         let index = written(&|m| mods.contains(&m));
                         illegal.push(SelectError::Illegal { index, form: id });
                     }
+                    Fault::Vector => late.push(SelectError::Vector { form: id }),
                     Fault::Comparison => {
                         let index = written(&|m| m.cmp().is_some());
                         late.push(SelectError::Comparison { index, form: id });
@@ -214,6 +220,7 @@ impl SelectError {
                 }
                 _ => format!("Illegal modifier '.{}' for instruction '{opcode}'", modifier(index)),
             },
+            SelectError::Vector { .. } => "Vector type too large, exceeds 128 bit limit".into(),
             SelectError::Comparison { .. } => {
                 "Mismatch between instruction type and comparison qualifier".into()
             }
@@ -239,6 +246,7 @@ impl SelectError {
             }
             SelectError::Arguments { form }
             | SelectError::Illegal { form, .. }
+            | SelectError::Vector { form }
             | SelectError::Comparison { form, .. } => Some(format!("the form is `{}`", form.form().syntax)),
             SelectError::Missing { slot, form } => {
                 let slot = form.form().slots.iter().find(|s| s.name == slot)?;

@@ -175,6 +175,7 @@ const fn read(name: &'static str, kind: Kind, ty: Ty) -> OperandSpec {
         presence: Presence::Always,
         wider: false,
         sink: false,
+        range: None,
     }
 }
 
@@ -205,6 +206,11 @@ impl OperandSpec {
 
     const fn wider(mut self) -> OperandSpec {
         self.wider = true;
+        self
+    }
+
+    const fn range(mut self, least: i64, greatest: i64) -> OperandSpec {
+        self.range = Some((least, greatest));
         self
     }
 
@@ -300,6 +306,9 @@ fn operand(operand: &Operand) -> String {
     if operand.elements != "One" {
         let _ = write!(text, ".elements(Elements::{})", operand.elements);
     }
+    if let Some((least, greatest)) = operand.range {
+        let _ = write!(text, ".range({least}, {greatest})");
+    }
     if operand.presence != "Always" {
         let _ = write!(text, ".presence(Presence::{})", operand.presence);
     }
@@ -339,6 +348,7 @@ fn rule(rule: &Rule, pools: &mut Pools) -> String {
                 Fault::Illegal(mods) => format!("Fault::Illegal({})", mod_list(mods, pools)),
                 Fault::Comparison => "Fault::Comparison".into(),
                 Fault::Types => "Fault::Types".into(),
+                Fault::Vector => "Fault::Vector".into(),
                 Fault::Missing(slot) => format!("Fault::Missing({slot:?})"),
             };
             format!("Consequence::Needs(&[{}], {fault})", needs.join(", "))

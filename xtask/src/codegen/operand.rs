@@ -19,6 +19,7 @@ pub struct Operand {
     pub presence: String,
     pub wider: bool,
     pub sink: bool,
+    pub range: Option<(i64, i64)>,
 }
 
 /// Reads the operand column of `row`, whose slots are known.
@@ -77,6 +78,7 @@ fn operand(text: &str, row: &Row) -> Result<Operand, String> {
         presence: String::new(),
         wider: false,
         sink: false,
+        range: None,
     };
     let mut text = text;
     if let Some(after) = text.strip_prefix("{!}") {
@@ -102,7 +104,9 @@ fn operand(text: &str, row: &Row) -> Result<Operand, String> {
         operand.sink = true;
         head = before;
     }
-    if let Some((before, count)) = head.split_once('.') {
+    if let Some((before, count)) = head.split_once('.')
+        && !head.contains('<')
+    {
         operand.elements = match count {
             "vec" => "Vector".into(),
             count => format!("Fixed({})", count.parse::<u8>().map_err(|_| format!("bad count in `{text}`"))?),
@@ -116,7 +120,14 @@ fn operand(text: &str, row: &Row) -> Result<Operand, String> {
         (operand.second, head) = ("Required", before);
     }
     if let Some((before, kind)) = head.split_once('<') {
-        operand.kind = match kind.trim_end_matches('>') {
+        let kind = kind.trim_end_matches('>');
+        let (kind, values) = kind.split_once(' ').map_or((kind, None), |(kind, values)| (kind, Some(values)));
+        if let Some(values) = values {
+            let (least, greatest) = values.split_once("..").unwrap_or((values, values));
+            let number = |text: &str| text.parse::<i64>().map_err(|_| format!("`{text}` is no number"));
+            operand.range = Some((number(least)?, number(greatest)?));
+        }
+        operand.kind = match kind {
             "unpack" => "MovDestination",
             "pack" => "MovSource",
             "imm" => "Immediate",

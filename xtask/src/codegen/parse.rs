@@ -237,6 +237,7 @@ fn attribute(line: &str, row: &mut Row, sets: &Sets) -> Result<(), String> {
             let fault = match (fault, when.first()) {
                 ("comparison", _) => Fault::Comparison,
                 ("types", _) => Fault::Types,
+                ("vector", _) => Fault::Vector,
                 ("illegal", Some(Condition::Has(mods))) => Fault::Illegal(mods.clone()),
                 (other, _) => match other.split_once(' ') {
                     Some(("missing", slot)) => Fault::Missing(slot.trim_start_matches('.').into()),

@@ -72,6 +72,7 @@ pub enum Fault {
     Illegal(Vec<String>),
     Comparison,
     Types,
+    Vector,
     Missing(String),
 }
 

@@ -54,6 +54,7 @@ const fn read(name: &'static str, kind: Kind, ty: Ty) -> OperandSpec {
         presence: Presence::Always,
         wider: false,
         sink: false,
+        range: None,
     }
 }
 
@@ -84,6 +85,11 @@ impl OperandSpec {
 
     const fn wider(mut self) -> OperandSpec {
         self.wider = true;
+        self
+    }
+
+    const fn range(mut self, least: i64, greatest: i64) -> OperandSpec {
+        self.range = Some((least, greatest));
         self
     }
 
@@ -161,15 +167,32 @@ const G19: &[Gate] = &[
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
 const G20: &[Gate] = &[
+    sm(
+        "Instruction 'setmaxnreg'",
+        &[
+            Target::new(90, Suffix::Architecture),
+            Target::new(100, Suffix::Family),
+            Target::new(100, Suffix::Architecture),
+            Target::new(101, Suffix::Architecture),
+            Target::new(103, Suffix::Architecture),
+            Target::new(110, Suffix::Architecture),
+            Target::new(120, Suffix::Architecture),
+            Target::new(121, Suffix::Architecture),
+        ],
+        Stage::Form,
+    ),
+    ptx("Instruction 'setmaxnreg'", 8, 0, Stage::Form),
+];
+const G21: &[Gate] = &[
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G21: &[Gate] = &[until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Form)];
-const G22: &[Gate] = &[
+const G22: &[Gate] = &[until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Form)];
+const G23: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G23: &[Gate] = &[until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form)];
+const G24: &[Gate] = &[until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form)];
 
 const C0: &[Choice] = &[md(Mod::Ftz).gated(G0)];
 const C1: &[Choice] = &[ty(Type::F32)];
@@ -215,17 +238,17 @@ const C25: &[Choice] = &[ty(Type::B32), ty(Type::B64)];
 const C26: &[Choice] = &[md(Mod::Exch)];
 const C27: &[Choice] = &[ty(Type::B32), ty(Type::B64), ty(Type::B128)];
 const C28: &[Choice] = &[md(Mod::Cas)];
-const C29: &[Choice] = &[ty(Type::B16), ty(Type::B128)];
+const C29: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64), ty(Type::B128)];
 const C30: &[Choice] = &[md(Mod::Add)];
 const C31: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::F64)];
 const C32: &[Choice] = &[md(Mod::Noftz)];
-const C33: &[Choice] = &[md(Mod::Inc), md(Mod::Dec)];
-const C34: &[Choice] = &[ty(Type::U32)];
-const C35: &[Choice] = &[md(Mod::Min), md(Mod::Max)];
-const C36: &[Choice] = &[ty(Type::F16), ty(Type::F16x2), ty(Type::Bf16), ty(Type::Bf16x2)];
-const C37: &[Choice] = &[md(Mod::V2), md(Mod::V4), md(Mod::V8)];
+const C33: &[Choice] = &[ty(Type::F16), ty(Type::F16x2), ty(Type::Bf16), ty(Type::Bf16x2)];
+const C34: &[Choice] = &[md(Mod::Inc), md(Mod::Dec)];
+const C35: &[Choice] = &[ty(Type::U32)];
+const C36: &[Choice] = &[md(Mod::Min), md(Mod::Max)];
+const C37: &[Choice] = &[md(Mod::V2), md(Mod::V4)];
 const C38: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max)];
-const C39: &[Choice] = &[md(Mod::V2), md(Mod::V4)];
+const C39: &[Choice] = &[md(Mod::V2), md(Mod::V4), md(Mod::V8)];
 const C40: &[Choice] = &[ty(Type::F16x2), ty(Type::Bf16x2)];
 const C41: &[Choice] = &[md(Mod::Cta)];
 const C42: &[Choice] = &[md(Mod::Sync)];
@@ -535,16 +558,46 @@ const T11: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S32, Type::S64];
 const T12: &[Type] = &[Type::S32];
 const T13: &[Type] = &[Type::U32, Type::U64, Type::S64];
 const T14: &[Type] = &[Type::S64];
-const T15: &[Type] = &[Type::F32];
-const T16: &[Type] = &[Type::U16, Type::U32, Type::U64];
-const T17: &[Type] =
+const T15: &[Type] = &[
+    Type::B8,
+    Type::B16,
+    Type::B32,
+    Type::B64,
+    Type::U8,
+    Type::U16,
+    Type::U32,
+    Type::U64,
+    Type::S8,
+    Type::S16,
+    Type::S32,
+    Type::S64,
+    Type::F32,
+    Type::F64,
+];
+const T16: &[Type] = &[
+    Type::B8,
+    Type::B16,
+    Type::B32,
+    Type::U8,
+    Type::U16,
+    Type::U32,
+    Type::S8,
+    Type::S16,
+    Type::S32,
+    Type::F32,
+];
+const T17: &[Type] = &[Type::B64, Type::U64, Type::S64, Type::F64];
+const T18: &[Type] = &[Type::B32, Type::U32, Type::S32, Type::F32];
+const T19: &[Type] = &[Type::F32];
+const T20: &[Type] = &[Type::U16, Type::U32, Type::U64];
+const T21: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64];
-const T18: &[Type] = &[Type::F32, Type::F64];
-const T19: &[Type] = &[Type::F16, Type::F32];
-const T20: &[Type] =
+const T22: &[Type] = &[Type::F32, Type::F64];
+const T23: &[Type] = &[Type::F16, Type::F32];
+const T24: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64, Type::F16];
-const T21: &[Type] = &[Type::F32, Type::F64, Type::F16];
-const T22: &[Type] = &[
+const T25: &[Type] = &[Type::F32, Type::F64, Type::F16];
+const T26: &[Type] = &[
     Type::U16,
     Type::U32,
     Type::U64,
@@ -556,15 +609,43 @@ const T22: &[Type] = &[
     Type::F16,
     Type::Bf16,
 ];
-const T23: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
+const T27: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
 
 const M0: &[Mod] = &[Mod::L2CacheHint];
 const M1: &[Mod] = &[Mod::Shared, Mod::SharedCta, Mod::SharedCluster];
 const M2: &[Mod] = &[Mod::Sat];
-const M3: &[Mod] = &[Mod::Ftz];
-const M4: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
-const M5: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
-const M6: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
+const M3: &[Mod] = &[Mod::V2, Mod::V4, Mod::V8];
+const M4: &[Mod] = &[Mod::V8];
+const M5: &[Mod] = &[Mod::V4];
+const M6: &[Mod] = &[
+    Mod::Const,
+    Mod::Local,
+    Mod::Param,
+    Mod::ParamEntry,
+    Mod::ParamFunc,
+    Mod::Shared,
+    Mod::SharedCta,
+    Mod::SharedCluster,
+];
+const M7: &[Mod] = &[
+    Mod::L1EvictNormal,
+    Mod::L1EvictUnchanged,
+    Mod::L1EvictFirst,
+    Mod::L1EvictLast,
+    Mod::L1NoAllocate,
+    Mod::L2EvictNormal,
+    Mod::L2EvictFirst,
+    Mod::L2EvictLast,
+];
+const M8: &[Mod] = &[Mod::Volatile];
+const M9: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
+const M10: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
+const M11: &[Mod] = &[Mod::V4, Mod::V8];
+const M12: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
+const M13: &[Mod] = &[Mod::Ftz];
+const M14: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
+const M15: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
+const M16: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
 
 /// The table, sorted by opcode; within one, in the order of the files.
 pub static FORMS: &[Form] = &[
@@ -850,11 +931,14 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "applypriority",
-        syntax: "applypriority{.global}.L2::evict_normal [a], size<imm>:u32",
+        syntax: "applypriority{.global}.L2::evict_normal [a], size<imm 128>:u32",
         section: "9.7.9.16",
         slots: &[optional("global", C18), slot("L2::evict_normal", C19)],
         head: 0,
-        operands: &[read("a", Kind::Address, Ty::None), read("size", Kind::Immediate, Ty::Fixed(Type::U32))],
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
+        ],
         rules: &[],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -918,43 +1002,14 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "atom",
-        syntax: "atom{.sem}{.scope}{.atom_space}.cas{.cache_hint}.cas_type d|_, [a], b, c{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "atom{.sem}{.scope}{.atom_space}.cas.type d|_, [a], b, c",
         section: "9.7.13.6",
         slots: &[
             optional("sem", C20),
             optional("scope", C21),
             optional("atom_space", C22),
             slot("cas", C28),
-            optional("cache_hint", C24),
-            slot("cas_type", C25),
-        ],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
-            read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Pick(0)),
-            read("c", Kind::Source, Ty::Pick(0)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
-        ],
-        rules: &[Rule {
-            when: &[Condition::Has(M0)],
-            then: Consequence::Needs(&[Condition::HasNot(M1)], Fault::Illegal(M0)),
-        }],
-        gates: &[],
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Atom),
-    },
-    Form {
-        opcode: "atom",
-        syntax: "atom{.sem}{.scope}{.atom_space}.cas.narrow_type d|_, [a], b, c",
-        section: "9.7.13.6",
-        slots: &[
-            optional("sem", C20),
-            optional("scope", C21),
-            optional("atom_space", C22),
-            slot("cas", C28),
-            slot("narrow_type", C29),
+            slot("type", C29),
         ],
         head: 0,
         operands: &[
@@ -1027,15 +1082,44 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "atom",
+        syntax: "atom{.sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type d|_, [a], b{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.13.6",
+        slots: &[
+            optional("sem", C20),
+            optional("scope", C21),
+            optional("atom_space", C22),
+            slot("add", C30),
+            slot("noftz", C32),
+            optional("cache_hint", C24),
+            slot("type", C33),
+        ],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("b", Kind::Source, Ty::Pick(0)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M0)],
+            then: Consequence::Needs(&[Condition::HasNot(M1)], Fault::Illegal(M0)),
+        }],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Atom),
+    },
+    Form {
+        opcode: "atom",
         syntax: "atom{.sem}{.scope}{.atom_space}.step{.cache_hint}.u32 d|_, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
             optional("sem", C20),
             optional("scope", C21),
             optional("atom_space", C22),
-            slot("step", C33),
+            slot("step", C34),
             optional("cache_hint", C24),
-            slot("u32", C34),
+            slot("u32", C35),
         ],
         head: 0,
         operands: &[
@@ -1061,38 +1145,9 @@ pub static FORMS: &[Form] = &[
             optional("sem", C20),
             optional("scope", C21),
             optional("atom_space", C22),
-            slot("minmax", C35),
+            slot("minmax", C36),
             optional("cache_hint", C24),
             slot("type", C14),
-        ],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).sink(),
-            read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Pick(0)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
-        ],
-        rules: &[Rule {
-            when: &[Condition::Has(M0)],
-            then: Consequence::Needs(&[Condition::HasNot(M1)], Fault::Illegal(M0)),
-        }],
-        gates: &[],
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Atom),
-    },
-    Form {
-        opcode: "atom",
-        syntax: "atom{.sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type d|_, [a], b{, cache-policy:b64 with .L2::cache_hint}",
-        section: "9.7.13.6",
-        slots: &[
-            optional("sem", C20),
-            optional("scope", C21),
-            optional("atom_space", C22),
-            slot("add", C30),
-            slot("noftz", C32),
-            optional("cache_hint", C24),
-            slot("type", C36),
         ],
         head: 0,
         operands: &[
@@ -1148,7 +1203,7 @@ pub static FORMS: &[Form] = &[
             slot("op", C38),
             slot("noftz", C32),
             optional("cache_hint", C24),
-            slot("vec", C37),
+            slot("vec", C39),
             slot("type", C15),
         ],
         head: 0,
@@ -1175,7 +1230,7 @@ pub static FORMS: &[Form] = &[
             slot("op", C38),
             slot("noftz", C32),
             optional("cache_hint", C24),
-            slot("vec", C39),
+            slot("vec", C37),
             slot("type", C40),
         ],
         head: 0,
@@ -1225,7 +1280,7 @@ pub static FORMS: &[Form] = &[
         opcode: "bar",
         syntax: "bar{.cta}.red.popc.u32 d, a:u32, {!}c",
         section: "9.7.13.1",
-        slots: &[optional("cta", C41), slot("red", C44), slot("popc", C45), slot("u32", C34)],
+        slots: &[optional("cta", C41), slot("red", C44), slot("popc", C45), slot("u32", C35)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1241,7 +1296,7 @@ pub static FORMS: &[Form] = &[
         opcode: "bar",
         syntax: "bar{.cta}.red.popc.u32 d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
-        slots: &[optional("cta", C41), slot("red", C44), slot("popc", C45), slot("u32", C34)],
+        slots: &[optional("cta", C41), slot("red", C44), slot("popc", C45), slot("u32", C35)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1338,7 +1393,7 @@ pub static FORMS: &[Form] = &[
             slot("red", C44),
             slot("popc", C45),
             optional("aligned", C49),
-            slot("u32", C34),
+            slot("u32", C35),
         ],
         head: 0,
         operands: &[
@@ -1360,7 +1415,7 @@ pub static FORMS: &[Form] = &[
             slot("red", C44),
             slot("popc", C45),
             optional("aligned", C49),
-            slot("u32", C34),
+            slot("u32", C35),
         ],
         head: 0,
         operands: &[
@@ -2558,11 +2613,14 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "discard",
-        syntax: "discard{.global}.L2 [a], size<imm>:u32",
+        syntax: "discard{.global}.L2 [a], size<imm 128>:u32",
         section: "9.7.9.17",
         slots: &[optional("global", C18), slot("L2", C68)],
         head: 0,
-        operands: &[read("a", Kind::Address, Ty::None), read("size", Kind::Immediate, Ty::Fixed(Type::U32))],
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
+        ],
         rules: &[],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -2836,7 +2894,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "fence",
-        syntax: "fence.proxy.tensormap::generic.acquire.scope [a], size<imm>:u32",
+        syntax: "fence.proxy.tensormap::generic.acquire.scope [a], size<imm 128>:u32",
         section: "9.7.13.4",
         slots: &[
             slot("proxy", C103),
@@ -2845,7 +2903,10 @@ pub static FORMS: &[Form] = &[
             slot("scope", C21),
         ],
         head: 0,
-        operands: &[read("a", Kind::Address, Ty::None), read("size", Kind::Immediate, Ty::Fixed(Type::U32))],
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
+        ],
         rules: &[],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -3010,7 +3071,7 @@ pub static FORMS: &[Form] = &[
         opcode: "fma",
         syntax: "fma.rn.oob{.relu}.type d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), slot("oob", C109), optional("relu", C74), slot("type", C36)],
+        slots: &[slot("rn", C10), slot("oob", C109), optional("relu", C74), slot("type", C33)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3109,7 +3170,7 @@ pub static FORMS: &[Form] = &[
             optional("cop", C114),
             optional("cache_hint", C24),
             optional("prefetch_size", C115),
-            optional("wide_vec", C37),
+            optional("wide_vec", C39),
             slot("memory_type", C116),
         ],
         head: 0,
@@ -3119,7 +3180,52 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M3)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
+            },
+            Rule {
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
+            },
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M0)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M0)),
+            },
+            Rule {
+                when: &[Condition::Has(M12)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M12)),
+            },
+        ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
@@ -3135,7 +3241,7 @@ pub static FORMS: &[Form] = &[
             optional("level2_eviction", C118),
             optional("cache_hint", C24),
             optional("prefetch_size", C115),
-            optional("wide_vec", C37),
+            optional("wide_vec", C39),
             slot("memory_type", C116),
         ],
         head: 0,
@@ -3145,7 +3251,52 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M3)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
+            },
+            Rule {
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
+            },
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M0)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M0)),
+            },
+            Rule {
+                when: &[Condition::Has(M12)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M12)),
+            },
+        ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
@@ -3158,7 +3309,7 @@ pub static FORMS: &[Form] = &[
             slot("volatile", C119),
             optional("load_space", C113),
             optional("prefetch_size", C115),
-            optional("wide_vec", C37),
+            optional("wide_vec", C39),
             slot("memory_type", C116),
         ],
         head: 0,
@@ -3166,7 +3317,52 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M3)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
+            },
+            Rule {
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
+            },
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M0)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M0)),
+            },
+            Rule {
+                when: &[Condition::Has(M12)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M12)),
+            },
+        ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
@@ -3183,7 +3379,7 @@ pub static FORMS: &[Form] = &[
             optional("level2_eviction", C118),
             optional("cache_hint", C24),
             optional("prefetch_size", C115),
-            optional("wide_vec", C37),
+            optional("wide_vec", C39),
             slot("memory_type", C116),
         ],
         head: 0,
@@ -3193,7 +3389,52 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M3)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
+            },
+            Rule {
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
+            },
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M0)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M0)),
+            },
+            Rule {
+                when: &[Condition::Has(M12)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M12)),
+            },
+        ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
@@ -3211,7 +3452,52 @@ pub static FORMS: &[Form] = &[
         ],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).wider(), read("a", Kind::Address, Ty::None)],
-        rules: &[],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M3)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
+            },
+            Rule {
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
+            },
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M0)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M0)),
+            },
+            Rule {
+                when: &[Condition::Has(M12)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M12)),
+            },
+        ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
@@ -3226,7 +3512,7 @@ pub static FORMS: &[Form] = &[
             slot("nc", C125),
             optional("cache_hint", C24),
             optional("prefetch_size", C115),
-            optional("wide_vec", C37),
+            optional("wide_vec", C39),
             slot("memory_type", C116),
         ],
         head: 0,
@@ -3236,7 +3522,44 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M3)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
+            },
+            Rule {
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
+            },
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
+            },
+        ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
@@ -3252,7 +3575,7 @@ pub static FORMS: &[Form] = &[
             optional("level2_eviction", C118),
             optional("cache_hint", C24),
             optional("prefetch_size", C115),
-            optional("wide_vec", C37),
+            optional("wide_vec", C39),
             slot("memory_type", C116),
         ],
         head: 0,
@@ -3262,7 +3585,44 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M3)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
+            },
+            Rule {
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
+            },
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
+            },
+        ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
@@ -3271,13 +3631,22 @@ pub static FORMS: &[Form] = &[
         opcode: "ldu",
         syntax: "ldu{.global}{.vec}.memory_type d.vec+, [a]",
         section: "9.7.9.10",
-        slots: &[optional("global", C18), optional("vec", C39), slot("memory_type", C116)],
+        slots: &[optional("global", C18), optional("vec", C37), slot("memory_type", C116)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
             read("a", Kind::Address, Ty::None),
         ],
-        rules: &[],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M3)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
+            },
+        ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
@@ -4063,7 +4432,7 @@ pub static FORMS: &[Form] = &[
         opcode: "nanosleep",
         syntax: "nanosleep.u32 a",
         section: "9.7.19.2",
-        slots: &[slot("u32", C34)],
+        slots: &[slot("u32", C35)],
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -4392,15 +4761,43 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "red",
+        syntax: "red{.red_sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.13.7",
+        slots: &[
+            optional("red_sem", C149),
+            optional("scope", C21),
+            optional("atom_space", C22),
+            slot("add", C30),
+            slot("noftz", C32),
+            optional("cache_hint", C24),
+            slot("type", C33),
+        ],
+        head: 0,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("b", Kind::Source, Ty::Pick(0)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M0)],
+            then: Consequence::Needs(&[Condition::HasNot(M1)], Fault::Illegal(M0)),
+        }],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Red),
+    },
+    Form {
+        opcode: "red",
         syntax: "red{.red_sem}{.scope}{.atom_space}.step{.cache_hint}.u32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
             optional("red_sem", C149),
             optional("scope", C21),
             optional("atom_space", C22),
-            slot("step", C33),
+            slot("step", C34),
             optional("cache_hint", C24),
-            slot("u32", C34),
+            slot("u32", C35),
         ],
         head: 0,
         operands: &[
@@ -4425,37 +4822,9 @@ pub static FORMS: &[Form] = &[
             optional("red_sem", C149),
             optional("scope", C21),
             optional("atom_space", C22),
-            slot("minmax", C35),
+            slot("minmax", C36),
             optional("cache_hint", C24),
             slot("type", C14),
-        ],
-        head: 0,
-        operands: &[
-            read("a", Kind::Address, Ty::None),
-            read("b", Kind::Source, Ty::Pick(0)),
-            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
-                .presence(Presence::With(Mod::L2CacheHint)),
-        ],
-        rules: &[Rule {
-            when: &[Condition::Has(M0)],
-            then: Consequence::Needs(&[Condition::HasNot(M1)], Fault::Illegal(M0)),
-        }],
-        gates: &[],
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Red),
-    },
-    Form {
-        opcode: "red",
-        syntax: "red{.red_sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
-        section: "9.7.13.7",
-        slots: &[
-            optional("red_sem", C149),
-            optional("scope", C21),
-            optional("atom_space", C22),
-            slot("add", C30),
-            slot("noftz", C32),
-            optional("cache_hint", C24),
-            slot("type", C36),
         ],
         head: 0,
         operands: &[
@@ -4509,7 +4878,7 @@ pub static FORMS: &[Form] = &[
             slot("op", C38),
             slot("noftz", C32),
             optional("cache_hint", C24),
-            slot("vec", C37),
+            slot("vec", C39),
             slot("type", C15),
         ],
         head: 0,
@@ -4535,7 +4904,7 @@ pub static FORMS: &[Form] = &[
             slot("op", C38),
             slot("noftz", C32),
             optional("cache_hint", C24),
-            slot("vec", C39),
+            slot("vec", C37),
             slot("type", C40),
         ],
         head: 0,
@@ -4588,7 +4957,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.12",
         slots: &[
             slot("sync", C42),
-            slot("op", C35),
+            slot("op", C36),
             optional("abs", C135),
             optional("NaN", C133),
             slot("f32", C1),
@@ -4715,20 +5084,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M3)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T15)], Fault::Illegal(M3)),
+                when: &[Condition::Has(M13)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T19)], Fault::Illegal(M13)),
             },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T16)], Fault::Comparison),
+                when: &[Condition::Has(M14)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T20)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T17)], Fault::Comparison),
+                when: &[Condition::Has(M15)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T21)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M6)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T18)], Fault::Comparison),
+                when: &[Condition::Has(M16)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T22)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -4755,20 +5124,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M3)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T15)], Fault::Illegal(M3)),
+                when: &[Condition::Has(M13)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T19)], Fault::Illegal(M13)),
             },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T16)], Fault::Comparison),
+                when: &[Condition::Has(M14)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T20)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T17)], Fault::Comparison),
+                when: &[Condition::Has(M15)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T21)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M6)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T18)], Fault::Comparison),
+                when: &[Condition::Has(M16)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T22)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -4788,20 +5157,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M3)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T19)], Fault::Illegal(M3)),
+                when: &[Condition::Has(M13)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T23)], Fault::Illegal(M13)),
             },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T16)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M5)],
+                when: &[Condition::Has(M14)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T20)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M6)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T21)], Fault::Comparison),
+                when: &[Condition::Has(M15)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M16)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Comparison),
             },
         ],
         gates: G16,
@@ -4828,20 +5197,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M3)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T19)], Fault::Illegal(M3)),
+                when: &[Condition::Has(M13)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T23)], Fault::Illegal(M13)),
             },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T16)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M5)],
+                when: &[Condition::Has(M14)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T20)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M6)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T21)], Fault::Comparison),
+                when: &[Condition::Has(M15)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M16)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Comparison),
             },
         ],
         gates: G16,
@@ -4861,16 +5230,16 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T16)], Fault::Comparison),
+                when: &[Condition::Has(M14)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T20)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T22)], Fault::Comparison),
+                when: &[Condition::Has(M15)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M6)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T23)], Fault::Comparison),
+                when: &[Condition::Has(M16)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T27)], Fault::Comparison),
             },
         ],
         gates: G17,
@@ -4891,16 +5260,16 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T16)], Fault::Comparison),
+                when: &[Condition::Has(M14)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T20)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T22)], Fault::Comparison),
+                when: &[Condition::Has(M15)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M6)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T23)], Fault::Comparison),
+                when: &[Condition::Has(M16)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T27)], Fault::Comparison),
             },
         ],
         gates: G17,
@@ -5053,13 +5422,13 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "setmaxnreg",
-        syntax: "setmaxnreg.action.sync.aligned.u32 a<imm>",
+        syntax: "setmaxnreg.action.sync.aligned.u32 a<imm 24..256>",
         section: "9.7.19.5",
-        slots: &[slot("action", C33), slot("sync", C42), slot("aligned", C49), slot("u32", C34)],
+        slots: &[slot("action", C34), slot("sync", C42), slot("aligned", C49), slot("u32", C35)],
         head: 0,
-        operands: &[read("a", Kind::Immediate, Ty::Pick(0))],
+        operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
         rules: &[],
-        gates: &[],
+        gates: G20,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::SetMaxNReg),
     },
@@ -5076,20 +5445,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M3)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Illegal(M3)),
+                when: &[Condition::Has(M13)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Illegal(M13)),
             },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Comparison),
+                when: &[Condition::Has(M14)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Comparison),
+                when: &[Condition::Has(M15)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M6)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Comparison),
+                when: &[Condition::Has(M16)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -5110,20 +5479,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M3)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Illegal(M3)),
+                when: &[Condition::Has(M13)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Illegal(M13)),
             },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Comparison),
+                when: &[Condition::Has(M14)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Comparison),
+                when: &[Condition::Has(M15)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M6)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Comparison),
+                when: &[Condition::Has(M16)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -5175,7 +5544,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G20,
+        gates: G21,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -5192,7 +5561,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G20,
+        gates: G21,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -5226,7 +5595,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G21,
+        gates: G22,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -5371,7 +5740,7 @@ pub static FORMS: &[Form] = &[
             optional("store_space", C162),
             optional("cop", C163),
             optional("cache_hint", C24),
-            optional("wide_vec", C37),
+            optional("wide_vec", C39),
             slot("memory_type", C116),
         ],
         head: 0,
@@ -5381,7 +5750,48 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M3)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
+            },
+            Rule {
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
+            },
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M0)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M0)),
+            },
+        ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::St),
@@ -5396,7 +5806,7 @@ pub static FORMS: &[Form] = &[
             optional("level1_eviction", C117),
             optional("level2_eviction", C118),
             optional("cache_hint", C24),
-            optional("wide_vec", C37),
+            optional("wide_vec", C39),
             slot("memory_type", C116),
         ],
         head: 0,
@@ -5406,7 +5816,48 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M3)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
+            },
+            Rule {
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
+            },
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M0)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M0)),
+            },
+        ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::St),
@@ -5418,7 +5869,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("volatile", C119),
             optional("store_space", C162),
-            optional("wide_vec", C37),
+            optional("wide_vec", C39),
             slot("memory_type", C116),
         ],
         head: 0,
@@ -5426,7 +5877,48 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
-        rules: &[],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M3)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
+            },
+            Rule {
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
+            },
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M0)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M0)),
+            },
+        ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::St),
@@ -5442,7 +5934,7 @@ pub static FORMS: &[Form] = &[
             optional("level1_eviction", C117),
             optional("level2_eviction", C118),
             optional("cache_hint", C24),
-            optional("wide_vec", C37),
+            optional("wide_vec", C39),
             slot("memory_type", C116),
         ],
         head: 0,
@@ -5452,7 +5944,48 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M3)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
+            },
+            Rule {
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
+            },
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M0)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M0)),
+            },
+        ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::St),
@@ -5470,7 +6003,48 @@ pub static FORMS: &[Form] = &[
         ],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0)).wider()],
-        rules: &[],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M3)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M7)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
+            },
+            Rule {
+                when: &[Condition::Has(M8)],
+                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
+            },
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M5)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M10), Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
+            },
+            Rule {
+                when: &[Condition::Has(M0)],
+                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M0)),
+            },
+        ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::St),
@@ -5639,7 +6213,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G22,
+        gates: G23,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub"),
     },
@@ -5707,7 +6281,7 @@ pub static FORMS: &[Form] = &[
         opcode: "tanh",
         syntax: "tanh.approx.type d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C61), slot("type", C36)],
+        slots: &[slot("approx", C61), slot("type", C33)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -5753,7 +6327,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G23,
+        gates: G24,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -5768,7 +6342,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G23,
+        gates: G24,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
