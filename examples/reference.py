@@ -7,9 +7,13 @@ in the order and precision in which the compiled kernel does it, so that all of 
 
 import json
 import pathlib
+import sys
 
 import numpy as np
-from exact import exp2, fma, shuffle_down, shuffle_xor
+
+sys.dont_write_bytecode = True
+
+from exact import exp2, fma, shuffle_down, shuffle_xor  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 CASES = []
@@ -42,7 +46,8 @@ def f16x2_clamp():
     y = np.where(x < lo, lo.view(np.uint16), x.view(np.uint16))
     y = np.where(x > hi, hi.view(np.uint16), y).astype(np.uint16).view(np.float16)
     pairs = len(x) // 2
-    case("f16x2_clamp", [1, 1, 1], [32, 1, 1], ["@x.npy", f"f16[{len(x)}]", "0xbc00bc00", "0x3c003c00", pairs], {"x": x}, 1, y)
+    args = ["@x.npy", f"f16[{len(x)}]", "0xbc00bc00", "0x3c003c00", pairs]
+    case("f16x2_clamp", [1, 1, 1], [32, 1, 1], args, {"x": x}, 1, y)
 
 
 def bf16_threshold():
@@ -54,7 +59,8 @@ def bf16_threshold():
     bits[:8] = [0x3F00, 0x3F01, 0x3EFF, 0x7F80, 0xFF80, 0x7FC0, 0x7F81, 0x8000]
     value = (bits.astype(np.uint32) << 16).view(np.float32)
     y = np.where(value > np.float32(0.5), bits, 0).astype(np.uint16)
-    case("bf16_threshold", [4, 1, 1], [256, 1, 1], ["@x.npy:bf16", f"bf16[{n}]", "0x3f00", n], {"x": bits}, 1, y)
+    args = ["@x.npy:bf16", f"bf16[{n}]", "0x3f00", n]
+    case("bf16_threshold", [4, 1, 1], [256, 1, 1], args, {"x": bits}, 1, y)
 
 
 def saxpy():
@@ -64,7 +70,8 @@ def saxpy():
     y = rng.standard_normal(n).astype(np.float32)
     # Where the product cancels against the addend, a multiplication that is rounded first gives another result.
     y[:100] = -np.float32(2.7) * x[:100]
-    case("saxpy", [4, 1, 1], [256, 1, 1], [n, "2.7", "@x.npy", "@y.npy"], {"x": x, "y": y}, 3, fma(np.float32(2.7), x, y))
+    args = [n, "2.7", "@x.npy", "@y.npy"]
+    case("saxpy", [4, 1, 1], [256, 1, 1], args, {"x": x, "y": y}, 3, fma(np.float32(2.7), x, y))
 
 
 def mandelbrot():
@@ -177,9 +184,8 @@ def block_sum():
 
 
 def main():
-    for example in (
-        f16x2_clamp, bf16_threshold, saxpy, mandelbrot, softmax, matmul, histogram, mixed_dot, block_sum,
-    ):
+    elementwise = (f16x2_clamp, bf16_threshold, saxpy, mandelbrot)
+    for example in (*elementwise, softmax, matmul, histogram, mixed_dot, block_sum):
         example()
     lines = ",\n".join("  " + json.dumps(c) for c in CASES)
     (HERE / "cases.json").write_text(f"[\n{lines}\n]\n")

@@ -1,0 +1,107 @@
+"""Kernels that Triton 3.4 and 3.9 compiled: 128 threads a block, dynamic shared memory, scratch pointers at the end."""
+
+import numpy as np
+from common import Bf16, canonical, case, divide, narrow, signed, widen
+
+# The scratch parameters of the two releases; no kernel here uses them.
+SCRATCH34 = [0]
+SCRATCH39 = [0, 0]
+
+
+def cases():
+    rng = np.random.default_rng(600)
+    elementwise(rng)
+    casts(rng)
+    reductions(rng)
+
+
+def elementwise(rng):
+    bits = rng.integers(0, 2**16, (2, 1500)).astype(np.uint16)
+    bits[:, :3] = [[0x7C00, 0x7E01, 0x7BFF], [0xFC00, 0x3C00, 0x7BFF]]
+    x, y = bits.view(np.float16)
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = canonical(x + y)
+        clamped = np.where(x > y, np.clip(x, np.float16(-1), np.float16(1)), y)
+    case("triton39/add_f16_sm80.ptx", 2, 128, [x, y, "f16[1500]", 1500] + SCRATCH39, {2: total})
+    case("triton34/add_f16_sm80.ptx", 2, 128, [x, y, "f16[1500]", 1500] + SCRATCH34, {2: total})
+    args = [x, y, "f16[1500]", 1500] + SCRATCH39
+    case("triton39/clampwhere_f16_sm80.ptx", 2, 128, args, {2: clamped})
+
+    x, y = rng.standard_normal((2, 1030)).astype(np.float32) * 2
+    y[:4], x[2:6] = [np.nan, -0.0, -1, np.inf], [np.inf, -np.inf, np.nan, -0.0]
+    out = np.where(x > y, np.clip(x, np.float32(-1), np.float32(1)), y)
+    args = [x, y, "f32[1030]", 1030] + SCRATCH34
+    case("triton34/clampwhere_f32_sm90.ptx", 2, 128, args, {2: out})
+
+    a, b = rng.integers(-(2**31), 2**31, (2, 300))
+    b[::2] = rng.integers(1, 50, 150)
+    b[1::20] = -3
+    b[b == 0] = 9
+    out = np.array([integers(int(x), int(y)) for x, y in zip(a, b, strict=True)], np.int32)
+    args = [a.astype(np.int32), b.astype(np.int32), "i32[300]", 300]
+    case("triton39/int_i32_sm80.ptx", 2, 128, args + SCRATCH39, {2: out})
+    case("triton34/int_i32_sm80.ptx", 2, 128, args + SCRATCH34, {2: out})
+
+    a, b = rng.integers(-5, 6, (2, 300)).astype(np.int32)
+    out = ((a < b) * 1 + (a == b) * 2 + (a != b) * 4 + (a >= b) * 8).astype(np.int32)
+    case("triton39/cmp_i32_sm100.ptx", 2, 128, [a, b, "i32[300]", 300] + SCRATCH39, {2: out})
+
+    # bf16 fma, minus a quotient in f32 by powers of two, which is exact however it is approximated
+    values = rng.standard_normal((2, 600)).astype(np.float32).astype(np.float64)
+    a, c = (narrow(v) for v in values)
+    b = narrow(2.0 ** rng.integers(-4, 5, 600) * rng.choice([-1.0, 1.0], 600))
+    wa, wb, wc = (widen(v).astype(np.float64) for v in (a, b, c))
+    fused = widen(narrow(wa * wb + wc))
+    out = narrow(fused - (wa / wb).astype(np.float32))
+    args = [Bf16(a), Bf16(b), Bf16(c), "bf16[600]", 600] + SCRATCH39
+    case("triton39/fma_bf16_sm80.ptx", 2, 128, args, {3: out})
+
+
+def integers(a, b):
+    """One element of the kernel `int_kernel`."""
+    quotient = divide(a, b)
+    high = (a % 2**32) * (b % 2**32) >> 32
+    return signed((a << 3) + (a >> 2) + (a ^ b) + (a & b) + min(a, b) + quotient + (a - quotient * b) + high, 32)
+
+
+def casts(rng):
+    x = rng.integers(0, 2**32, 500, dtype=np.uint32).view(np.float32)
+    x[:4] = [1.00390625, 1.01171875, 3.4e38, 1e-40]
+    args = [x, "bf16[500]", 500] + SCRATCH34
+    case("triton34/cast_f32_bf16_sm80.ptx", 2, 128, args, {1: narrow(x)})
+
+    x = (rng.standard_normal(500) * 1e9).astype(np.float32)
+    x[:7] = [np.nan, np.inf, -np.inf, 2.0**31, -(2.0**31), -0.9, 1.9]
+    whole = [0 if np.isnan(v) else int(min(max(v, -(2.0**31)), 2.0**31 - 1)) for v in x.astype(np.float64)]
+    args = [x, "i32[500]", 500] + SCRATCH39
+    case("triton39/cast_f32_i32_sm100.ptx", 2, 128, args, {1: np.array(whole, np.int32)})
+
+
+def reductions(rng):
+    x = rng.integers(-(2**31), 2**31, 2500).astype(np.int32)
+    total = np.array([signed(int(x.astype(np.int64).sum()), 32)], np.int32)
+    args = [x, "i32[1]", 2500] + SCRATCH39
+    case("triton39/sum_i32_sm80.ptx", 3, 128, args, {1: total}, shared=16)
+
+    # the index of the greatest element of each row, the first one of equals
+    x = rng.integers(-300, 300, (3, 700)).astype(np.float32)
+    x[1, [650, 30, 158]] = 1000
+    args = [x, "i32[3]", 700] + SCRATCH34
+    case("triton34/argmax_f32_sm80.ptx", 3, 128, args, {1: x.argmax(axis=1).astype(np.int32)}, shared=32)
+
+    # prefix sums of rows: within each warp by doubling, then warp after warp
+    x = rng.standard_normal((3, 300)).astype(np.float32)
+    scan = np.zeros((3, 512), np.float32)
+    scan[:, :300] = x
+    scan = scan.reshape(3, 16, 32)
+    for distance in (1, 2, 4, 8, 16):
+        moved = scan.copy()
+        moved[:, :, distance:] += scan[:, :, :-distance]
+        scan = moved
+    out = scan.copy()
+    before = scan[:, 0, 31]
+    for warp in range(1, 16):
+        out[:, warp] = scan[:, warp] + before[:, None]
+        before = before + scan[:, warp, 31]
+    args = [x, "f32[3x300]", 300] + SCRATCH39
+    case("triton39/cumsum_f32_sm80.ptx", 3, 128, args, {1: out.reshape(3, 512)[:, :300]}, shared=64)
