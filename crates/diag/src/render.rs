@@ -1,13 +1,18 @@
 //! Diagnostics for people.
 
 use annotate_snippets::renderer::Renderer;
-use annotate_snippets::{AnnotationKind, Element, Level, Origin, Snippet};
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Snippet};
 
 use crate::{Diagnostic, Severity, SourceFile, Span};
 
 /// Characters of a source line that are shown before and after the place. A longer line is cut, so that a message
 /// stays small and fast to make when a file is one line of megabytes.
 const WINDOW: usize = 120;
+
+/// How far a label may be from the place to be shown in one excerpt with it.
+const MOST_LINES: u32 = 12;
+/// Largest size of such an excerpt.
+const MOST_BYTES: usize = 2048;
 
 /// Whether to use ANSI colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,29 +32,22 @@ pub fn render(source: &SourceFile, diagnostic: &Diagnostic, color: Color) -> Str
         Severity::Warning => Level::WARNING,
         Severity::Note => Level::NOTE,
     };
-    let position = source.position(diagnostic.span.start);
-    let origin =
-        Origin::path(source.name()).line(position.line as usize).char_column(position.column as usize);
-    let mut group =
-        level.primary_title(diagnostic.message.as_str()).id(diagnostic.code).element(Element::from(origin));
-
-    let primary = (diagnostic.span, AnnotationKind::Primary, None);
-    let secondary =
-        diagnostic.labels.iter().map(|l| (l.span, AnnotationKind::Context, Some(l.text.as_str())));
-    let mut excerpts: Vec<Excerpt> = Vec::new();
-    for (span, kind, text) in std::iter::once(primary).chain(secondary) {
-        let excerpt = match excerpts.iter_mut().find(|excerpt| excerpt.contains(span)) {
-            Some(excerpt) => excerpt,
-            None => {
-                excerpts.push(Excerpt::around(source, span));
-                excerpts.last_mut().expect("one was just pushed")
-            }
-        };
-        excerpt.marks.push((span, kind, text));
+    let mut excerpt = Excerpt::around(source, diagnostic.span);
+    excerpt.marks.push((diagnostic.span, AnnotationKind::Primary, None));
+    // A label close by is shown with the place itself, any other one after it.
+    let mut elsewhere = Vec::new();
+    for label in &diagnostic.labels {
+        if excerpt.reaches(source, label.span) {
+            excerpt.marks.push((label.span, AnnotationKind::Context, Some(label.text.as_str())));
+        } else {
+            let mut there = Excerpt::around(source, label.span);
+            there.marks.push((label.span, AnnotationKind::Primary, None));
+            let title = Level::NOTE.secondary_title(label.text.as_str());
+            elsewhere.push(there.put_into(Group::with_title(title), source));
+        }
     }
-    for excerpt in excerpts {
-        group = group.element(excerpt.into_snippet());
-    }
+    let title = level.primary_title(diagnostic.message.as_str()).id(diagnostic.code);
+    let mut group = excerpt.put_into(Group::with_title(title), source);
     for note in &diagnostic.notes {
         group = group.element(Level::NOTE.message(note.as_str()));
     }
@@ -60,60 +58,194 @@ pub fn render(source: &SourceFile, diagnostic: &Diagnostic, color: Color) -> Str
         Color::Never => Renderer::plain(),
         Color::Always => Renderer::styled(),
     };
-    let mut text = renderer.render(&[group]);
-    text.push('\n');
-    text
+    elsewhere.insert(0, group);
+    let text = renderer.render(&elsewhere);
+    text.lines().filter(|line| !is_bare_continuation(line)).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// The part of one source line that is shown, and the places to mark in it.
+/// Whether a rendered line holds nothing but the `:::` that annotate-snippets puts in front of an excerpt that does
+/// not say itself from which file it is.
+fn is_bare_continuation(line: &str) -> bool {
+    let mut plain = line.split('\x1b').enumerate().map(|(i, part)| match part.split_once('m') {
+        Some((_, after)) if i > 0 => after,
+        _ => part,
+    });
+    line.contains(":::") && plain.all(|part| part.chars().all(|c| c == ' ' || c == ':'))
+}
+
+/// The part of the source that is shown, and the places to mark in it.
 struct Excerpt<'a> {
-    /// What part of the text it is.
+    /// What part of the text it is: of one line, or of whole lines.
     window: Span,
-    /// Line number of it.
+    /// Number of its first line.
     line: u32,
-    /// The part, with an ellipsis where the line was cut.
-    text: String,
-    /// Length of the ellipsis before it.
-    shift: usize,
+    /// Whether its line was cut at the start, and at the end.
+    cut: (bool, bool),
+    /// The text of it.
+    text: &'a str,
     marks: Vec<(Span, AnnotationKind, Option<&'a str>)>,
 }
 
 impl<'a> Excerpt<'a> {
     /// The surroundings of a span within the line in which it starts.
-    fn around(source: &SourceFile, span: Span) -> Excerpt<'a> {
+    fn around(source: &'a SourceFile, span: Span) -> Excerpt<'a> {
         let line = source.position(span.start).line;
         let whole = source.line_span(line);
         let text = source.text();
-        let at = (span.start as usize).clamp(whole.start as usize, whole.end as usize);
-        let before = &text[whole.start as usize..text.floor_char_boundary(at)];
-        let start = before.char_indices().rev().nth(WINDOW - 1).map_or(0, |(i, _)| i) + whole.start as usize;
-        let after = &text[text.floor_char_boundary(at)..whole.end as usize];
-        let end =
-            after.char_indices().nth(WINDOW).map_or(after.len(), |(i, _)| i) + text.floor_char_boundary(at);
+        let at =
+            text.floor_char_boundary((span.start as usize).clamp(whole.start as usize, whole.end as usize));
+        let before = &text[whole.start as usize..at];
+        let start = at - before.chars().rev().take(WINDOW).map(char::len_utf8).sum::<usize>();
+        let after = &text[at..whole.end as usize];
+        let end = at + after.chars().take(WINDOW).map(char::len_utf8).sum::<usize>();
         let window = Span::new(start as u32, end as u32);
-        let head = if window.start > whole.start { "..." } else { "" };
-        let tail = if window.end < whole.end { "..." } else { "" };
-        let text = format!("{head}{}{tail}", source.slice(window));
-        Excerpt { window, line, text, shift: head.len(), marks: Vec::new() }
+        let cut = (window.start > whole.start, window.end < whole.end);
+        Excerpt { window, line, cut, text: source.slice(window), marks: Vec::new() }
     }
 
-    /// Whether a span starts in it.
-    fn contains(&self, span: Span) -> bool {
-        self.window.start <= span.start && span.start <= self.window.end
+    /// Whether a span starts in the excerpt, which grows to whole lines for this if they are few and short.
+    fn reaches(&mut self, source: &'a SourceFile, span: Span) -> bool {
+        if self.window.start <= span.start && span.start <= self.window.end {
+            return true;
+        }
+        let there = source.position(span.start).line;
+        let last_here = source.position(self.window.end).line;
+        let (first, last) = (self.line.min(there), last_here.max(there));
+        let window = source.line_span(first).to(source.line_span(last));
+        if last - first > MOST_LINES || window.len() > MOST_BYTES {
+            return false;
+        }
+        (self.window, self.line, self.cut, self.text) = (window, first, (false, false), source.slice(window));
+        true
     }
 
-    fn into_snippet(self) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
-        let Excerpt { window, line, text, shift, marks } = self;
-        let in_excerpt =
-            |offset: u32| (offset.clamp(window.start, window.end) - window.start) as usize + shift;
-        let annotations: Vec<_> = marks
-            .into_iter()
-            .map(|(span, kind, label)| {
-                let start = text.floor_char_boundary(in_excerpt(span.start));
-                let end = text.ceil_char_boundary(in_excerpt(span.end.max(span.start)));
+    /// Adds the excerpt to a group, with file, line and column of the first mark. The snippet cannot say them itself:
+    /// it does not know the columns of a line that was cut, and takes the end of the file for the end of a line.
+    fn put_into(self, group: Group<'a>, source: &'a SourceFile) -> Group<'a> {
+        let position = source.position(self.marks.first().map_or(self.window.start, |(span, ..)| span.start));
+        let origin = Origin::path(source.name());
+        let origin = origin.line(position.line as usize).char_column(position.column as usize);
+        group.element(origin).element(self.into_snippet())
+    }
+
+    fn into_snippet(self) -> Snippet<'a, Annotation<'a>> {
+        let head = if self.cut.0 { "..." } else { "" };
+        let tail = if self.cut.1 { "..." } else { "" };
+        let text = format!("{head}{}{tail}", self.text);
+        let place = |offset: u32| {
+            (offset.clamp(self.window.start, self.window.end) - self.window.start) as usize + head.len()
+        };
+        let annotations: Vec<_> = self
+            .marks
+            .iter()
+            .map(|&(span, kind, label)| {
+                let start = text.floor_char_boundary(place(span.start));
+                let end = text.ceil_char_boundary(place(span.end.max(span.start)));
+                // Only the first line of a long span is marked.
+                let end = text[start..end].find('\n').map_or(end, |length| start + length);
                 kind.span(start..end).label(label)
             })
             .collect();
-        Snippet::source(text).line_start(line as usize).annotations(annotations)
+        Snippet::source(text).line_start(self.line as usize).annotations(annotations)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn show(source: &SourceFile, diagnostic: &Diagnostic) -> String {
+        render(source, diagnostic, Color::Never)
+    }
+
+    #[test]
+    fn a_message_shows_its_line_and_what_to_do() {
+        let source = SourceFile::new("k.ptx", "\tadd.u32 a, b\n\tret;\n");
+        let error =
+            Diagnostic::error("syntax-error", Span::new(16, 19), "Parsing error near 'ret': syntax error")
+                .label(Span::new(13, 14), "a `;` is missing after this")
+                .note("a fact")
+                .help("end it with `;`");
+        insta::assert_snapshot!(show(&source, &error), @r#"
+        error[syntax-error]: Parsing error near 'ret': syntax error
+         --> k.ptx:2:3
+          |
+        1 |     add.u32 a, b
+          |                 - a `;` is missing after this
+        2 |     ret;
+          |      ^^^
+          |
+          = note: a fact
+          = help: end it with `;`
+        "#);
+        assert!(render(&source, &error, Color::Always).contains("\x1b["));
+        assert!(!show(&source, &error).contains('\x1b'));
+    }
+
+    #[test]
+    fn a_far_label_is_shown_on_its_own() {
+        let source = SourceFile::new("k.ptx", format!("{{\n{}}}", "x;\n".repeat(1000)));
+        let error = Diagnostic::warning("w", Span::at(3002), "m").label(Span::new(0, 1), "opened here");
+        insta::assert_snapshot!(show(&source, &error), @r#"
+        warning[w]: m
+            --> k.ptx:1002:1
+             |
+        1002 | }
+             | ^
+             |
+        note: opened here
+            --> k.ptx:1:1
+             |
+           1 | {
+             | ^
+        "#);
+    }
+
+    #[test]
+    fn odd_spans_and_texts_do_not_panic() {
+        for text in ["", "\n", "\0\u{7f}\u{1b}[31m", "\u{e9}\u{4e2d}\u{1f600}", "a\r\nb", "\t\t\n\n"] {
+            let source = SourceFile::new("f", text);
+            for start in 0..8 {
+                for end in 0..8 {
+                    let error =
+                        Diagnostic::error("e", Span::new(start, end), "").label(Span::new(end, start), "l");
+                    let shown = show(&source, &error);
+                    assert!(!shown.contains('\u{1b}') && !shown.contains('\0'), "{shown:?}");
+                    crate::json(&source, &[error]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_cut() {
+        let text = format!("{}%bad{}", "\u{e9}\u{4e2d}".repeat(1_000_000), "y ".repeat(1_000_000));
+        let at = text.find("%bad").expect("it is there") as u32;
+        let source = SourceFile::new("f", text);
+        let error =
+            Diagnostic::error("e", Span::new(at, at + 4), "m").label(Span::at(0), "far in the same line");
+        let shown = show(&source, &error);
+        assert!(render(&source, &error, Color::Always).len() < 5000);
+        assert!(!shown.contains(":::"));
+        assert!(shown.len() < 4000 && shown.contains("f:1:2000001") && shown.contains("%bad"), "{shown}");
+    }
+
+    #[test]
+    fn many_messages_take_linear_time() {
+        // A place in a line of 5 MB, and one in the last of 1,000,000 lines. Were one of them found by counting from
+        // the start of the line or file, this would take minutes.
+        let started = Instant::now();
+        for text in ["\u{e9} ".repeat(2_000_000), "\u{e9};\n".repeat(1_000_000)] {
+            let source = SourceFile::new("f", text);
+            let at = source.text().len() as u32 - 4;
+            let error = Diagnostic::error("e", Span::at(at), "m").help("h").label(Span::at(0), "l");
+            for _ in 0..1_000 {
+                assert!(!show(&source, &error).is_empty());
+            }
+            assert!(crate::json(&source, &vec![error; 100_000]).len() > 10_000_000);
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
     }
 }

@@ -3,7 +3,7 @@
 use diag::Span;
 
 use super::{Parsed, Parser, is_directive, is_space, is_type};
-use crate::lexer::Kind;
+use crate::lexer::{Kind, Token};
 use crate::tree::{
     Binary, BinaryOp, File, Inlined, Loc, Name, Operand, Section, SectionData, SectionLine, Unary, UnaryOp,
 };
@@ -70,7 +70,7 @@ impl<'a> Parser<'a> {
         let mut lines = Vec::new();
         while !self.eat(Kind::RightBrace) {
             if self.at_end() {
-                self.unclosed(brace.span);
+                self.unclosed(brace.span, self.token);
                 break;
             }
             self.node();
@@ -150,9 +150,9 @@ impl<'a> Parser<'a> {
         Ok(Operand::Binary(Box::new(Binary { op, left, right, span: self.since(token.span.start) })))
     }
 
-    /// Records at the current token that a brace is not closed.
-    pub(super) fn unclosed(&mut self, brace: Span) {
-        let error = self.unexpected("close it with `}`").label(brace, "this `{` is never closed");
+    /// Records at a token that a brace is not closed.
+    pub(super) fn unclosed(&mut self, brace: Span, token: Token) {
+        let error = self.unexpected_at(token, "close it with `}`").label(brace, "this `{` is never closed");
         self.report(error);
     }
 }

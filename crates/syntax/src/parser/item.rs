@@ -297,7 +297,11 @@ impl<'a> Parser<'a> {
                     list.push(self.pragma()?);
                     continue;
                 }
-                (FunctionKind::Func, "noreturn") => 0,
+                (FunctionKind::Func, "noreturn")
+                    if list.iter().all(|given| given.name.text != "noreturn") =>
+                {
+                    0
+                }
                 (FunctionKind::Func, "abi_preserve" | "abi_preserve_control") => 1,
                 (FunctionKind::Entry, _) => {
                     return Err(self.unless_item("this directive does not follow an `.entry`"));

@@ -178,17 +178,23 @@ impl<'a> Parser<'a> {
         Ok(elements)
     }
 
-    /// The `;` after `what`.
+    /// The `;` after `what`. Where it is missing and something else begins, the statement counts as finished.
     fn semicolon(&mut self, what: &'static str) -> Parsed<()> {
         if self.eat(Kind::Semicolon) {
             return Ok(());
         }
         let mut error = self.unexpected(format!("end the {what} with `;`"));
-        if self.token.first_on_line {
+        let finished = match self.token.kind {
+            Kind::RightBrace => true,
+            Kind::Identifier | Kind::Dotted | Kind::At => self.token.first_on_line,
+            _ => false,
+        };
+        if finished {
             let end = Span::new(self.previous_end.saturating_sub(1), self.previous_end);
             error = error.label(end, "a `;` is missing after this");
         }
-        Err(self.report(error))
+        let failed = self.report(error);
+        if finished { Ok(()) } else { Err(failed) }
     }
 
     /// From the start of a node to the last token that was taken.
@@ -215,7 +221,10 @@ impl<'a> Parser<'a> {
 
     /// A diagnostic at the current token, in the words of ptxas.
     fn unexpected(&self, help: impl Into<Cow<'static, str>>) -> Diagnostic {
-        let token = self.token;
+        self.unexpected_at(self.token, help)
+    }
+
+    fn unexpected_at(&self, token: Token, help: impl Into<Cow<'static, str>>) -> Diagnostic {
         let text = self.text_of(token);
         let line = || self.source.position(token.span.start).line;
         match (token.kind, text.chars().next()) {
@@ -233,8 +242,11 @@ impl<'a> Parser<'a> {
             }
             (Kind::Unknown, Some(other)) if !other.is_ascii() => {
                 let message = format!("Unexpected non-ASCII character encountered on line {}", line());
-                Diagnostic::error("non-ascii-character", token.span, message)
-                    .help("outside comments and strings, PTX is written in ASCII")
+                Diagnostic::error("non-ascii-character", token.span, message).help(match other {
+                    '\u{FEFF}' => "save the file without a byte-order mark",
+                    '\u{FFFD}' => "this is not UTF-8; outside comments and strings, PTX is written in ASCII",
+                    _ => "outside comments and strings, PTX is written in ASCII",
+                })
             }
             (Kind::Unknown, Some('"')) => {
                 Diagnostic::error("syntax-error", token.span, "Parsing error near '\"': syntax error")

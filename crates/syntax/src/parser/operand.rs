@@ -170,7 +170,8 @@ impl<'a> Parser<'a> {
                 _ => return Err(self.fail("coordinates are a vector: `[texture, {x, y}]`")),
             }
         }
-        Ok(())
+        // Three names are the most without a vector after them.
+        if coordinates.len() > 2 { Err(self.fail("a vector of coordinates is missing")) } else { Ok(()) }
     }
 
     /// A whole constant expression on its own.

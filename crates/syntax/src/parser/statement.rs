@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{MAX_DEPTH, Parsed, Parser, is_directive};
-use crate::lexer::Kind;
+use crate::lexer::{Kind, Token};
 use crate::tree::{Block, CallPrototype, Guard, Instruction, Name, Operand, OperandList, Statement, Targets};
 
 impl<'a> Parser<'a> {
@@ -20,8 +20,8 @@ impl<'a> Parser<'a> {
         self.advance();
         self.depth += 1;
         while !self.eat(Kind::RightBrace) {
-            if self.at_end() || self.starts_kernel() {
-                self.unclosed(brace);
+            if let Some(token) = self.cannot_be_in_body() {
+                self.unclosed(brace, token);
                 break;
             }
             self.node();
@@ -34,17 +34,17 @@ impl<'a> Parser<'a> {
         Block { statements, span: self.since(brace.start) }
     }
 
-    /// Whether an `.entry` begins here, which no body may contain: a brace is missing.
-    fn starts_kernel(&self) -> bool {
-        match self.dotted() {
-            Some("entry") => true,
-            Some("visible" | "weak" | "extern") => {
-                let next = self.peek();
-                next.kind == Kind::Dotted
-                    && matches!(self.text_of(next), ".entry" | ".global" | ".const" | ".shared")
-            }
-            _ => false,
-        }
+    /// The token that no body may contain, if the end or the declaration of a kernel or of a linked variable stands
+    /// here: a brace is missing.
+    fn cannot_be_in_body(&self) -> Option<Token> {
+        let token = match self.dotted() {
+            None => return self.at_end().then_some(self.token),
+            Some("entry") => self.token,
+            Some("visible" | "weak" | "extern" | "common") => self.peek(),
+            Some(_) => return None,
+        };
+        let refused = matches!(self.text_of(token), ".entry" | ".global" | ".const" | ".shared");
+        refused.then_some(token)
     }
 
     /// A statement. It takes at least one token, or the next statement would fail at the same place for ever.
