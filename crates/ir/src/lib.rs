@@ -1,2 +1,46 @@
-//! TODO: written in this session.
+//! Lowered code of ptxvm: control-flow graph, layout order, liveness, and operations on slots.
+//!
+//! [`lower`] turns a checked module into a [`Program`], which every engine reads. The order of blocks carries
+//! the reconvergence rule (see [`Function::blocks`]), and each block lists the slots that are live on entry.
 #![forbid(unsafe_code)]
+
+mod emit;
+mod liveness;
+mod lower;
+mod op;
+mod order;
+mod visit;
+
+use check::module::{FuncId, Module};
+
+pub use op::*;
+pub use visit::Touch;
+
+/// A lowered module.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The module it was made from: names, parameters, variables, launch bounds.
+    pub module: Module,
+    /// Lowered bodies by [`FuncId`]; `None` for declarations.
+    pub functions: Vec<Option<Function>>,
+}
+
+impl Program {
+    /// The kernels, in source order.
+    pub fn kernels(&self) -> impl Iterator<Item = (FuncId, &check::module::Function)> {
+        let functions = self.module.functions.iter().enumerate();
+        functions.filter(|(_, f)| f.is_entry && f.body.is_some()).map(|(i, f)| (FuncId(i as u32), f))
+    }
+
+    /// The kernel of this name.
+    pub fn kernel(&self, name: &str) -> Option<FuncId> {
+        self.kernels().find(|(_, f)| f.name == name).map(|(id, _)| id)
+    }
+}
+
+/// Lowers a checked module. Every checked module can be lowered: what no engine executes becomes
+/// [`OpKind::Unsupported`].
+pub fn lower(module: Module) -> Program {
+    let functions = (0..module.functions.len()).map(|i| lower::function(&module, FuncId(i as u32))).collect();
+    Program { module, functions }
+}

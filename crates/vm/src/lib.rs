@@ -1,1 +1,27 @@
-//! vm
+//! The machine that runs lowered PTX: launches, address spaces, barriers, warp collectives, and the
+//! block-vectorised interpreter.
+//!
+//! A [`Device`] owns memory and loaded modules; [`Device::launch`] runs a kernel and either fills memory with its
+//! results or says which thread faulted where. `unsafe` stands here and nowhere before: kernel memory is reached
+//! through raw pointers, since kernels race on it by design, and vector handlers work on raw arrays.
+
+mod code;
+mod cta;
+mod device;
+mod exec;
+mod fault;
+mod grid;
+mod lanes;
+mod launch;
+mod mask;
+mod memory;
+mod registers;
+
+pub use device::{Device, Loaded, param_layout};
+pub use fault::{Access, Fault, FaultKind};
+pub use lanes::{HOST_PATH_VARIABLE, HostPath, HostPathError, available_paths, host_path};
+pub use launch::{LaunchConfig, LaunchError, LaunchReport, LoadError};
+pub use memory::{
+    ARENA_BASE, Allocation, Arena, CODE_WINDOW, CONST_WINDOW, LOCAL_WINDOW, OutOfMemory, PARAM_WINDOW,
+    SHARED_WINDOW, WINDOW_BYTES,
+};

@@ -1,0 +1,186 @@
+//! Liveness, and which values may share a slot.
+//!
+//! A value that is live on entry to some block keeps a slot of its own, and blocks list these in `live_in`: an
+//! engine that runs some of the lanes must leave such slots alone in the lanes that wait. All other values live
+//! and die within one block, where they take turns in a few temporaries.
+
+use std::collections::HashMap;
+
+use crate::op::{Function, Slot, SlotInfo, SlotKind, Terminator, Width};
+use crate::visit::Touch;
+
+/// Computes `live_in` of every block and replaces values by slots: the live ones first.
+pub(crate) fn assign_slots(function: &mut Function) {
+    let exposed = upward_exposed(function);
+    let mut cross: Vec<u32> = exposed.iter().flatten().copied().collect();
+    cross.extend(function.params.iter().chain(&function.returns).flatten().map(|slot| slot.0));
+    cross.sort_unstable();
+    cross.dedup();
+
+    // Dense numbers for the values that can be live across blocks: their slots.
+    let mut name: Vec<Option<Slot>> = vec![None; function.slots.len()];
+    let mut slots = Vec::with_capacity(cross.len());
+    for &value in &cross {
+        name[value as usize] = Some(Slot(slots.len() as u32));
+        slots.push(function.slots[value as usize]);
+    }
+    solve(function, &exposed, &name, cross.len());
+    for (value, info) in function.slots.iter().enumerate() {
+        if is_fixed(info) {
+            name[value] = Some(Slot(slots.len() as u32));
+            slots.push(*info);
+        }
+    }
+    share_temporaries(function, &mut name, &mut slots);
+    for slot in function.params.iter_mut().chain(&mut function.returns).flatten() {
+        *slot = name[slot.index()].unwrap_or(*slot);
+    }
+    function.slots = slots;
+}
+
+/// Set once and never written by code.
+fn is_fixed(info: &SlotInfo) -> bool {
+    matches!(info.kind, SlotKind::Constant(_) | SlotKind::Special(_))
+}
+
+impl Function {
+    /// Visits the slots of a block in execution order, with the number of the operation in the block (the
+    /// terminator comes last) and whether it is guarded.
+    fn visit_block(&mut self, block: usize, f: &mut dyn FnMut(usize, bool, &mut Slot, Touch)) {
+        let range = self.blocks[block].ops.clone();
+        let count = range.len();
+        for (position, op) in self.ops[range.start as usize..range.end as usize].iter_mut().enumerate() {
+            let guarded = op.guard.is_some();
+            op.visit(&mut |slot, touch| f(position, guarded, slot, touch));
+        }
+        self.blocks[block].terminator.visit(&mut |slot, touch| f(count, false, slot, touch));
+    }
+}
+
+/// For each block, the values it reads before it has written them in all its lanes.
+fn upward_exposed(function: &mut Function) -> Vec<Vec<u32>> {
+    let fixed: Vec<bool> = function.slots.iter().map(is_fixed).collect();
+    let returns: Vec<u32> = function.returns.iter().flatten().map(|s| s.0).collect();
+    // The block that wrote, or exposed, a value last.
+    let mut written = vec![u32::MAX; fixed.len()];
+    let mut noted = vec![u32::MAX; fixed.len()];
+    let mut all = Vec::with_capacity(function.blocks.len());
+    for block in 0..function.blocks.len() as u32 {
+        let mut exposed = Vec::new();
+        let mut expose = |value: u32, written: &[u32]| {
+            let v = value as usize;
+            if !fixed[v] && written[v] != block && noted[v] != block {
+                noted[v] = block;
+                exposed.push(value);
+            }
+        };
+        function.visit_block(block as usize, &mut |_, guarded, slot, touch| {
+            // A guarded write leaves the old value in the other lanes: it reads it, so to speak.
+            if touch == Touch::Use || guarded {
+                expose(slot.0, &written);
+            }
+            if touch == Touch::Def && !guarded {
+                written[slot.index()] = block;
+            }
+        });
+        if matches!(function.blocks[block as usize].terminator, Terminator::Return) {
+            returns.iter().for_each(|&value| expose(value, &written));
+        }
+        all.push(exposed);
+    }
+    all
+}
+
+/// Fills in `live_in` (in terms of the new slots) by the usual backward equations.
+fn solve(function: &mut Function, exposed: &[Vec<u32>], name: &[Option<Slot>], count: usize) {
+    let blocks = function.blocks.len();
+    let words = count.div_ceil(64);
+    let bit = |slot: Slot| (slot.index() / 64, 1u64 << (slot.index() % 64));
+    let mut live = vec![vec![0u64; words]; blocks];
+    let mut defined = vec![vec![0u64; words]; blocks];
+    for block in 0..blocks {
+        for &value in &exposed[block] {
+            if let Some(slot) = name[value as usize] {
+                let (word, bit) = bit(slot);
+                live[block][word] |= bit;
+            }
+        }
+        let defs = &mut defined[block];
+        function.visit_block(block, &mut |_, guarded, slot, touch| {
+            if let (Touch::Def, false, Some(slot)) = (touch, guarded, name[slot.index()]) {
+                let (word, bit) = bit(slot);
+                defs[word] |= bit;
+            }
+        });
+    }
+    let successors: Vec<Vec<usize>> = function
+        .blocks
+        .iter()
+        .map(|b| b.terminator.successors().into_iter().map(|s| s.index()).collect())
+        .collect();
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for block in (0..blocks).rev() {
+            for &next in &successors[block] {
+                for word in 0..words {
+                    let new = live[next][word] & !defined[block][word];
+                    let grown = live[block][word] | new;
+                    changed |= grown != live[block][word];
+                    live[block][word] = grown;
+                }
+            }
+        }
+    }
+    for (block, live) in live.into_iter().enumerate() {
+        function.blocks[block].live_in = (0..count as u32)
+            .filter(|&slot| live[slot as usize / 64] >> (slot % 64) & 1 != 0)
+            .map(Slot)
+            .collect();
+    }
+}
+
+/// Gives the values that live within one block slots that they share, and renames every operand.
+fn share_temporaries(function: &mut Function, name: &mut [Option<Slot>], slots: &mut Vec<SlotInfo>) {
+    let widths: Vec<Width> = function.slots.iter().map(|info| info.width).collect();
+    let mut free: HashMap<Width, Vec<Slot>> = HashMap::new();
+    let mut last = vec![0; widths.len()];
+    for block in 0..function.blocks.len() {
+        function.visit_block(block, &mut |position, _, slot, _| last[slot.index()] = position);
+        let mut held: Vec<(usize, Slot, Width)> = Vec::new();
+        let mut local: Vec<u32> = Vec::new();
+        let mut done = 0;
+        function.visit_block(block, &mut |position, _, slot, _| {
+            let value = slot.index();
+            // Slots come free after the operation that touches them last, so that no destination of an
+            // operation overlaps another of its operands in part.
+            if position > done {
+                held.retain(|&(until, slot, width)| {
+                    let keep = until >= position;
+                    if !keep {
+                        free.entry(width).or_default().push(slot);
+                    }
+                    keep
+                });
+                done = position;
+            }
+            let place = *name[value].get_or_insert_with(|| {
+                let width = widths[value];
+                let place = free.entry(width).or_default().pop().unwrap_or_else(|| {
+                    slots.push(SlotInfo { width, kind: SlotKind::Temporary });
+                    Slot(slots.len() as u32 - 1)
+                });
+                held.push((last[value], place, width));
+                local.push(value as u32);
+                place
+            });
+            *slot = place;
+        });
+        for (_, slot, width) in held {
+            free.entry(width).or_default().push(slot);
+        }
+        for value in local {
+            name[value as usize] = None;
+        }
+    }
+}

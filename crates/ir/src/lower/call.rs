@@ -1,0 +1,120 @@
+//! Calls: how arguments and results travel.
+//!
+//! Arguments stand in `.param` variables of the caller, which lie in its frame of local memory; the callee reads
+//! them there, and writes its results there. Values for `.reg` parameters are copied from slot to slot.
+
+use check::module::{Instruction, Operand, Param, Symbol};
+use isa::Space;
+
+use super::Lowering;
+use crate::op::{Address, Argument, Base, Callee, OpKind, Returned, Terminator, Width};
+
+impl Lowering<'_> {
+    pub(super) fn call(&mut self, i: &Instruction) {
+        let guard = self.guard(i);
+        let Some(at) = i.operands.iter().position(|o| matches!(o, Operand::Function(_) | Operand::Reg(_)))
+        else {
+            return;
+        };
+        let list = |operand: Option<&Operand>| match operand {
+            Some(Operand::List(items)) => items.clone(),
+            _ => Vec::new(),
+        };
+        let results = list(at.checked_sub(1).and_then(|before| i.operands.get(before)));
+        let arguments = list(i.operands.get(at + 1));
+        let module = self.module;
+        let (callee, params, returns): (_, &[Param], &[Param]) = match i.operands[at] {
+            Operand::Function(id) => {
+                let function = &module.functions[id.index()];
+                (Callee::Direct(id), &function.params, &function.returns)
+            }
+            Operand::Reg(register) => {
+                let prototype = i.operands.iter().find_map(|o| match o {
+                    Operand::Prototype(id) => Some(&self.body.prototypes[id.index()]),
+                    _ => None,
+                });
+                let (params, returns) = prototype.map_or((&[][..], &[][..]), |p| (&p.params, &p.returns));
+                (Callee::Indirect(self.register(register)), params, returns)
+            }
+            _ => return,
+        };
+        let after = self.enter_guarded(guard);
+        let arguments = params.iter().zip(&arguments).map(|(p, a)| self.argument(p, a)).collect();
+        // Results for `.param` returns that go to registers are loaded after the call.
+        let mut loads = Vec::new();
+        let returned = returns
+            .iter()
+            .zip(&results)
+            .map(|(param, operand)| self.returned(param, operand, &mut loads))
+            .collect();
+        let next = self.new_block();
+        self.end_block(Terminator::Call { callee, arguments, returned, next }, next);
+        for load in loads {
+            self.push(None, load);
+        }
+        self.end_block(Terminator::Jump(after), after);
+    }
+
+    fn argument(&mut self, param: &Param, operand: &Operand) -> Argument {
+        let place = self.param_variable(operand);
+        if param.in_register {
+            let width = Width::of(param.ty);
+            return Argument::Slot(match place {
+                // A variable passed for a register.
+                Some(offset) => {
+                    let dst = self.temporary(width);
+                    let load = load(param, offset, dst);
+                    self.push(None, load);
+                    dst
+                }
+                None => self.source(operand, param.ty),
+            });
+        }
+        Argument::Frame(place.unwrap_or_else(|| {
+            // A register or literal passed for a variable.
+            let offset = self.reserve_frame(param.bytes, param.align);
+            let src = self.source(operand, param.ty);
+            let address = Address { space: Space::Local, base: Base::Frame(offset), offset: 0 };
+            self.push(
+                None,
+                OpKind::Store { address, src: [src].into_iter().collect(), bytes: param.ty.bytes() },
+            );
+            offset
+        }))
+    }
+
+    fn returned(&mut self, param: &Param, operand: &Operand, loads: &mut Vec<OpKind>) -> Returned {
+        let register_param = param.in_register;
+        match (self.param_variable(operand), operand) {
+            (Some(offset), _) => Returned::Frame(offset),
+            (None, Operand::Reg(register)) if register_param => Returned::Slot(self.register(*register)),
+            (None, Operand::Reg(register)) => {
+                let offset = self.reserve_frame(param.bytes, param.align);
+                let dst = self.register(*register);
+                loads.push(load(param, offset, dst));
+                Returned::Frame(offset)
+            }
+            _ if register_param => Returned::Ignored,
+            // The callee writes it somewhere all the same.
+            _ => Returned::Frame(self.reserve_frame(param.bytes, param.align)),
+        }
+    }
+
+    /// The frame offset of a `.param` variable of this function.
+    fn param_variable(&self, operand: &Operand) -> Option<u32> {
+        match operand {
+            Operand::Symbol(Symbol::Variable(id), _) => self.frame.get(id).copied(),
+            _ => None,
+        }
+    }
+}
+
+fn load(param: &Param, offset: u32, dst: crate::op::Slot) -> OpKind {
+    let address = Address { space: Space::Local, base: Base::Frame(offset), offset: 0 };
+    OpKind::Load {
+        address,
+        dst: [Some(dst)].into_iter().collect(),
+        bytes: param.ty.bytes(),
+        signed: param.ty.is_signed(),
+    }
+}

@@ -1,0 +1,165 @@
+//! Branches, ends, barriers and warp-level instructions.
+//!
+//! Lanes wait only at the start of a block: a warp-level operation is the first of its block, a barrier ends one.
+//! Guarded instructions of these kinds become a branch around a block of their own.
+
+use check::module::{Instruction, Operand};
+use isa::{Effect, Mod, Type};
+
+use super::Lowering;
+use crate::op::{
+    BarrierReduction, BlockId, Guard, OpKind, ReduxOp, ShuffleMode, Terminator, VoteMode, WarpOp, Width,
+};
+
+impl Lowering<'_> {
+    /// Starts the block in which a guarded instruction runs; returns where all lanes go on.
+    pub(super) fn enter_guarded(&mut self, guard: Option<Guard>) -> BlockId {
+        let next = self.new_block();
+        if let Some(Guard { slot, negated }) = guard {
+            let inside = self.new_block();
+            self.end_block(
+                Terminator::Branch { pred: slot, negated, taken: inside, otherwise: next },
+                inside,
+            );
+        }
+        next
+    }
+
+    pub(super) fn control(&mut self, i: &Instruction, effect: Effect) {
+        let guard = self.guard(i);
+        if effect == Effect::Bra {
+            let Some(Operand::Label(label)) = i.operands.first() else { return };
+            let taken = self.label_block(*label);
+            let next = self.new_block();
+            let terminator = match guard {
+                None => Terminator::Jump(taken),
+                Some(Guard { slot, negated }) => {
+                    Terminator::Branch { pred: slot, negated, taken, otherwise: next }
+                }
+            };
+            return self.end_block(terminator, next);
+        }
+        let next = self.enter_guarded(guard);
+        let terminator = match effect {
+            Effect::BrxIdx => {
+                let [index, Operand::BranchTargets(list)] = &i.operands[..] else { return };
+                let index = self.source(index, Type::U32);
+                let labels = self.body.branch_targets[list.index()].clone();
+                let targets = labels.into_iter().map(|l| self.label_block(l)).collect();
+                Terminator::BranchIndexed { index, targets }
+            }
+            Effect::Ret => Terminator::Return,
+            Effect::Exit => Terminator::Exit,
+            // A breakpoint without a debugger ends the kernel with an error, as a trap does.
+            _ => Terminator::Trap,
+        };
+        self.end_block(terminator, next);
+    }
+
+    pub(super) fn barrier(&mut self, i: &Instruction) {
+        let guard = self.guard(i);
+        let next = self.enter_guarded(guard);
+        let mods = i.picks.mods();
+        let reduction = mods.iter().find_map(|m| match m {
+            Mod::Popc => Some(BarrierReduction::PopulationCount),
+            Mod::And => Some(BarrierReduction::And),
+            Mod::Or => Some(BarrierReduction::Or),
+            _ => None,
+        });
+        let arrive = mods.contains(&Mod::Arrive);
+        let mut operands = &i.operands[..];
+        let mut reduce = None;
+        if let Some(op) = reduction
+            && let [_, middle @ .., predicate] = operands
+        {
+            let (negated, register) = match predicate {
+                Operand::NotReg(register) => (true, Some(*register)),
+                Operand::Reg(register) => (false, Some(*register)),
+                _ => (false, None),
+            };
+            let src = match register {
+                Some(register) => self.register(register),
+                None => self.source(predicate, Type::Pred),
+            };
+            let ty = if op == BarrierReduction::PopulationCount { Type::U32 } else { Type::Pred };
+            let dst = self.destination(i, 0).unwrap_or_else(|| self.temporary(Width::of(ty)));
+            reduce = Some((op, dst, negated, src));
+            operands = middle;
+        }
+        let barrier = match operands.first() {
+            Some(operand) => self.source(operand, Type::U32),
+            None => self.constant(Width::W32, 0),
+        };
+        let threads = operands.get(1).map(|operand| self.source(operand, Type::U32));
+        self.end_block(Terminator::Barrier { barrier, threads, arrive, reduction: reduce, next }, next);
+    }
+
+    pub(super) fn warp(&mut self, i: &Instruction, effect: Effect) {
+        let guard = self.guard(i);
+        let o = &i.operands[..];
+        // The member mask comes last; the old forms of shfl and vote have none.
+        let sync = i.picks.has(Mod::Sync) || matches!(effect, Effect::BarWarpSync);
+        // Sources are computed before the block starts, so that its first operation is the warp's.
+        let members = if sync { o.last().map(|m| self.source(m, Type::B32)) } else { None };
+        let dst = self.destination(i, 0);
+        let pred = self.second_destination(i, 0);
+        let ty = i.picks.ty(0);
+        let op = match effect {
+            Effect::Shfl => {
+                let [_, a, b, c, ..] = o else { return };
+                let mode = match () {
+                    () if i.picks.has(Mod::Up) => ShuffleMode::Up,
+                    () if i.picks.has(Mod::Down) => ShuffleMode::Down,
+                    () if i.picks.has(Mod::Bfly) => ShuffleMode::Butterfly,
+                    () => ShuffleMode::Index,
+                };
+                let (a, b) = (self.source(a, Type::B32), self.source(b, Type::B32));
+                let c = self.source(c, Type::B32);
+                WarpOp::Shuffle { mode, dst, pred, a, b, c }
+            }
+            Effect::Vote => {
+                let mode = match () {
+                    () if i.picks.has(Mod::All) => VoteMode::All,
+                    () if i.picks.has(Mod::Any) => VoteMode::Any,
+                    () if i.picks.has(Mod::Uni) => VoteMode::Uniform,
+                    () => VoteMode::Ballot,
+                };
+                let (a, negated) = match o.get(1) {
+                    Some(Operand::NotReg(register)) => (self.register(*register), true),
+                    Some(operand) => (self.source(operand, Type::Pred), false),
+                    None => return,
+                };
+                WarpOp::Vote { mode, dst, a, negated }
+            }
+            Effect::MatchSync => {
+                let Some(a) = o.get(1) else { return };
+                WarpOp::Match { all: i.picks.has(Mod::All), dst, pred, a: self.source(a, ty) }
+            }
+            Effect::Redux => {
+                let Some(a) = o.get(1) else { return };
+                let op = i.picks.mods().iter().find_map(|m| {
+                    Some(match m {
+                        Mod::Add => ReduxOp::Add,
+                        Mod::Min => ReduxOp::Min,
+                        Mod::Max => ReduxOp::Max,
+                        Mod::And => ReduxOp::And,
+                        Mod::Or => ReduxOp::Or,
+                        Mod::Xor => ReduxOp::Xor,
+                        _ => return None,
+                    })
+                });
+                let Some(op) = op else { return };
+                let (nan, abs) = (i.picks.has(Mod::NaN), i.picks.has(Mod::Abs));
+                WarpOp::Redux { op, ty, dst, a: self.source(a, ty), nan, abs }
+            }
+            Effect::Elect => WarpOp::Elect { dst, pred },
+            _ => WarpOp::Sync,
+        };
+        let next = self.enter_guarded(guard);
+        if guard.is_none() {
+            self.start_block();
+        }
+        self.push(None, OpKind::Warp { op, members });
+        self.end_block(Terminator::Jump(next), next);
+    }
+}

@@ -1,0 +1,351 @@
+//! Operands, pure instructions and moves.
+
+use check::module::{Instruction, Operand, RegId, Symbol};
+use isa::{Access, Action, Effect, Mod, Space, Type};
+use smallvec::SmallVec;
+
+use super::Lowering;
+use crate::op::{Clock, Guard, OpKind, Slot, SlotKind, Width};
+
+impl Lowering<'_> {
+    pub(super) fn instruction(&mut self, instruction: &Instruction) {
+        self.span = instruction.span;
+        match instruction.form.action {
+            Action::Pure(function) => self.pure(instruction, function),
+            Action::Effect(effect) => self.effect(instruction, effect),
+        }
+    }
+
+    fn effect(&mut self, i: &Instruction, effect: Effect) {
+        match effect {
+            Effect::Mov => self.mov(i),
+            Effect::Cvta => self.cvta(i),
+            Effect::IsSpaceP => self.is_space(i),
+            Effect::Ld => self.load(i),
+            Effect::St => self.store(i),
+            Effect::Atom | Effect::Red => self.atomic(i),
+            Effect::Bra | Effect::BrxIdx | Effect::Ret | Effect::Exit | Effect::Trap | Effect::Brkpt => {
+                self.control(i, effect);
+            }
+            Effect::Call => self.call(i),
+            Effect::Barrier => self.barrier(i),
+            Effect::Shfl
+            | Effect::Vote
+            | Effect::MatchSync
+            | Effect::Redux
+            | Effect::Elect
+            | Effect::BarWarpSync => self.warp(i, effect),
+            Effect::Activemask => {
+                let guard = self.guard(i);
+                if let Some(dst) = self.destination(i, 0) {
+                    self.push(guard, OpKind::ActiveMask { dst });
+                }
+            }
+            Effect::Fence => {
+                self.block().may_spin = true;
+                self.push(None, OpKind::Fence);
+            }
+            // A hint that others should run.
+            Effect::Nanosleep => self.block().may_spin = true,
+            // Hints without an effect on results.
+            Effect::ApplyPriority
+            | Effect::Discard
+            | Effect::GridDepControl
+            | Effect::PmEvent
+            | Effect::Prefetch
+            | Effect::SetMaxNReg => {}
+            // An opaque value that only cache hints read.
+            Effect::CreatePolicy => {
+                let guard = self.guard(i);
+                if let Some(dst) = self.destination(i, 0) {
+                    let src = self.constant(Width::W64, 0);
+                    self.push(guard, OpKind::Copy { dst, src });
+                }
+            }
+            _ => {
+                let guard = self.guard(i);
+                self.push(guard, OpKind::Unsupported { form: i.form });
+            }
+        }
+    }
+
+    /// The slot of a destination register, if operand `index` is one.
+    pub(super) fn destination(&mut self, i: &Instruction, index: usize) -> Option<Slot> {
+        match i.operands.get(index)? {
+            Operand::Reg(register) | Operand::Pair(Some(register), _) => Some(self.register(*register)),
+            _ => None,
+        }
+    }
+
+    /// The second destination of `d|p`, if it is there and is not the first one (in `p|p` the first result wins).
+    pub(super) fn second_destination(&mut self, i: &Instruction, index: usize) -> Option<Slot> {
+        match i.operands.get(index)? {
+            Operand::Pair(first, Some(second)) if *first != Some(*second) => Some(self.register(*second)),
+            _ => None,
+        }
+    }
+
+    /// The slot that holds a source operand as type `ty`: narrower values are cut out of wider registers and
+    /// 8-bit values extended, so that engines see one element width for each type.
+    pub(super) fn source(&mut self, operand: &Operand, ty: Type) -> Slot {
+        let width = Width::of(ty);
+        let slot = match operand {
+            Operand::Reg(register) => self.register(*register),
+            Operand::NotReg(register) => {
+                let src = self.register(*register);
+                let dst = self.temporary(Width::Pred);
+                self.push(None, OpKind::Not { dst, src });
+                dst
+            }
+            Operand::RegPlus(register, addend) => {
+                let src = self.register(*register);
+                let dst = self.temporary(self.width(src));
+                self.push(None, OpKind::Offset { dst, src, addend: *addend });
+                dst
+            }
+            Operand::Imm(value) => return self.constant(width, extend(*value, ty)),
+            Operand::Special(special) => self.special(*special),
+            Operand::Symbol(symbol, offset) => self.address_of(*symbol, *offset),
+            _ => return self.constant(width, 0), // the checker lets nothing else through
+        };
+        self.resized(slot, ty)
+    }
+
+    /// `slot` as a value of type `ty`.
+    fn resized(&mut self, slot: Slot, ty: Type) -> Slot {
+        let (have, want) = (self.width(slot), Width::of(ty));
+        if have == Width::Pred || (have == want && ty.bits() != 8) {
+            return slot;
+        }
+        let dst = self.temporary(want);
+        let bits = ty.bits().min(have.bits());
+        self.push(None, OpKind::Resize { dst, src: slot, bits, signed: ty.is_signed() });
+        dst
+    }
+
+    fn pure(&mut self, i: &Instruction, function: &'static str) {
+        let guard = self.guard(i);
+        let mut dst = [None, None];
+        let mut src = SmallVec::new();
+        let mut widened = None;
+        for (index, (spec, operand)) in i.form.operands_with(&i.picks).zip(&i.operands).enumerate() {
+            let ty = spec.resolve(&i.picks).unwrap_or(Type::B32);
+            match spec.access {
+                Access::Write => {
+                    dst = [self.destination(i, index), self.second_destination(i, index)];
+                    // A register wider than the type gets the extended value.
+                    if let Some(register) = dst[0]
+                        && self.width(register) != Width::of(ty)
+                    {
+                        let narrow = self.temporary(Width::of(ty));
+                        widened = Some((register, narrow, ty));
+                        dst[0] = Some(narrow);
+                    } else if let Some(register) = dst[0]
+                        && ty.bits() == 8
+                    {
+                        widened = Some((register, register, ty));
+                    }
+                }
+                Access::Read => src.push(self.source(operand, ty)),
+                Access::ReadWrite => {
+                    dst[0] = self.destination(i, index);
+                    src.push(self.source(operand, ty));
+                }
+            }
+        }
+        if i.form.carry.reads || i.form.carry.writes {
+            let carry = self.carry();
+            if i.form.carry.reads {
+                src.push(carry);
+            }
+            if i.form.carry.writes {
+                dst[1] = Some(carry);
+            }
+        }
+        if dst == [None, None] {
+            return; // pure, and nobody sees the result
+        }
+        let main_guard =
+            if widened.is_some_and(|(register, narrow, _)| register != narrow) { None } else { guard };
+        self.push(main_guard, OpKind::Pure { form: i.form, picks: i.picks, function, dst, src });
+        if let Some((register, narrow, ty)) = widened {
+            self.push(
+                guard,
+                OpKind::Resize { dst: register, src: narrow, bits: ty.bits(), signed: ty.is_signed() },
+            );
+        }
+    }
+
+    fn carry(&mut self) -> Slot {
+        match self.carry {
+            Some(slot) => slot,
+            None => {
+                let slot = self.value(Width::Pred, SlotKind::Carry);
+                self.carry = Some(slot);
+                slot
+            }
+        }
+    }
+
+    /// A slot with the value of a special register.
+    fn special(&mut self, special: isa::SpecialRegister) -> Slot {
+        let width = Width::of(special.ty());
+        if let Some(clock) = clock(special) {
+            let dst = self.temporary(width);
+            self.block().may_spin = true; // loops that wait for time to pass
+            self.push(None, OpKind::ReadClock { dst, clock });
+            return dst;
+        }
+        if let Some(slot) = self.specials.get(&special) {
+            return *slot;
+        }
+        let slot = self.value(width, SlotKind::Special(special));
+        self.specials.insert(special, slot);
+        slot
+    }
+
+    fn address_of(&mut self, symbol: Symbol, offset: i64) -> Slot {
+        let (_, base) = self.symbol_base(symbol);
+        let dst = self.temporary(self.address_width());
+        self.push(None, OpKind::AddressOf { dst, base, offset });
+        dst
+    }
+
+    // Moves.
+
+    fn mov(&mut self, i: &Instruction) {
+        let guard = self.guard(i);
+        let [dst, src] = &i.operands[..] else { return };
+        let ty = i.picks.ty(0);
+        match (dst, src) {
+            (Operand::Vector(parts), Operand::Vector(from)) => {
+                for (to, from) in parts.iter().zip(from) {
+                    if let Operand::Reg(register) = to {
+                        let ty = self.register_type(*register);
+                        let src = self.source(from, ty);
+                        let dst = self.register(*register);
+                        self.push(guard, OpKind::Copy { dst, src });
+                    }
+                }
+            }
+            (Operand::Vector(parts), _) => self.unpack(guard, parts, src, ty),
+            (Operand::Reg(register), Operand::Vector(parts)) => self.pack(guard, *register, parts, ty),
+            (Operand::Reg(register), _) if ty.bits() > 64 => {
+                for half in 0..2 {
+                    let dst = self.register_half(*register, half);
+                    let src = self.half(src, half);
+                    self.push(guard, OpKind::Copy { dst, src });
+                }
+            }
+            (Operand::Reg(register), _) => self.copy(guard, *register, src, ty),
+            _ => {}
+        }
+    }
+
+    /// `mov` of one scalar.
+    fn copy(&mut self, guard: Option<Guard>, register: RegId, src: &Operand, ty: Type) {
+        let dst = self.register(register);
+        let slot = self.source(src, ty);
+        if self.width(slot) == self.width(dst) {
+            self.push(guard, OpKind::Copy { dst, src: slot });
+        } else {
+            let bits = self.width(slot).bits().min(ty.bits());
+            self.push(guard, OpKind::Resize { dst, src: slot, bits, signed: ty.is_signed() });
+        }
+    }
+
+    /// One half of a 128-bit source operand.
+    pub(super) fn half(&mut self, operand: &Operand, half: u8) -> Slot {
+        match operand {
+            Operand::Reg(register) => self.register_half(*register, half),
+            Operand::Imm(value) if half == 0 => self.constant(Width::W64, *value),
+            _ => self.constant(Width::W64, 0),
+        }
+    }
+
+    fn pack(&mut self, guard: Option<Guard>, register: RegId, parts: &[Operand], ty: Type) {
+        let bits = ty.bits() / parts.len().max(1) as u32;
+        let part_ty = Type::of_bits(bits);
+        let src: SmallVec<[Slot; 4]> = parts.iter().map(|p| self.source(p, part_ty)).collect();
+        if ty.bits() <= 64 {
+            let dst = self.register(register);
+            self.push(guard, OpKind::Pack { dst, src, bits });
+            return;
+        }
+        for half in 0..2u8 {
+            let dst = self.register_half(register, half);
+            let count = src.len() / 2;
+            let src = &src[usize::from(half) * count..][..count];
+            match src {
+                [only] => self.push(guard, OpKind::Copy { dst, src: *only }),
+                _ => self.push(guard, OpKind::Pack { dst, src: src.into(), bits }),
+            }
+        }
+    }
+
+    fn unpack(&mut self, guard: Option<Guard>, parts: &[Operand], src: &Operand, ty: Type) {
+        let bits = ty.bits() / parts.len().max(1) as u32;
+        let dst: SmallVec<[Option<Slot>; 4]> = parts
+            .iter()
+            .map(|part| match part {
+                Operand::Reg(register) => Some(self.register(*register)),
+                _ => None,
+            })
+            .collect();
+        if ty.bits() <= 64 {
+            let src = self.source(src, ty);
+            self.push(guard, OpKind::Unpack { dst, src, bits });
+            return;
+        }
+        for half in 0..2u8 {
+            let src = self.half(src, half);
+            let count = dst.len() / 2;
+            match &dst[usize::from(half) * count..][..count] {
+                [Some(only)] => self.push(guard, OpKind::Copy { dst: *only, src }),
+                [None] => {}
+                parts => self.push(guard, OpKind::Unpack { dst: parts.into(), src, bits }),
+            }
+        }
+    }
+
+    // Addresses as values.
+
+    fn cvta(&mut self, i: &Instruction) {
+        let guard = self.guard(i);
+        let (Some(dst), Some(operand)) = (self.destination(i, 0), i.operands.get(1)) else { return };
+        let ty = if self.width(dst) == Width::W32 { Type::U32 } else { Type::U64 };
+        let src = self.source(operand, ty);
+        let space = match operand {
+            // Parameters of a function lie in its caller's local memory.
+            Operand::Symbol(symbol, _) => self.symbol_base(*symbol).0,
+            _ if i.picks.space() == Space::Param && !self.function.is_entry => Space::Local,
+            _ => i.picks.space(),
+        };
+        self.push(guard, OpKind::Cvta { dst, src, space, to_space: i.picks.has(Mod::To) });
+    }
+
+    fn is_space(&mut self, i: &Instruction) {
+        let guard = self.guard(i);
+        let (Some(dst), Some(src)) = (self.destination(i, 0), i.operands.get(1)) else { return };
+        let src = match src {
+            Operand::Reg(register) => self.register(*register),
+            other => self.source(other, if self.module.address_size == 32 { Type::U32 } else { Type::U64 }),
+        };
+        self.push(guard, OpKind::IsSpace { dst, src, space: i.picks.space() });
+    }
+}
+
+/// `value` of type `ty` as its slot holds it: 8-bit values fill 16-bit slots.
+fn extend(value: u64, ty: Type) -> u64 {
+    if ty == Type::S8 { value as u8 as i8 as u64 } else { value }
+}
+
+fn clock(special: isa::SpecialRegister) -> Option<Clock> {
+    Some(match special.name() {
+        "%clock" | "%clock64" => Clock::Cycles { high: false },
+        "%clock_hi" => Clock::Cycles { high: true },
+        "%globaltimer" | "%globaltimer_lo" => Clock::Nanoseconds { high: false },
+        "%globaltimer_hi" => Clock::Nanoseconds { high: true },
+        _ => return None,
+    })
+}

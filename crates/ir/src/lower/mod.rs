@@ -1,0 +1,300 @@
+//! From the checked module to [`Function`]s.
+
+mod call;
+mod control;
+mod instruction;
+mod memory;
+
+use std::collections::HashMap;
+
+use check::module::{
+    AddressBase, Body, FuncId, Function as Checked, Instruction, LabelId, Module, Node, Operand, Param,
+    RegId, Symbol, VarId,
+};
+use diag::Span;
+use isa::{Space, Type};
+
+use crate::liveness;
+use crate::op::{
+    Address, Base, Block, BlockId, Function, Guard, Op, OpKind, Slot, SlotInfo, SlotKind, Terminator, Width,
+};
+use crate::order::weak_topological_order;
+
+/// Lowers one function; `None` for a declaration without a body.
+pub(crate) fn function(module: &Module, id: FuncId) -> Option<Function> {
+    let function = &module.functions[id.index()];
+    let body = function.body.as_ref()?;
+    let mut lowering = Lowering::new(module, id, function, body);
+    for node in &body.code {
+        match node {
+            Node::Label(label) => lowering.place_label(*label),
+            Node::Instruction(instruction) => lowering.instruction(instruction),
+        }
+    }
+    Some(lowering.finish())
+}
+
+/// A block that is being built. Its blocks are named by creation order until [`Lowering::finish`].
+struct RawBlock {
+    ops: Vec<Op>,
+    terminator: Option<Terminator>,
+    span: Span,
+    may_spin: bool,
+}
+
+struct Lowering<'m> {
+    module: &'m Module,
+    function: &'m Checked,
+    body: &'m Body,
+    blocks: Vec<RawBlock>,
+    /// The block under construction.
+    current: BlockId,
+    labels: Vec<Option<BlockId>>,
+    /// Values before slots are shared: registers, then constants, specials and temporaries as they come.
+    values: Vec<SlotInfo>,
+    registers: HashMap<(RegId, u8), Slot>,
+    constants: HashMap<(Width, u64), Slot>,
+    specials: HashMap<isa::SpecialRegister, Slot>,
+    carry: Option<Slot>,
+    /// Byte offset in the frame of each `.local` and `.param` variable of this function.
+    frame: HashMap<VarId, u32>,
+    frame_bytes: u32,
+    /// Span of the instruction that is being lowered.
+    span: Span,
+}
+
+impl<'m> Lowering<'m> {
+    fn new(module: &'m Module, id: FuncId, function: &'m Checked, body: &'m Body) -> Lowering<'m> {
+        let mut lowering = Lowering {
+            module,
+            function,
+            body,
+            blocks: Vec::new(),
+            current: BlockId(0),
+            labels: vec![None; body.labels.len()],
+            values: Vec::new(),
+            registers: HashMap::new(),
+            constants: HashMap::new(),
+            specials: HashMap::new(),
+            carry: None,
+            frame: HashMap::new(),
+            frame_bytes: 0,
+            span: function.span,
+        };
+        lowering.current = lowering.new_block();
+        for (index, variable) in module.variables.iter().enumerate() {
+            if variable.function == Some(id) && matches!(variable.space, Space::Local | Space::Param) {
+                let offset = lowering.reserve_frame(variable.bytes, variable.align);
+                lowering.frame.insert(VarId(index as u32), offset);
+            }
+        }
+        lowering
+    }
+
+    /// Room in the frame of local memory.
+    fn reserve_frame(&mut self, bytes: u64, align: u64) -> u32 {
+        let offset = u64::from(self.frame_bytes).next_multiple_of(align.max(4));
+        // The checker keeps frames far below 4 GiB; the launch refuses what exceeds a thread's local memory.
+        self.frame_bytes = u32::try_from(offset + bytes).unwrap_or(u32::MAX);
+        offset as u32
+    }
+
+    fn new_block(&mut self) -> BlockId {
+        self.blocks.push(RawBlock { ops: Vec::new(), terminator: None, span: self.span, may_spin: false });
+        BlockId(self.blocks.len() as u32 - 1)
+    }
+
+    fn block(&mut self) -> &mut RawBlock {
+        &mut self.blocks[self.current.index()]
+    }
+
+    /// Ends the current block and goes on in `next`.
+    fn end_block(&mut self, terminator: Terminator, next: BlockId) {
+        let span = self.span;
+        let block = self.block();
+        if block.terminator.is_none() {
+            block.terminator = Some(terminator);
+            block.span = span;
+        }
+        self.current = next;
+    }
+
+    /// Starts a new block that the current one falls into, unless the current one is still empty.
+    fn start_block(&mut self) {
+        if !self.block().ops.is_empty() || self.block().terminator.is_some() {
+            let next = self.new_block();
+            self.end_block(Terminator::Jump(next), next);
+        }
+    }
+
+    fn place_label(&mut self, label: LabelId) {
+        let block = self.label_block(label);
+        self.end_block(Terminator::Jump(block), block);
+    }
+
+    /// The block that a label names, which may not be placed yet.
+    fn label_block(&mut self, label: LabelId) -> BlockId {
+        match self.labels[label.index()] {
+            Some(block) => block,
+            None => {
+                let block = self.new_block();
+                self.labels[label.index()] = Some(block);
+                block
+            }
+        }
+    }
+
+    fn push(&mut self, guard: Option<Guard>, kind: OpKind) {
+        let span = self.span;
+        self.block().ops.push(Op { guard, span, kind });
+    }
+
+    // Values.
+
+    fn value(&mut self, width: Width, kind: SlotKind) -> Slot {
+        self.values.push(SlotInfo { width, kind });
+        Slot(self.values.len() as u32 - 1)
+    }
+
+    fn temporary(&mut self, width: Width) -> Slot {
+        self.value(width, SlotKind::Temporary)
+    }
+
+    fn register_type(&self, register: RegId) -> Type {
+        self.body.registers[register.index()].ty
+    }
+
+    /// The slot of a register; of its low half, if it has 128 bits.
+    fn register(&mut self, register: RegId) -> Slot {
+        self.register_half(register, 0)
+    }
+
+    fn register_half(&mut self, register: RegId, half: u8) -> Slot {
+        if let Some(slot) = self.registers.get(&(register, half)) {
+            return *slot;
+        }
+        let ty = self.register_type(register);
+        let kind = if ty.bits() > 64 { SlotKind::Half(register, half) } else { SlotKind::Register(register) };
+        let slot = self.value(Width::of(ty), kind);
+        self.registers.insert((register, half), slot);
+        slot
+    }
+
+    fn constant(&mut self, width: Width, value: u64) -> Slot {
+        let value = width.truncate(value);
+        if let Some(slot) = self.constants.get(&(width, value)) {
+            return *slot;
+        }
+        let slot = self.value(width, SlotKind::Constant(value));
+        self.constants.insert((width, value), slot);
+        slot
+    }
+
+    fn width(&self, slot: Slot) -> Width {
+        self.values[slot.index()].width
+    }
+
+    fn address_width(&self) -> Width {
+        if self.module.address_size == 32 { Width::W32 } else { Width::W64 }
+    }
+
+    fn guard(&mut self, instruction: &Instruction) -> Option<Guard> {
+        instruction.guard.map(|(register, negated)| Guard { slot: self.register(register), negated })
+    }
+
+    // Addresses.
+
+    /// Where a symbol lies: its space and what to start from.
+    fn symbol_base(&self, symbol: Symbol) -> (Space, Base) {
+        match symbol {
+            Symbol::Variable(id) => match self.frame.get(&id) {
+                // Arguments are passed in the caller's local memory.
+                Some(&offset) => (Space::Local, Base::Frame(offset)),
+                None => (self.module.variables[id.index()].space, Base::Variable(id)),
+            },
+            Symbol::Function(id) => (Space::Generic, Base::Function(id)),
+            Symbol::Param(index) if self.function.is_entry => (Space::Param, Base::KernelParam(index)),
+            Symbol::Param(index) => (Space::Local, Base::FrameParam(index)),
+            Symbol::Return(index) => (Space::Local, Base::FrameReturn(index)),
+        }
+    }
+
+    /// The address that an operand of an access in `space` means.
+    fn address(&mut self, operand: &Operand, space: Space) -> Address {
+        match operand {
+            Operand::Address(AddressBase::Symbol(symbol), offset) => {
+                let (space, base) = self.symbol_base(*symbol);
+                Address { space, base, offset: *offset }
+            }
+            Operand::Address(base, offset) => {
+                // In a function, `.param` is the caller's local memory.
+                let local = space == Space::Param && !self.function.is_entry;
+                let space = if local { Space::Local } else { space };
+                let (base, offset) = match base {
+                    AddressBase::Reg(register) => (Base::Slot(self.register(*register)), *offset),
+                    AddressBase::Absolute(address) => (Base::Zero, (*address as i64).wrapping_add(*offset)),
+                    AddressBase::Symbol(_) => (Base::Zero, *offset), // handled above
+                };
+                Address { space, base, offset }
+            }
+            // `AddressValue` operands come without brackets.
+            Operand::Symbol(symbol, offset) => {
+                let (space, base) = self.symbol_base(*symbol);
+                Address { space, base, offset: *offset }
+            }
+            Operand::Reg(register) => {
+                Address { space, base: Base::Slot(self.register(*register)), offset: 0 }
+            }
+            Operand::RegPlus(register, offset) => {
+                Address { space, base: Base::Slot(self.register(*register)), offset: *offset }
+            }
+            Operand::Imm(address) => Address { space, base: Base::Zero, offset: *address as i64 },
+            _ => Address { space, base: Base::Zero, offset: 0 },
+        }
+    }
+
+    // The end.
+
+    fn finish(mut self) -> Function {
+        // Whoever runs off the end returns.
+        let end = self.current;
+        self.end_block(Terminator::Return, end);
+        for block in &mut self.blocks {
+            // Labels that no code follows.
+            block.terminator.get_or_insert(Terminator::Return);
+        }
+        let params = self.register_params(&self.function.params);
+        let returns = self.register_params(&self.function.returns);
+        let successors: Vec<Vec<u32>> = self
+            .blocks
+            .iter()
+            .map(|b| b.terminator.iter().flat_map(Terminator::successors).map(|b| b.0).collect())
+            .collect();
+        let order = weak_topological_order(&successors);
+        let mut place = vec![BlockId(0); self.blocks.len()];
+        for (new, &old) in order.iter().enumerate() {
+            place[old as usize] = BlockId(new as u32);
+        }
+        let mut raw: Vec<Option<RawBlock>> = self.blocks.into_iter().map(Some).collect();
+        let mut ops = Vec::new();
+        let mut blocks = Vec::with_capacity(order.len());
+        for &old in &order {
+            let Some(block) = raw[old as usize].take() else { continue };
+            let mut terminator = block.terminator.unwrap_or(Terminator::Return);
+            terminator.rename(|b| place[b.index()]);
+            let start = ops.len() as u32;
+            ops.extend(block.ops);
+            let ops = start..ops.len() as u32;
+            let (span, may_spin) = (block.span, block.may_spin);
+            blocks.push(Block { ops, terminator, span, live_in: Vec::new(), may_spin });
+        }
+        let mut function =
+            Function { slots: self.values, blocks, ops, frame_bytes: self.frame_bytes, params, returns };
+        liveness::assign_slots(&mut function);
+        function
+    }
+
+    fn register_params(&self, params: &[Param]) -> Vec<Option<Slot>> {
+        params.iter().map(|p| p.register.and_then(|r| self.registers.get(&(r, 0)).copied())).collect()
+    }
+}

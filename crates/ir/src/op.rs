@@ -1,0 +1,494 @@
+//! Lowered code: blocks of operations on slots.
+//!
+//! A *slot* is a place of the register file that holds one value for each lane. Registers of the PTX source,
+//! literals and special registers all become slots, so that an engine has one kind of operand.
+
+use std::ops::Range;
+
+use check::module::{FuncId, RegId, VarId};
+use diag::Span;
+use isa::{Form, Picks, Space, SpecialRegister, Type};
+use smallvec::SmallVec;
+
+/// A slot of the function's register window: index into [`Function::slots`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Slot(pub u32);
+
+impl Slot {
+    /// The slot as an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A block of the control-flow graph: index into [`Function::blocks`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlockId(pub u32);
+
+impl BlockId {
+    /// The block as an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Width of a slot's elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Width {
+    /// A predicate: one bit.
+    Pred,
+    /// Two bytes; holds 8-bit values too.
+    W16,
+    /// Four bytes.
+    W32,
+    /// Eight bytes. 128-bit registers are two of these, low half first.
+    W64,
+}
+
+impl Width {
+    /// The width that holds values of a type (of one half of it for 128 bits).
+    pub fn of(ty: Type) -> Width {
+        match ty {
+            Type::Pred => Width::Pred,
+            _ => match ty.bits() {
+                0..=16 => Width::W16,
+                17..=32 => Width::W32,
+                _ => Width::W64,
+            },
+        }
+    }
+
+    /// Bytes of one element; 0 for predicates, which are bits.
+    pub fn bytes(self) -> usize {
+        match self {
+            Width::Pred => 0,
+            Width::W16 => 2,
+            Width::W32 => 4,
+            Width::W64 => 8,
+        }
+    }
+
+    /// Bits of one element.
+    pub fn bits(self) -> u32 {
+        match self {
+            Width::Pred => 1,
+            other => other.bytes() as u32 * 8,
+        }
+    }
+
+    /// `value` cut to this width.
+    pub fn truncate(self, value: u64) -> u64 {
+        match self {
+            Width::W64 => value,
+            other => value & ((1 << other.bits()) - 1),
+        }
+    }
+}
+
+/// What a slot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SlotKind {
+    /// A register that is live across blocks.
+    Register(RegId),
+    /// One half of a 128-bit register: 0 low, 1 high.
+    Half(RegId, u8),
+    /// The carry flag `CC.CF`.
+    Carry,
+    /// A literal: the same for all lanes, never written.
+    Constant(u64),
+    /// A special register that does not change while a block runs; set when the function is entered.
+    Special(SpecialRegister),
+    /// A temporary, or registers that live within one block only (several may share the slot).
+    Temporary,
+}
+
+/// Description of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotInfo {
+    /// Width of its elements.
+    pub width: Width,
+    /// What it holds.
+    pub kind: SlotKind,
+}
+
+/// `@p` / `@!p`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guard {
+    /// The predicate.
+    pub slot: Slot,
+    /// Execute where it is false.
+    pub negated: bool,
+}
+
+/// Where an address comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Base {
+    /// A slot of 4 or 8 bytes.
+    Slot(Slot),
+    /// A variable; the engine knows its address.
+    Variable(VarId),
+    /// The i-th parameter of a kernel, in `.param` space.
+    KernelParam(u32),
+    /// The i-th parameter of the function that is being executed: in its caller's local memory.
+    FrameParam(u32),
+    /// The i-th return parameter of the function that is being executed: in its caller's local memory.
+    FrameReturn(u32),
+    /// A `.local` or `.param` variable of this function: byte offset in its frame of local memory.
+    Frame(u32),
+    /// A function (function pointers).
+    Function(FuncId),
+    /// Zero: the offset is the address.
+    Zero,
+}
+
+/// An address: base plus offset in bytes, in a state space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Address {
+    /// State space of the access.
+    pub space: Space,
+    /// Start.
+    pub base: Base,
+    /// Added to the start.
+    pub offset: i64,
+}
+
+/// Operation of `atom` and `red`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum AtomicOp {
+    And,
+    Or,
+    Xor,
+    Exchange,
+    CompareAndSwap,
+    Add,
+    Inc,
+    Dec,
+    Min,
+    Max,
+}
+
+/// How a barrier combines predicates (`barrier.red`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum BarrierReduction {
+    PopulationCount,
+    And,
+    Or,
+}
+
+/// Lane mapping of `shfl`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum ShuffleMode {
+    Up,
+    Down,
+    Butterfly,
+    Index,
+}
+
+/// What `vote` returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum VoteMode {
+    All,
+    Any,
+    Uniform,
+    Ballot,
+}
+
+/// Reduction of `redux.sync`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum ReduxOp {
+    Add,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+}
+
+/// A special register whose value changes while the kernel runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Clock {
+    /// `%clock`, `%clock_hi`, `%clock64`: thread-instructions executed so far by the block.
+    Cycles {
+        /// The high word (`%clock_hi`).
+        high: bool,
+    },
+    /// `%globaltimer` and its halves: nanoseconds.
+    Nanoseconds {
+        /// The high word (`%globaltimer_hi`).
+        high: bool,
+    },
+}
+
+/// A warp-level operation: executed when the lanes that its member mask names are together.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)] // fields are the operands of the manual
+pub enum WarpOp {
+    Shuffle {
+        mode: ShuffleMode,
+        dst: Option<Slot>,
+        pred: Option<Slot>,
+        a: Slot,
+        b: Slot,
+        c: Slot,
+    },
+    Vote {
+        mode: VoteMode,
+        dst: Option<Slot>,
+        a: Slot,
+        negated: bool,
+    },
+    /// `match.any` / `match.all`; `wide`: 64-bit values.
+    Match {
+        all: bool,
+        dst: Option<Slot>,
+        pred: Option<Slot>,
+        a: Slot,
+    },
+    Redux {
+        op: ReduxOp,
+        ty: Type,
+        dst: Option<Slot>,
+        a: Slot,
+        nan: bool,
+        abs: bool,
+    },
+    Elect {
+        dst: Option<Slot>,
+        pred: Option<Slot>,
+    },
+    /// `bar.warp.sync`
+    Sync,
+}
+
+/// An operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Op {
+    /// Execute only in lanes where it holds.
+    pub guard: Option<Guard>,
+    /// The instruction in the source.
+    pub span: Span,
+    /// What to do.
+    pub kind: OpKind,
+}
+
+/// Kinds of operations.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)] // fields are the operands of the manual
+pub enum OpKind {
+    /// A pure instruction: `sem` says what it computes.
+    Pure {
+        form: &'static Form,
+        picks: Picks,
+        function: &'static str,
+        dst: [Option<Slot>; 2],
+        src: SmallVec<[Slot; 4]>,
+    },
+    /// `dst = src`, of the same width.
+    Copy {
+        dst: Slot,
+        src: Slot,
+    },
+    /// `dst = !src`, both predicates.
+    Not {
+        dst: Slot,
+        src: Slot,
+    },
+    /// `dst` = the low `bits` bits of `src`, extended by sign or zero, cut to `dst`'s width.
+    Resize {
+        dst: Slot,
+        src: Slot,
+        bits: u32,
+        signed: bool,
+    },
+    /// `dst = src + addend`, wrapping.
+    Offset {
+        dst: Slot,
+        src: Slot,
+        addend: i64,
+    },
+    /// The address of something, without an access.
+    AddressOf {
+        dst: Slot,
+        base: Base,
+        offset: i64,
+    },
+    /// Several narrow values side by side in a wide one, the first lowest; each is `bits` wide.
+    Pack {
+        dst: Slot,
+        src: SmallVec<[Slot; 4]>,
+        bits: u32,
+    },
+    /// The reverse of [`OpKind::Pack`].
+    Unpack {
+        dst: SmallVec<[Option<Slot>; 4]>,
+        src: Slot,
+        bits: u32,
+    },
+    /// Elements of `bytes` bytes each, one after the other; extended by sign or zero to their slot's width.
+    Load {
+        address: Address,
+        dst: SmallVec<[Option<Slot>; 4]>,
+        bytes: u32,
+        signed: bool,
+    },
+    /// Elements of `bytes` bytes each, one after the other.
+    Store {
+        address: Address,
+        src: SmallVec<[Slot; 4]>,
+        bytes: u32,
+    },
+    /// `atom` (with `dst`) and `red`. `b` is the new value for [`AtomicOp::CompareAndSwap`], whose compare value is `a`.
+    Atomic {
+        op: AtomicOp,
+        ty: Type,
+        flush: bool,
+        address: Address,
+        dst: Option<Slot>,
+        a: Slot,
+        b: Option<Slot>,
+    },
+    /// From an address in `space` to a generic one, or (`to_space`) back.
+    Cvta {
+        dst: Slot,
+        src: Slot,
+        space: Space,
+        to_space: bool,
+    },
+    /// `isspacep`
+    IsSpace {
+        dst: Slot,
+        src: Slot,
+        space: Space,
+    },
+    ReadClock {
+        dst: Slot,
+        clock: Clock,
+    },
+    /// `activemask`
+    ActiveMask {
+        dst: Slot,
+    },
+    /// Orders memory accesses between host threads.
+    Fence,
+    /// First operation of its block; `members` is the member mask (`None` for the old forms without one:
+    /// whatever lanes are together).
+    Warp {
+        op: WarpOp,
+        members: Option<Slot>,
+    },
+    /// Known, checked, not executed by any engine: faults when a thread reaches it.
+    Unsupported {
+        form: &'static Form,
+    },
+}
+
+/// Argument of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Argument {
+    /// A `.param` variable of the caller: byte offset in its frame. The callee reads it in place.
+    Frame(u32),
+    /// A register or literal for a `.reg` parameter.
+    Slot(Slot),
+}
+
+/// Destination of a call's return value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Returned {
+    /// A `.param` variable of the caller: byte offset in its frame. The callee writes it in place.
+    Frame(u32),
+    /// A register, for a `.reg` return parameter.
+    Slot(Slot),
+    /// `_`
+    Ignored,
+}
+
+/// Who is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Callee {
+    /// A function by name.
+    Direct(FuncId),
+    /// The function whose "address" the slot holds.
+    Indirect(Slot),
+}
+
+/// How a block ends.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Terminator {
+    Jump(BlockId),
+    /// To `taken` where `pred` is not `negated`.
+    Branch {
+        pred: Slot,
+        negated: bool,
+        taken: BlockId,
+        otherwise: BlockId,
+    },
+    /// `brx.idx`: an index past the end is undefined; we fault.
+    BranchIndexed {
+        index: Slot,
+        targets: Vec<BlockId>,
+    },
+    Call {
+        callee: Callee,
+        arguments: Vec<Argument>,
+        returned: Vec<Returned>,
+        next: BlockId,
+    },
+    /// `bar`/`barrier`. `threads`: number of threads that take part, all of the block if absent.
+    Barrier {
+        barrier: Slot,
+        threads: Option<Slot>,
+        /// `.arrive`: does not wait.
+        arrive: bool,
+        reduction: Option<(BarrierReduction, Slot, bool, Slot)>,
+        next: BlockId,
+    },
+    /// End of a function, or of a kernel's thread.
+    Return,
+    /// End of the thread.
+    Exit,
+    Trap,
+}
+
+/// A block of the control-flow graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    /// Its operations: a range of [`Function::ops`].
+    pub ops: Range<u32>,
+    /// How it ends.
+    pub terminator: Terminator,
+    /// The instruction that ends it.
+    pub span: Span,
+    /// Register slots that are live on entry, ascending.
+    pub live_in: Vec<Slot>,
+    /// A loop through this block may wait for another thread: it has an atomic, a volatile or acquiring load,
+    /// or a fence, so that whoever spins here must let others run.
+    pub may_spin: bool,
+}
+
+/// A parameter kept in a register (`.func` with `.reg` parameters).
+pub type RegisterParam = Option<Slot>;
+
+/// A lowered function or kernel.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Its slots: registers that live across blocks come first.
+    pub slots: Vec<SlotInfo>,
+    /// Blocks in layout order, entry first. Whoever runs the lowest of several waiting blocks first
+    /// reconverges diverged lanes at the earliest place: a loop's blocks stand together, after its header,
+    /// before its exits.
+    pub blocks: Vec<Block>,
+    /// Operations of all blocks.
+    pub ops: Vec<Op>,
+    /// Bytes of local memory that a thread in this function needs (`.local` and `.param` variables).
+    pub frame_bytes: u32,
+    /// For each parameter: its slot if it is a `.reg` parameter.
+    pub params: Vec<RegisterParam>,
+    /// For each return parameter: its slot if it is a `.reg` parameter.
+    pub returns: Vec<RegisterParam>,
+}

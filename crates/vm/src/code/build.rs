@@ -1,0 +1,290 @@
+//! From [`ir::Function`] to [`Function`].
+
+use check::module::FuncId;
+
+use super::{
+    Address, Argument, Atomic, Barrier, Base, Block, Call, Callee, Code, Function, Guard, Initial, Kind,
+    Linear, Load, Op, Pure, Reduction, Returned, Special, Store, Terminator, WarpOp, array_bytes,
+};
+use crate::grid::Launch;
+use crate::lanes;
+use crate::memory::{CODE_STRIDE, CODE_WINDOW, generic_offset};
+use crate::registers::SlotRef;
+
+/// Prepares all functions of a program.
+pub(crate) fn build(program: &ir::Program, launch: &Launch, lanes: usize) -> Code {
+    let functions = program
+        .functions
+        .iter()
+        .map(|f| f.as_ref().map(|f| Builder::new(f, launch, lanes).function()))
+        .collect();
+    Code { functions, lanes }
+}
+
+struct Builder<'a> {
+    function: &'a ir::Function,
+    launch: &'a Launch<'a>,
+    slots: Vec<SlotRef>,
+    bytes: u32,
+}
+
+impl<'a> Builder<'a> {
+    fn new(function: &'a ir::Function, launch: &'a Launch<'a>, lanes: usize) -> Builder<'a> {
+        let mut bytes = 0;
+        let slots = function
+            .slots
+            .iter()
+            .enumerate()
+            .map(|(index, info)| {
+                let slot = SlotRef { index: index as u32, offset: bytes as u32, width: info.width };
+                bytes += array_bytes(info.width, lanes);
+                slot
+            })
+            .collect();
+        Builder { function, launch, slots, bytes: bytes as u32 }
+    }
+
+    fn function(self) -> Function {
+        let f = self.function;
+        let initial = f
+            .slots
+            .iter()
+            .zip(&self.slots)
+            .filter_map(|(info, &slot)| match info.kind {
+                ir::SlotKind::Constant(value) => Some((slot, Initial::Constant(value))),
+                ir::SlotKind::Special(special) => {
+                    Some((slot, Initial::Special(Special::of(special, self.launch))))
+                }
+                _ => None,
+            })
+            .collect();
+        let reg_params =
+            |params: &[Option<ir::Slot>]| params.iter().map(|p| p.map(|s| self.slot(s))).collect();
+        Function {
+            blocks: f.blocks.iter().map(|block| self.block(block)).collect(),
+            slots: self.slots.len() as u32,
+            bytes: self.bytes,
+            initial,
+            frame_bytes: f.frame_bytes,
+            params: reg_params(&f.params),
+            returns: reg_params(&f.returns),
+        }
+    }
+
+    fn slot(&self, slot: ir::Slot) -> SlotRef {
+        self.slots[slot.index()]
+    }
+
+    fn maybe(&self, slot: Option<ir::Slot>) -> Option<SlotRef> {
+        slot.map(|s| self.slot(s))
+    }
+
+    fn block(&self, block: &ir::Block) -> Block {
+        let ops = &self.function.ops[block.ops.start as usize..block.ops.end as usize];
+        let mut live_in = vec![0u64; self.function.slots.len().div_ceil(64)];
+        for slot in &block.live_in {
+            live_in[slot.index() / 64] |= 1 << (slot.index() % 64);
+        }
+        // A jump is how blocks are glued together, no instruction of the source.
+        let ends = !matches!(block.terminator, ir::Terminator::Jump(_));
+        Block {
+            cost: ops.len() as u64 + u64::from(ends),
+            warp: matches!(ops.first(), Some(ir::Op { kind: ir::OpKind::Warp { .. }, .. })),
+            ops: ops.iter().map(|op| self.op(op)).collect(),
+            terminator: self.terminator(&block.terminator),
+            span: block.span,
+            live_in,
+            may_spin: block.may_spin,
+        }
+    }
+
+    fn base(&self, base: ir::Base, offset: i64) -> (Base, u64) {
+        let offset = offset as u64;
+        match base {
+            ir::Base::Slot(slot) => (Base::Slot(self.slot(slot)), offset),
+            ir::Base::Zero => (Base::Zero, offset),
+            ir::Base::Variable(id) => (Base::Zero, self.launch.places.variable(id).wrapping_add(offset)),
+            ir::Base::KernelParam(i) => (Base::Zero, self.launch.places.param(i).wrapping_add(offset)),
+            ir::Base::Function(id) => (Base::Zero, function_address(id).wrapping_add(offset)),
+            ir::Base::Frame(at) => (Base::Frame, u64::from(at).wrapping_add(offset)),
+            ir::Base::FrameParam(i) => (Base::FrameParam(i), offset),
+            ir::Base::FrameReturn(i) => (Base::FrameReturn(i), offset),
+        }
+    }
+
+    fn address(&self, address: &ir::Address) -> Address {
+        let (base, offset) = self.base(address.base, address.offset);
+        Address { space: address.space, base, offset }
+    }
+
+    fn op(&self, op: &ir::Op) -> Op {
+        let guard = op.guard.map(|g| Guard { slot: self.slot(g.slot), negated: g.negated });
+        Op { guard, kind: self.kind(&op.kind), span: op.span }
+    }
+
+    fn kind(&self, kind: &ir::OpKind) -> Kind {
+        match kind {
+            ir::OpKind::Pure { form, picks, function, dst, src } => match sem::lookup(function) {
+                Some(sem) => Kind::Pure(Box::new(Pure {
+                    lanes: lanes::lookup(form, picks, self.launch.path),
+                    sem,
+                    picks: *picks,
+                    dst: dst.map(|d| self.maybe(d)),
+                    src: src.iter().map(|&s| self.slot(s)).collect(),
+                    linear: Linear::of(form, picks),
+                })),
+                None => Kind::Unsupported { opcode: form.opcode },
+            },
+            ir::OpKind::Copy { dst, src } => Kind::Copy { dst: self.slot(*dst), src: self.slot(*src) },
+            ir::OpKind::Not { dst, src } => Kind::Not { dst: self.slot(*dst), src: self.slot(*src) },
+            ir::OpKind::Resize { dst, src, bits, signed } => {
+                Kind::Resize { dst: self.slot(*dst), src: self.slot(*src), bits: *bits, signed: *signed }
+            }
+            ir::OpKind::Offset { dst, src, addend } => {
+                Kind::Offset { dst: self.slot(*dst), src: self.slot(*src), addend: *addend as u64 }
+            }
+            ir::OpKind::AddressOf { dst, base, offset } => {
+                let (base, offset) = self.base(*base, *offset);
+                Kind::AddressOf { dst: self.slot(*dst), base, offset }
+            }
+            ir::OpKind::Pack { dst, src, bits } => {
+                let src = src.iter().map(|&s| self.slot(s)).collect();
+                Kind::Pack { dst: self.slot(*dst), src, bits: *bits }
+            }
+            ir::OpKind::Unpack { dst, src, bits } => {
+                let dst = dst.iter().map(|&d| self.maybe(d)).collect();
+                Kind::Unpack { dst, src: self.slot(*src), bits: *bits }
+            }
+            ir::OpKind::Load { address, dst, bytes, signed } => Kind::Load(Box::new(Load {
+                address: self.address(address),
+                dst: dst.iter().map(|&d| self.maybe(d)).collect(),
+                bytes: *bytes,
+                signed: *signed,
+            })),
+            ir::OpKind::Store { address, src, bytes } => Kind::Store(Box::new(Store {
+                address: self.address(address),
+                src: src.iter().map(|&s| self.slot(s)).collect(),
+                bytes: *bytes,
+            })),
+            ir::OpKind::Atomic { op, ty, flush, address, dst, a, b } => Kind::Atomic(Box::new(Atomic {
+                op: *op,
+                ty: *ty,
+                flush: *flush,
+                address: self.address(address),
+                dst: self.maybe(*dst),
+                a: self.slot(*a),
+                b: self.maybe(*b),
+            })),
+            ir::OpKind::Cvta { dst, src, space, to_space } => {
+                let (dst, src) = (self.slot(*dst), self.slot(*src));
+                let offset = generic_offset(*space);
+                match (offset, to_space) {
+                    (0, _) => Kind::Copy { dst, src },
+                    (_, true) => Kind::Offset { dst, src, addend: offset.wrapping_neg() },
+                    (_, false) => Kind::Offset { dst, src, addend: offset },
+                }
+            }
+            ir::OpKind::IsSpace { dst, src, space } => {
+                Kind::IsSpace { dst: self.slot(*dst), src: self.slot(*src), space: *space }
+            }
+            ir::OpKind::ReadClock { dst, clock } => Kind::ReadClock { dst: self.slot(*dst), clock: *clock },
+            ir::OpKind::ActiveMask { dst } => Kind::ActiveMask { dst: self.slot(*dst) },
+            ir::OpKind::Fence => Kind::Fence,
+            ir::OpKind::Warp { op, members } => {
+                Kind::Warp { op: Box::new(self.warp(op)), members: self.maybe(*members) }
+            }
+            ir::OpKind::Unsupported { form } => Kind::Unsupported { opcode: form.opcode },
+        }
+    }
+
+    fn warp(&self, op: &ir::WarpOp) -> WarpOp {
+        match op {
+            ir::WarpOp::Shuffle { mode, dst, pred, a, b, c } => WarpOp::Shuffle {
+                mode: *mode,
+                dst: self.maybe(*dst),
+                pred: self.maybe(*pred),
+                a: self.slot(*a),
+                b: self.slot(*b),
+                c: self.slot(*c),
+            },
+            ir::WarpOp::Vote { mode, dst, a, negated } => {
+                WarpOp::Vote { mode: *mode, dst: self.maybe(*dst), a: self.slot(*a), negated: *negated }
+            }
+            ir::WarpOp::Match { all, dst, pred, a } => {
+                WarpOp::Match { all: *all, dst: self.maybe(*dst), pred: self.maybe(*pred), a: self.slot(*a) }
+            }
+            ir::WarpOp::Redux { op, ty, dst, a, nan, abs } => WarpOp::Redux {
+                op: *op,
+                ty: *ty,
+                dst: self.maybe(*dst),
+                a: self.slot(*a),
+                nan: *nan,
+                abs: *abs,
+            },
+            ir::WarpOp::Elect { dst, pred } => {
+                WarpOp::Elect { dst: self.maybe(*dst), pred: self.maybe(*pred) }
+            }
+            ir::WarpOp::Sync => WarpOp::Sync,
+        }
+    }
+
+    fn terminator(&self, terminator: &ir::Terminator) -> Terminator {
+        match terminator {
+            ir::Terminator::Jump(next) => Terminator::Jump(next.0),
+            ir::Terminator::Branch { pred, negated, taken, otherwise } => Terminator::Branch {
+                pred: self.slot(*pred),
+                negated: *negated,
+                taken: taken.0,
+                otherwise: otherwise.0,
+            },
+            ir::Terminator::BranchIndexed { index, targets } => Terminator::BranchIndexed {
+                index: self.slot(*index),
+                targets: targets.iter().map(|t| t.0).collect(),
+            },
+            ir::Terminator::Call { callee, arguments, returned, next } => Terminator::Call(Box::new(Call {
+                callee: match callee {
+                    ir::Callee::Direct(id) => Callee::Direct(id.0),
+                    ir::Callee::Indirect(slot) => Callee::Indirect(self.slot(*slot)),
+                },
+                arguments: arguments
+                    .iter()
+                    .map(|a| match a {
+                        ir::Argument::Frame(at) => Argument::Frame(*at),
+                        ir::Argument::Slot(slot) => Argument::Slot(self.slot(*slot)),
+                    })
+                    .collect(),
+                returned: returned
+                    .iter()
+                    .map(|r| match r {
+                        ir::Returned::Frame(at) => Returned::Frame(*at),
+                        ir::Returned::Slot(slot) => Returned::Slot(self.slot(*slot)),
+                        ir::Returned::Ignored => Returned::Ignored,
+                    })
+                    .collect(),
+                next: next.0,
+            })),
+            ir::Terminator::Barrier { barrier, threads, arrive, reduction, next } => {
+                Terminator::Barrier(Box::new(Barrier {
+                    barrier: self.slot(*barrier),
+                    threads: self.maybe(*threads),
+                    arrive: *arrive,
+                    reduction: reduction.as_ref().map(|(op, dst, negated, src)| Reduction {
+                        op: *op,
+                        dst: self.slot(*dst),
+                        negated: *negated,
+                        src: self.slot(*src),
+                    }),
+                    next: next.0,
+                }))
+            }
+            ir::Terminator::Return => Terminator::Return,
+            ir::Terminator::Exit => Terminator::Exit,
+            ir::Terminator::Trap => Terminator::Trap,
+        }
+    }
+}
+
+/// The "address" of a function.
+pub(crate) fn function_address(id: FuncId) -> u64 {
+    CODE_WINDOW + u64::from(id.0) * CODE_STRIDE
+}

@@ -1,0 +1,293 @@
+//! Executable code: lowered functions with every place resolved for one launch.
+//!
+//! Made once a launch, when the block size is known: slots get byte offsets for the number of lanes of a chunk,
+//! variables their addresses, pure operations their vector handler and their function in `sem`.
+
+mod build;
+mod linear;
+mod special;
+
+use diag::Span;
+use ir::{AtomicOp, BarrierReduction, Clock, ReduxOp, ShuffleMode, VoteMode, Width};
+use isa::{Picks, Space, Type};
+use sem::PureFn;
+use smallvec::SmallVec;
+
+use crate::lanes::LaneFn;
+use crate::registers::SlotRef;
+
+pub(crate) use build::{build, function_address};
+pub(crate) use linear::Linear;
+pub(crate) use special::Special;
+
+/// `@p` / `@!p`
+#[derive(Clone, Copy)]
+pub(crate) struct Guard {
+    pub slot: SlotRef,
+    pub negated: bool,
+}
+
+/// Start of an address.
+#[derive(Clone, Copy)]
+pub(crate) enum Base {
+    Slot(SlotRef),
+    /// The offset is the address.
+    Zero,
+    /// The frame of local memory of the function that is being executed.
+    Frame,
+    /// Its i-th parameter, in local memory.
+    FrameParam(u32),
+    /// Its i-th return parameter, in local memory.
+    FrameReturn(u32),
+}
+
+/// An address in a state space.
+#[derive(Clone, Copy)]
+pub(crate) struct Address {
+    pub space: Space,
+    pub base: Base,
+    pub offset: u64,
+}
+
+/// A pure operation.
+pub(crate) struct Pure {
+    pub lanes: Option<LaneFn>,
+    pub sem: PureFn,
+    pub picks: Picks,
+    pub dst: [Option<SlotRef>; 2],
+    pub src: SmallVec<[SlotRef; 4]>,
+    /// How it maps values that step evenly from lane to lane.
+    pub linear: Linear,
+}
+
+pub(crate) enum WarpOp {
+    Shuffle {
+        mode: ShuffleMode,
+        dst: Option<SlotRef>,
+        pred: Option<SlotRef>,
+        a: SlotRef,
+        b: SlotRef,
+        c: SlotRef,
+    },
+    Vote {
+        mode: VoteMode,
+        dst: Option<SlotRef>,
+        a: SlotRef,
+        negated: bool,
+    },
+    Match {
+        all: bool,
+        dst: Option<SlotRef>,
+        pred: Option<SlotRef>,
+        a: SlotRef,
+    },
+    Redux {
+        op: ReduxOp,
+        ty: Type,
+        dst: Option<SlotRef>,
+        a: SlotRef,
+        nan: bool,
+        abs: bool,
+    },
+    Elect {
+        dst: Option<SlotRef>,
+        pred: Option<SlotRef>,
+    },
+    Sync,
+}
+
+pub(crate) struct Load {
+    pub address: Address,
+    pub dst: SmallVec<[Option<SlotRef>; 4]>,
+    /// Bytes of one element.
+    pub bytes: u32,
+    pub signed: bool,
+}
+
+pub(crate) struct Store {
+    pub address: Address,
+    pub src: SmallVec<[SlotRef; 4]>,
+    /// Bytes of one element.
+    pub bytes: u32,
+}
+
+pub(crate) struct Atomic {
+    pub op: AtomicOp,
+    pub ty: Type,
+    pub flush: bool,
+    pub address: Address,
+    pub dst: Option<SlotRef>,
+    pub a: SlotRef,
+    pub b: Option<SlotRef>,
+}
+
+pub(crate) enum Kind {
+    Pure(Box<Pure>),
+    Copy {
+        dst: SlotRef,
+        src: SlotRef,
+    },
+    Not {
+        dst: SlotRef,
+        src: SlotRef,
+    },
+    Resize {
+        dst: SlotRef,
+        src: SlotRef,
+        bits: u32,
+        signed: bool,
+    },
+    Offset {
+        dst: SlotRef,
+        src: SlotRef,
+        addend: u64,
+    },
+    /// An address without an access: the same for all lanes.
+    AddressOf {
+        dst: SlotRef,
+        base: Base,
+        offset: u64,
+    },
+    Pack {
+        dst: SlotRef,
+        src: SmallVec<[SlotRef; 4]>,
+        bits: u32,
+    },
+    Unpack {
+        dst: SmallVec<[Option<SlotRef>; 4]>,
+        src: SlotRef,
+        bits: u32,
+    },
+    Load(Box<Load>),
+    Store(Box<Store>),
+    Atomic(Box<Atomic>),
+    IsSpace {
+        dst: SlotRef,
+        src: SlotRef,
+        space: Space,
+    },
+    ReadClock {
+        dst: SlotRef,
+        clock: Clock,
+    },
+    ActiveMask {
+        dst: SlotRef,
+    },
+    Fence,
+    Warp {
+        op: Box<WarpOp>,
+        members: Option<SlotRef>,
+    },
+    Unsupported {
+        opcode: &'static str,
+    },
+}
+
+/// An operation.
+pub(crate) struct Op {
+    pub guard: Option<Guard>,
+    pub kind: Kind,
+    pub span: Span,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Callee {
+    /// Index into [`Code::functions`].
+    Direct(u32),
+    Indirect(SlotRef),
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Argument {
+    /// Byte offset in the caller's frame.
+    Frame(u32),
+    Slot(SlotRef),
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Returned {
+    /// Byte offset in the caller's frame.
+    Frame(u32),
+    Slot(SlotRef),
+    Ignored,
+}
+
+pub(crate) struct Call {
+    pub callee: Callee,
+    pub arguments: Vec<Argument>,
+    pub returned: Vec<Returned>,
+    pub next: u32,
+}
+
+pub(crate) struct Reduction {
+    pub op: BarrierReduction,
+    pub dst: SlotRef,
+    pub negated: bool,
+    pub src: SlotRef,
+}
+
+pub(crate) struct Barrier {
+    pub barrier: SlotRef,
+    pub threads: Option<SlotRef>,
+    pub arrive: bool,
+    pub reduction: Option<Reduction>,
+    pub next: u32,
+}
+
+pub(crate) enum Terminator {
+    Jump(u32),
+    Branch { pred: SlotRef, negated: bool, taken: u32, otherwise: u32 },
+    BranchIndexed { index: SlotRef, targets: Vec<u32> },
+    Call(Box<Call>),
+    Barrier(Box<Barrier>),
+    Return,
+    Exit,
+    Trap,
+}
+
+pub(crate) struct Block {
+    pub ops: Vec<Op>,
+    pub terminator: Terminator,
+    pub span: Span,
+    /// Slots live on entry, a bit each: index of the slot in its window.
+    pub live_in: Vec<u64>,
+    /// Starts with a warp-level operation.
+    pub warp: bool,
+    pub may_spin: bool,
+    /// Instructions that a thread executes by going through it.
+    pub cost: u64,
+}
+
+/// What a slot holds when the function is entered.
+#[derive(Clone, Copy)]
+pub(crate) enum Initial {
+    Constant(u64),
+    Special(Special),
+}
+
+pub(crate) struct Function {
+    pub blocks: Vec<Block>,
+    /// Size of its register window.
+    pub slots: u32,
+    pub bytes: u32,
+    pub initial: Vec<(SlotRef, Initial)>,
+    pub frame_bytes: u32,
+    pub params: Vec<Option<SlotRef>>,
+    pub returns: Vec<Option<SlotRef>>,
+}
+
+/// All functions of a module, prepared for a launch.
+pub(crate) struct Code {
+    /// By `FuncId`; `None` for declarations.
+    pub functions: Vec<Option<Function>>,
+    /// Lanes of a chunk.
+    pub lanes: usize,
+}
+
+/// Bytes of a slot's array.
+pub(crate) fn array_bytes(width: Width, lanes: usize) -> usize {
+    match width {
+        Width::Pred => 64,
+        other => (other.bytes() * lanes).next_multiple_of(64),
+    }
+}

@@ -1,0 +1,254 @@
+//! A block (CTA): its chunks, its shared memory, its barriers.
+
+use std::collections::HashMap;
+
+use diag::Span;
+
+use crate::code::Code;
+use crate::exec::{Chunk, Step, Turn, Wait};
+use crate::fault::{Fault, FaultKind};
+use crate::grid::Launch;
+use crate::mask::WARP_LANES;
+use crate::registers::AlignedBytes;
+
+/// Barriers of a block (PTX ISA, "bar, barrier").
+pub(crate) const BARRIERS: usize = 16;
+
+/// One barrier.
+#[derive(Default)]
+pub(crate) struct Barrier {
+    /// Lanes that have arrived, by warp.
+    arrived: Vec<u32>,
+    /// Number of threads it waits for; all of the block if absent.
+    expected: Option<u32>,
+    /// How often it has completed.
+    pub generation: u32,
+    /// Reduction so far: threads whose predicate holds, threads that take part.
+    tally: (u32, u32),
+    /// Results of completed reductions, by generation.
+    pub results: HashMap<u32, (u32, u32)>,
+}
+
+/// What the chunks of a block share.
+pub(crate) struct Shared {
+    /// Shared memory, static and dynamic.
+    pub memory: AlignedBytes,
+    pub memory_bytes: u64,
+    pub barriers: [Barrier; BARRIERS],
+    /// Lanes that have not ended, by warp.
+    pub alive: Vec<u32>,
+}
+
+impl Shared {
+    /// Lanes of `warp` arrive at a barrier; `predicates` are those whose reduction predicate holds.
+    pub fn arrive(
+        &mut self,
+        index: usize,
+        warp: usize,
+        lanes: u32,
+        expected: Option<u32>,
+        predicates: Option<u32>,
+    ) {
+        let warps = self.alive.len();
+        let barrier = &mut self.barriers[index];
+        barrier.arrived.resize(warps, 0);
+        barrier.arrived[warp] |= lanes;
+        barrier.expected = expected.or(barrier.expected);
+        if let Some(predicates) = predicates {
+            barrier.tally.0 += (predicates & lanes).count_ones();
+            barrier.tally.1 += lanes.count_ones();
+        }
+    }
+
+    /// Completes a barrier if all have arrived whom it waits for.
+    pub fn complete(&mut self, index: usize) {
+        let barrier = &mut self.barriers[index];
+        if barrier.arrived.iter().all(|&lanes| lanes == 0) {
+            return;
+        }
+        let warps = barrier.arrived.iter().zip(&self.alive);
+        let done = match barrier.expected {
+            None => warps.clone().all(|(&arrived, &alive)| alive & !arrived == 0),
+            // Threads are counted in whole warps: the missing or ended lanes of a warp count with it.
+            Some(expected) => {
+                let count = |(&arrived, &alive): (&u32, &u32)| match arrived {
+                    0 => 0,
+                    _ if alive & !arrived == 0 => WARP_LANES as u32,
+                    _ => arrived.count_ones(),
+                };
+                warps.map(count).sum::<u32>() >= expected
+            }
+        };
+        if done {
+            if barrier.tally.1 > 0 {
+                barrier.results.insert(barrier.generation, barrier.tally);
+            }
+            barrier.generation += 1;
+            barrier.arrived.fill(0);
+            barrier.expected = None;
+            barrier.tally = (0, 0);
+        }
+    }
+
+    /// Lanes of `warp` end: barriers no longer wait for them.
+    pub fn end(&mut self, warp: usize, lanes: u32) {
+        self.alive[warp] &= !lanes;
+        for index in 0..BARRIERS {
+            self.complete(index);
+        }
+    }
+}
+
+/// What a step of a block came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Finished,
+    /// There is more to do; `spinning` when only threads that wait for others ran.
+    Running {
+        spinning: bool,
+    },
+}
+
+/// A block in flight; reused for one block after the other.
+pub(crate) struct Cta<'l> {
+    launch: &'l Launch<'l>,
+    pub shared: Shared,
+    chunks: Vec<Chunk<'l>>,
+    /// Instructions already reported by [`Cta::take_instructions`].
+    reported: u64,
+    random: u64,
+}
+
+impl<'l> Cta<'l> {
+    pub fn new(launch: &'l Launch<'l>, code: &'l Code) -> Cta<'l> {
+        let threads = launch.config.block_threads() as usize;
+        let chunks = (0..threads)
+            .step_by(code.lanes)
+            .map(|first| Chunk::new(launch, code, first as u32, code.lanes.min(threads - first)))
+            .collect();
+        let shared = Shared {
+            memory: AlignedBytes::zeroed(launch.shared_bytes as usize),
+            memory_bytes: launch.shared_bytes,
+            barriers: Default::default(),
+            alive: Vec::new(),
+        };
+        Cta { launch, shared, chunks, reported: 0, random: 0 }
+    }
+
+    /// Starts the block with linear index `block`.
+    pub fn start(&mut self, block: u64) -> Step {
+        let threads = self.launch.config.block_threads() as usize;
+        // Zeroed, so that reads of what nobody wrote are the same in every run.
+        // SAFETY: the bytes are the block's own.
+        unsafe { std::ptr::write_bytes(self.shared.memory.as_ptr(), 0, self.shared.memory.len()) }
+        self.shared.barriers = Default::default();
+        self.shared.alive = (0..threads.div_ceil(WARP_LANES))
+            .map(|warp| match threads - warp * WARP_LANES {
+                lanes @ 0..WARP_LANES => (1 << lanes) - 1,
+                _ => !0,
+            })
+            .collect();
+        self.random = self.launch.config.schedule.unwrap_or(0) ^ block.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let ctaid = self.launch.ctaid(block);
+        self.chunks.iter_mut().try_for_each(|chunk| chunk.start(ctaid))
+    }
+
+    /// Gives every chunk a turn.
+    pub fn step(&mut self) -> Step<Progress> {
+        let mut order: Vec<usize> = (0..self.chunks.len()).collect();
+        if self.launch.shuffled {
+            for i in (1..order.len()).rev() {
+                order.swap(i, self.next_random() as usize % (i + 1));
+            }
+        }
+        let (mut done, mut spinning, mut running) = (0, true, false);
+        for &index in &order {
+            let mut budget =
+                if self.launch.shuffled { 1 + (self.next_random() % 8) as i64 } else { crate::exec::BUDGET };
+            match self.chunks[index].turn(&mut self.shared, &mut budget)? {
+                Turn::Done => done += 1,
+                Turn::Blocked => {}
+                Turn::OutOfBudget { spinning: spins } => {
+                    running = true;
+                    spinning &= spins;
+                }
+            }
+        }
+        if done == self.chunks.len() {
+            return Ok(Progress::Finished);
+        }
+        if !running && !self.can_go_on() {
+            return Err(self.deadlock());
+        }
+        Ok(Progress::Running { spinning: running && spinning })
+    }
+
+    /// Some path can run: a barrier completed after its chunk's turn.
+    fn can_go_on(&self) -> bool {
+        self.chunks.iter().flat_map(Chunk::waiting).any(|(path, _)| match path.wait {
+            Wait::Ready => true,
+            Wait::Barrier { index, generation, .. } => {
+                self.shared.barriers[index as usize].generation != generation
+            }
+            Wait::Warp => false,
+        })
+    }
+
+    fn deadlock(&self) -> Box<Fault> {
+        let mut kind = FaultKind::Deadlock;
+        let mut first: Option<(usize, Span)> = None;
+        let mut places: Vec<(String, Span, u32)> = Vec::new();
+        for chunk in &self.chunks {
+            for (path, span) in chunk.waiting() {
+                let what = match path.wait {
+                    Wait::Barrier { index, .. } => format!("at barrier {index}"),
+                    _ => "for the other threads of a member mask".to_owned(),
+                };
+                if path.wait == Wait::Warp {
+                    kind = FaultKind::MissingWarpLanes;
+                }
+                let thread = chunk.first_thread as usize + path.mask.lowest().unwrap_or(0);
+                if path.wait == Wait::Warp || first.is_none() {
+                    first = Some((thread, span));
+                }
+                match places.iter_mut().find(|(w, s, _)| *w == what && *s == span) {
+                    Some((_, _, count)) => *count += path.mask.count(),
+                    None => places.push((what, span, path.mask.count())),
+                }
+            }
+        }
+        let (thread, span) = first.unwrap_or((0, Span::default()));
+        let notes = places
+            .into_iter()
+            .map(|(what, span, count)| {
+                let threads = if count == 1 { "thread waits" } else { "threads wait" };
+                (format!("{count} {threads} {what} here"), Some(span))
+            })
+            .collect();
+        Box::new(Fault {
+            kind,
+            kernel: self.launch.kernel.to_owned(),
+            span,
+            block: self.chunks.first().map_or([0; 3], |c| c.ctaid()),
+            thread: self.launch.thread(thread),
+            access: None,
+            notes,
+        })
+    }
+
+    /// Thread-instructions executed since the last call.
+    pub fn take_instructions(&mut self) -> u64 {
+        let total = self.chunks.iter().map(|c| c.instructions).sum::<u64>();
+        let new = total - self.reported;
+        self.reported = total;
+        new
+    }
+
+    /// SplitMix64.
+    fn next_random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.random ^ self.random >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+}

@@ -1,0 +1,320 @@
+//! A device: memory, loaded modules, launches.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use check::module::{FuncId, Function, Linkage, Symbol, VarId, Variable};
+use isa::Space;
+
+use crate::code::function_address;
+use crate::fault::FaultKind;
+use crate::grid::{Launch, Places};
+use crate::lanes::host_path;
+use crate::launch::{LaunchConfig, LaunchError, LaunchReport, LoadError};
+use crate::memory::{Arena, OutOfMemory, generic_offset};
+
+/// Bytes of `.const` memory.
+const CONST_LIMIT: u64 = 64 * 1024;
+/// Bytes of shared memory that a block may have: the most that any GPU offers.
+const SHARED_LIMIT: u64 = 227 * 1024;
+/// Threads of a block.
+const BLOCK_LIMIT: u64 = 1024;
+/// Greatest extents of a block and of a grid.
+const BLOCK_EXTENTS: [u32; 3] = [1024, 1024, 64];
+const GRID_EXTENTS: [u32; 3] = [0x7fff_ffff, 65535, 65535];
+
+/// A simulated GPU: global memory and the modules that are loaded on it.
+#[derive(Default)]
+pub struct Device {
+    arena: Arena,
+}
+
+/// A module with its variables placed in a device's memory. Cheap to clone.
+#[derive(Clone)]
+pub struct Loaded {
+    program: Arc<ir::Program>,
+    /// By `VarId`: address in the variable's own space. Shared variables are placed by each launch.
+    addresses: Arc<Vec<u64>>,
+    constants: Arc<Vec<u8>>,
+}
+
+impl Loaded {
+    /// The lowered module.
+    pub fn program(&self) -> &ir::Program {
+        &self.program
+    }
+}
+
+impl Device {
+    /// A device with empty memory.
+    pub fn new() -> Device {
+        Device::default()
+    }
+
+    /// Reserves `bytes` zeroed bytes of global memory; `name` stands in messages. Returns their device address.
+    ///
+    /// # Errors
+    /// When the host cannot provide that much memory.
+    pub fn allocate(&mut self, bytes: u64, name: impl Into<String>) -> Result<u64, OutOfMemory> {
+        self.arena.allocate(bytes, name)
+    }
+
+    /// Gives an allocation back. Later accesses fault as use after free.
+    ///
+    /// # Errors
+    /// [`FaultKind::InvalidFree`] when `address` is not the start of a live allocation.
+    pub fn free(&mut self, address: u64) -> Result<(), FaultKind> {
+        self.arena.free(address)
+    }
+
+    /// Copies bytes into global memory.
+    ///
+    /// # Errors
+    /// When the range is not within one live allocation.
+    pub fn write(&mut self, address: u64, data: &[u8]) -> Result<(), FaultKind> {
+        self.arena.write(address, data)
+    }
+
+    /// Copies bytes out of global memory.
+    ///
+    /// # Errors
+    /// When the range is not within one live allocation.
+    pub fn read(&self, address: u64, data: &mut [u8]) -> Result<(), FaultKind> {
+        self.arena.read(address, data)
+    }
+
+    /// Places a module's variables and fills in their initial values.
+    ///
+    /// # Errors
+    /// When there is no room for them, or an `.extern` variable has no definition.
+    pub fn load(&mut self, program: Arc<ir::Program>) -> Result<Loaded, LoadError> {
+        let variables = &program.module.variables;
+        let mut addresses = vec![0; variables.len()];
+        let mut const_bytes = 0u64;
+        for (address, variable) in addresses.iter_mut().zip(variables) {
+            match variable.space {
+                Space::Global => {
+                    if variable.linkage == Linkage::Extern && variable.bytes == 0 {
+                        return Err(LoadError::Undefined(variable.name.clone()));
+                    }
+                    let name = format!("variable `{}`", variable.name);
+                    *address = self.arena.allocate(variable.bytes, name).map_err(LoadError::OutOfMemory)?;
+                }
+                Space::Const => {
+                    *address = const_bytes.next_multiple_of(variable.align.max(1));
+                    const_bytes = *address + variable.bytes;
+                }
+                _ => {}
+            }
+        }
+        if const_bytes > CONST_LIMIT {
+            return Err(LoadError::TooMuchConst(const_bytes));
+        }
+        let mut constants = vec![0; const_bytes as usize];
+        for (index, variable) in variables.iter().enumerate() {
+            let contents = contents(variable, variables, &addresses);
+            match variable.space {
+                // The ranges are the variables' own.
+                Space::Global => drop(self.arena.write(addresses[index], &contents)),
+                Space::Const => {
+                    constants[addresses[index] as usize..][..contents.len()].copy_from_slice(&contents);
+                }
+                _ => {}
+            }
+        }
+        Ok(Loaded { program, addresses: Arc::new(addresses), constants: Arc::new(constants) })
+    }
+
+    /// Address and size in bytes of a `.global` variable of a module.
+    pub fn symbol(&self, module: &Loaded, name: &str) -> Option<(u64, u64)> {
+        let variables = module.program.module.variables.iter().zip(module.addresses.iter());
+        variables
+            .filter(|(v, _)| v.space == Space::Global && v.function.is_none())
+            .find(|(v, _)| v.name == name)
+            .map(|(v, &address)| (address, v.bytes))
+    }
+
+    /// Runs a kernel. `params` are the bytes of its parameters, laid out as [`param_layout`] says.
+    ///
+    /// # Errors
+    /// When the launch is not possible, a thread faults, or a limit of `config` is reached.
+    pub fn launch(
+        &self,
+        module: &Loaded,
+        kernel: &str,
+        config: &LaunchConfig,
+        params: &[u8],
+    ) -> Result<LaunchReport, LaunchError> {
+        let program = &*module.program;
+        let invalid = |what: String| Err(LaunchError::Invalid(what));
+        let Some(entry) = program.kernel(kernel) else {
+            return invalid(format!("there is no kernel `{kernel}`"));
+        };
+        let function = &program.module.functions[entry.index()];
+        let (layout, param_bytes) = param_layout(function);
+        if params.len() as u64 != param_bytes {
+            return invalid(format!(
+                "kernel `{kernel}` takes {param_bytes} bytes of parameters, {} were given",
+                params.len()
+            ));
+        }
+        check_extents(function, config)?;
+        let (shared, shared_bytes) = place_shared(program, entry, config.dynamic_shared);
+        if shared_bytes > SHARED_LIMIT {
+            return invalid(format!(
+                "the block needs {shared_bytes} bytes of shared memory, the limit is {SHARED_LIMIT}"
+            ));
+        }
+        let mut variables = module.addresses.to_vec();
+        for (id, address) in shared {
+            variables[id.index()] = address;
+        }
+        let path = match config.host_path {
+            Some(path) if path.is_available() => path,
+            Some(path) => return invalid(format!("this machine has no {}", path.name())),
+            None => host_path().map_err(|error| LaunchError::Invalid(error.to_string()))?,
+        };
+        let launch = Launch {
+            program,
+            kernel,
+            entry: entry.0,
+            config,
+            path,
+            arena: &self.arena,
+            constants: &module.constants,
+            params,
+            places: Places { variables, params: layout.iter().map(|&(offset, _)| offset).collect() },
+            shared_bytes,
+            shuffled: config.schedule.is_some(),
+            start: Instant::now(),
+        };
+        launch.run()
+    }
+}
+
+/// Offset and size in bytes of each parameter of a kernel, and the size of all.
+pub fn param_layout(function: &Function) -> (Vec<(u64, u64)>, u64) {
+    let mut end = 0u64;
+    let layout = function
+        .params
+        .iter()
+        .map(|param| {
+            let offset = end.next_multiple_of(param.align.max(1));
+            end = offset + param.bytes;
+            (offset, param.bytes)
+        })
+        .collect();
+    (layout, end)
+}
+
+/// Initial bytes of a variable, addresses filled in.
+fn contents(variable: &Variable, variables: &[Variable], addresses: &[u64]) -> Vec<u8> {
+    let mut bytes = variable.init.clone();
+    for r in &variable.relocations {
+        let address = match r.symbol {
+            Symbol::Variable(id) => {
+                let window = if r.generic { generic_offset(variables[id.index()].space) } else { 0 };
+                addresses[id.index()].wrapping_add(window)
+            }
+            Symbol::Function(id) => function_address(id),
+            Symbol::Param(_) | Symbol::Return(_) => 0,
+        };
+        let value = address.wrapping_add(r.addend as u64) >> r.shift;
+        let (start, count) = (r.offset as usize, (r.bytes as usize).min(8));
+        if bytes.len() < start + count {
+            bytes.resize(start + count, 0);
+        }
+        bytes[start..start + count].copy_from_slice(&value.to_le_bytes()[..count]);
+    }
+    bytes.truncate(variable.bytes as usize);
+    bytes
+}
+
+fn check_extents(function: &Function, config: &LaunchConfig) -> Result<(), LaunchError> {
+    let invalid = |what: String| Err(LaunchError::Invalid(what));
+    let show = |[x, y, z]: [u32; 3]| format!("{x},{y},{z}");
+    for (what, extents, limits) in
+        [("grid", config.grid, GRID_EXTENTS), ("block", config.block, BLOCK_EXTENTS)]
+    {
+        for ((extent, limit), axis) in extents.into_iter().zip(limits).zip(["x", "y", "z"]) {
+            if extent == 0 || extent > limit {
+                return invalid(format!("{what} {}: {axis} must be from 1 to {limit}", show(extents)));
+            }
+        }
+    }
+    let threads = config.block_threads();
+    if threads > BLOCK_LIMIT {
+        return invalid(format!(
+            "block {} has {threads} threads, the limit is {BLOCK_LIMIT}",
+            show(config.block)
+        ));
+    }
+    if let Some(required) = function.bounds.required
+        && required != config.block
+    {
+        return invalid(format!(
+            "kernel `{}` requires blocks of {} (.reqntid), the launch has {}",
+            function.name,
+            show(required),
+            show(config.block)
+        ));
+    }
+    match function.bounds.max_threads {
+        Some(limit) if threads > limit => invalid(format!(
+            "kernel `{}` allows blocks of at most {limit} threads (.maxntid), the launch has {threads}",
+            function.name
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Places the shared variables of the module and of the functions that a kernel can reach; unsized `.extern`
+/// variables start where dynamic shared memory does. Returns the size of all.
+fn place_shared(program: &ir::Program, kernel: FuncId, dynamic: u64) -> (Vec<(VarId, u64)>, u64) {
+    let reached = reachable(program, kernel);
+    let mut places = Vec::new();
+    let mut end = 0u64;
+    let mut unsized_variables = Vec::new();
+    let mut dynamic_align = 16;
+    for (index, variable) in program.module.variables.iter().enumerate() {
+        let used = variable.function.is_none_or(|f| reached[f.index()]);
+        if variable.space != Space::Shared || !used {
+            continue;
+        }
+        let id = VarId(index as u32);
+        if variable.bytes == 0 {
+            dynamic_align = dynamic_align.max(variable.align);
+            unsized_variables.push(id);
+        } else {
+            let address = end.next_multiple_of(variable.align.max(1));
+            places.push((id, address));
+            end = address + variable.bytes;
+        }
+    }
+    let start = end.next_multiple_of(dynamic_align);
+    places.extend(unsized_variables.iter().map(|&id| (id, start)));
+    let total = if dynamic > 0 { start.saturating_add(dynamic) } else { end };
+    (places, total)
+}
+
+/// The functions that a kernel can call. Indirect calls can reach any.
+fn reachable(program: &ir::Program, kernel: FuncId) -> Vec<bool> {
+    let mut seen = vec![false; program.functions.len()];
+    let mut work = vec![kernel];
+    while let Some(id) = work.pop() {
+        if std::mem::replace(&mut seen[id.index()], true) {
+            continue;
+        }
+        let Some(function) = &program.functions[id.index()] else { continue };
+        for block in &function.blocks {
+            match &block.terminator {
+                ir::Terminator::Call { callee: ir::Callee::Direct(callee), .. } => work.push(*callee),
+                ir::Terminator::Call { callee: ir::Callee::Indirect(_), .. } => {
+                    work.extend((0..program.functions.len() as u32).map(FuncId));
+                }
+                _ => {}
+            }
+        }
+    }
+    seen
+}

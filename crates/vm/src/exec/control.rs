@@ -1,0 +1,376 @@
+//! Ends of blocks: branches, calls, barriers, ends of threads.
+
+use diag::Span;
+use ir::BarrierReduction;
+use smallvec::SmallVec;
+
+use super::frame::CallRecord;
+use super::{Active, Chunk, Path, Step, Wait};
+use crate::code::{Argument, Barrier, Block, Call, Callee, Reduction, Terminator};
+use crate::cta::{BARRIERS, Shared};
+use crate::fault::FaultKind;
+use crate::mask::{Mask, WARP_LANES};
+use crate::memory::{CODE_STRIDE, CODE_WINDOW};
+use crate::registers::{SlotRef, Window};
+
+impl Chunk<'_> {
+    /// Does what ends a block. True if the path goes on at its new place; false if it has ended (its mask is
+    /// empty then) or must be scheduled anew.
+    pub(super) fn terminate(
+        &mut self,
+        path: &mut Path,
+        block: &Block,
+        active: Active,
+        shared: &mut Shared,
+    ) -> Step<bool> {
+        match &block.terminator {
+            Terminator::Jump(next) => {
+                path.block = *next;
+                Ok(true)
+            }
+            Terminator::Branch { pred, negated, taken, otherwise } => {
+                Ok(self.branch(path, *pred, *negated, *taken, *otherwise, active.window))
+            }
+            Terminator::BranchIndexed { index, targets } => {
+                self.branch_indexed(path, *index, targets, active, block.span)
+            }
+            Terminator::Call(call) => self.call(path, call, active, block.span),
+            Terminator::Barrier(barrier) => {
+                self.barrier(path, barrier, active, shared);
+                Ok(barrier.arrive)
+            }
+            Terminator::Return => {
+                match self.frames[path.frame].parent {
+                    Some(_) => self.leave(path),
+                    None => self.end(path, shared),
+                }
+                Ok(false)
+            }
+            Terminator::Exit => {
+                self.end(path, shared);
+                Ok(false)
+            }
+            Terminator::Trap => Err(self.fault(FaultKind::Trap, block.span, path.mask, None, "")),
+        }
+    }
+
+    fn branch(
+        &mut self,
+        path: &mut Path,
+        pred: SlotRef,
+        negated: bool,
+        taken: u32,
+        otherwise: u32,
+        window: Window,
+    ) -> bool {
+        let predicate = self.registers.predicate(window, pred);
+        let goes = path.mask & if negated { !predicate } else { predicate };
+        if goes == path.mask {
+            path.block = taken;
+        } else if goes.is_empty() {
+            path.block = otherwise;
+        } else if taken == otherwise {
+            path.block = taken;
+        } else {
+            // The lower block goes first.
+            let (low, low_mask, high) = if taken < otherwise {
+                (taken, goes, otherwise)
+            } else {
+                (otherwise, path.mask.without(goes), taken)
+            };
+            self.split(path, path.mask.without(low_mask), high);
+            path.block = low;
+            // Another path may stand at the new one's place, or need what this one writes.
+            self.find_needed(path);
+        }
+        true
+    }
+
+    /// Moves lanes of a path to a new path at `block`.
+    fn split(&mut self, path: &mut Path, mask: Mask, block: u32) {
+        path.mask = path.mask.without(mask);
+        self.frames.retain(path.frame);
+        let twin = self.paths.iter_mut().find(|p| {
+            p.frame == path.frame && p.block == block && p.wait == Wait::Ready && p.yields == path.yields
+        });
+        match twin {
+            Some(twin) => {
+                twin.mask |= mask;
+                self.frames.release(path.frame);
+            }
+            None => self.paths.push(Path { mask, block, ..*path }),
+        }
+    }
+
+    fn branch_indexed(
+        &mut self,
+        path: &mut Path,
+        index: SlotRef,
+        targets: &[u32],
+        active: Active,
+        span: Span,
+    ) -> Step<bool> {
+        for (value, mask) in self.distinct(index, active) {
+            let Some(&target) = usize::try_from(value).ok().and_then(|i| targets.get(i)) else {
+                let note = format!("index {value} is past the end of a list of {} targets", targets.len());
+                return Err(self.fault(FaultKind::InvalidTarget, span, mask, None, &note));
+            };
+            self.split(path, mask, target);
+        }
+        // All lanes went into other paths; this one's hold on the frame goes too.
+        self.frames.release(path.frame);
+        Ok(false)
+    }
+
+    /// The different values of a slot in the active lanes, each with the lanes that hold it.
+    pub(super) fn distinct(&self, slot: SlotRef, active: Active) -> SmallVec<[(u64, Mask); 4]> {
+        if let Some(value) = self.registers.uniform(active.window, slot) {
+            return [(value, active.mask)].into_iter().collect();
+        }
+        let mut found: SmallVec<[(u64, Mask); 4]> = SmallVec::new();
+        for lane in active.mask {
+            let value = self.registers.get(active.window, slot, lane);
+            match found.iter_mut().find(|(v, _)| *v == value) {
+                Some((_, mask)) => mask.insert(lane),
+                None => found.push((value, Mask::single(lane))),
+            }
+        }
+        found
+    }
+
+    // Calls.
+
+    fn call(&mut self, path: &mut Path, call: &Call, active: Active, span: Span) -> Step<bool> {
+        let callees: SmallVec<[(u32, Mask); 4]> = match call.callee {
+            Callee::Direct(index) => [(index, path.mask)].into_iter().collect(),
+            Callee::Indirect(slot) => {
+                let mut callees = SmallVec::new();
+                for (address, mask) in self.distinct(slot, active) {
+                    let offset = address.wrapping_sub(CODE_WINDOW);
+                    let index = offset / CODE_STRIDE;
+                    if offset % CODE_STRIDE != 0 || index >= self.code.functions.len() as u64 {
+                        let note = format!("{address:#x} is not the address of a function");
+                        return Err(self.fault(FaultKind::InvalidTarget, span, mask, None, &note));
+                    }
+                    callees.push((index as u32, mask));
+                }
+                callees
+            }
+        };
+        for (index, mask) in callees {
+            let base = self.frames[path.frame].local_base;
+            let params = call.arguments.iter().map(|a| match a {
+                Argument::Frame(at) => base + at,
+                Argument::Slot(_) => 0,
+            });
+            let record = CallRecord {
+                parent: path.frame,
+                return_block: call.next,
+                params: params.collect(),
+                returned: &call.returned,
+                span,
+            };
+            let frame = self.enter(index, record, mask)?;
+            self.frames.retain(path.frame);
+            let window = self.frames[frame].window;
+            if let Some(function) = self.function(index) {
+                for (argument, param) in call.arguments.iter().zip(&function.params) {
+                    if let (Argument::Slot(src), Some(dst)) = (argument, param) {
+                        self.move_between(*dst, window, *src, active.window, mask, true);
+                    }
+                }
+            }
+            self.paths.push(Path { mask, frame, block: 0, wait: Wait::Ready, yields: path.yields });
+        }
+        self.frames.release(path.frame);
+        path.mask = Mask::EMPTY;
+        Ok(false)
+    }
+
+    /// Returns from a call.
+    fn leave(&mut self, path: &mut Path) {
+        let frame = &self.frames[path.frame];
+        let (Some(parent), return_block, from) = (frame.parent, frame.return_block, frame.window) else {
+            return;
+        };
+        let slots = frame.return_slots.clone();
+        let to = self.frames[parent].window;
+        if let Some(function) = self.function(frame.function) {
+            for (dst, src) in slots.iter().zip(&function.returns) {
+                if let (Some(dst), Some(src)) = (dst, src) {
+                    self.move_between(*dst, to, *src, from, path.mask, false);
+                }
+            }
+        }
+        self.frames.retain(parent);
+        self.frames.release(path.frame);
+        self.paths.push(Path { frame: parent, block: return_block, ..*path });
+        path.mask = Mask::EMPTY;
+    }
+
+    fn end(&mut self, path: &mut Path, shared: &mut Shared) {
+        self.alive = self.alive.without(path.mask);
+        for warp in 0..self.threads.div_ceil(WARP_LANES) {
+            let lanes = path.mask.warp(warp);
+            if lanes != 0 {
+                shared.end(self.first_thread as usize / WARP_LANES + warp, lanes);
+            }
+        }
+        self.frames.release(path.frame);
+        path.mask = Mask::EMPTY;
+        // Warp-level operations no longer wait for these lanes.
+        for waiting in &mut self.paths {
+            if waiting.wait == Wait::Warp {
+                waiting.wait = Wait::Ready;
+            }
+        }
+    }
+
+    // Barriers.
+
+    fn barrier(&mut self, path: &mut Path, barrier: &Barrier, active: Active, shared: &mut Shared) {
+        let lane = active.mask.lowest().unwrap_or(0);
+        // The manual has 16 barriers; the same for all threads that meet here.
+        let index = self.registers.get(active.window, barrier.barrier, lane) as usize % BARRIERS;
+        let threads = barrier.threads.map(|slot| self.registers.get(active.window, slot, lane) as u32);
+        let predicate = barrier.reduction.as_ref().map(|r| {
+            let predicate = self.registers.predicate(active.window, r.src);
+            if r.negated { !predicate } else { predicate }
+        });
+        let generation = shared.barriers[index].generation;
+        for warp in 0..self.threads.div_ceil(WARP_LANES) {
+            let lanes = active.mask.warp(warp);
+            if lanes != 0 {
+                let in_block = self.first_thread as usize / WARP_LANES + warp;
+                shared.arrive(index, in_block, lanes, threads, predicate.map(|p| p.warp(warp)));
+            }
+        }
+        let from = path.block;
+        path.block = barrier.next;
+        if !barrier.arrive {
+            path.wait = Wait::Barrier { index: index as u8, generation, from };
+        }
+        shared.complete(index);
+    }
+
+    /// Hands a path its share of the result of the barrier in block `from`.
+    pub(super) fn finish_reduction(
+        &mut self,
+        shared: &Shared,
+        path: &Path,
+        index: u8,
+        generation: u32,
+        from: u32,
+    ) {
+        let frame = &self.frames[path.frame];
+        let (window, function) = (frame.window, self.function(frame.function));
+        let Some(Terminator::Barrier(barrier)) = function.map(|f| &f.blocks[from as usize].terminator) else {
+            return;
+        };
+        let Some(Reduction { op, dst, .. }) = &barrier.reduction else { return };
+        let Some(&(holds, all)) = shared.barriers[index as usize].results.get(&generation) else { return };
+        let value = match op {
+            BarrierReduction::PopulationCount => holds.into(),
+            BarrierReduction::And => u64::from(holds == all),
+            BarrierReduction::Or => u64::from(holds > 0),
+        };
+        self.registers.set_all(window, *dst, value, path.mask, false);
+    }
+
+    // Warp-level operations.
+
+    /// Keeps the lanes of a path whose warps are complete for the operation that starts `block`; the others wait.
+    /// False if none is left.
+    pub(super) fn gather_warps(&mut self, path: &mut Path, block: &Block, window: Window) -> bool {
+        let Some(crate::code::Op { kind: crate::code::Kind::Warp { members: Some(members), .. }, .. }) =
+            block.ops.first()
+        else {
+            return true;
+        };
+        if path.mask == self.alive {
+            return true;
+        }
+        let mut ready = Mask::EMPTY;
+        for warp in 0..self.threads.div_ceil(WARP_LANES) {
+            let lanes = path.mask.warp(warp);
+            if lanes == 0 {
+                continue;
+            }
+            // Each lane's own member mask, where they differ.
+            let alive = self.alive.warp(warp);
+            let mut go = 0;
+            for lane in (0..WARP_LANES).filter(|l| lanes >> l & 1 != 0) {
+                let members = self.registers.get(window, *members, warp * WARP_LANES + lane) as u32;
+                if members & alive & !lanes == 0 {
+                    go |= 1 << lane;
+                }
+            }
+            ready.set_warp(warp, go);
+        }
+        if ready == path.mask {
+            return true;
+        }
+        let waiting = path.mask.without(ready);
+        let place = path.block;
+        if ready.is_empty() {
+            path.wait = Wait::Warp;
+            return self.release_warp_syncs(path);
+        }
+        self.split(path, waiting, place);
+        if let Some(twin) = self.paths.iter_mut().find(|p| p.mask == waiting && p.block == place) {
+            twin.wait = Wait::Warp;
+        }
+        self.find_needed(path);
+        true
+    }
+
+    /// `bar.warp.sync` at different places can meet: if the lanes that wait at such instructions are together all
+    /// that their member masks name, they all go on. True if `path` is among them.
+    fn release_warp_syncs(&mut self, path: &mut Path) -> bool {
+        let sync = |chunk: &Self, p: &Path| {
+            let frame = &chunk.frames[p.frame];
+            let block = &chunk.function(frame.function)?.blocks[p.block as usize];
+            match &block.ops.first()?.kind {
+                crate::code::Kind::Warp { op, members: Some(members) }
+                    if matches!(**op, crate::code::WarpOp::Sync) =>
+                {
+                    Some((frame.window, *members))
+                }
+                _ => None,
+            }
+        };
+        if sync(self, path).is_none() {
+            return false;
+        }
+        let others: Vec<usize> = (0..self.paths.len())
+            .filter(|&i| self.paths[i].wait == Wait::Warp && sync(self, &self.paths[i]).is_some())
+            .collect();
+        let together = others.iter().fold(path.mask, |m, &i| m | self.paths[i].mask);
+        let complete = |p: &Path| {
+            let Some((window, members)) = sync(self, p) else { return false };
+            p.mask.into_iter().all(|lane| {
+                let warp = lane / WARP_LANES;
+                let members = self.registers.get(window, members, lane) as u32;
+                members & self.alive.warp(warp) & !together.warp(warp) == 0
+            })
+        };
+        if !complete(path) || !others.iter().all(|&i| complete(&self.paths[i])) {
+            return false;
+        }
+        // They have met: each goes on behind its instruction.
+        for i in others {
+            let Some(function) = self.function(self.frames[self.paths[i].frame].function) else { continue };
+            if let Terminator::Jump(next) = function.blocks[self.paths[i].block as usize].terminator {
+                self.paths[i].block = next;
+                self.paths[i].wait = Wait::Ready;
+            }
+        }
+        path.wait = Wait::Ready;
+        true
+    }
+
+    /// `%ctaid` of the block.
+    pub fn ctaid(&self) -> [u32; 3] {
+        self.ctaid
+    }
+}

@@ -1,0 +1,223 @@
+//! Activation records: kernels and function calls in progress.
+
+use std::ops::{Index, IndexMut};
+
+use diag::Span;
+use smallvec::SmallVec;
+
+use super::{Chunk, Step};
+use crate::code::{Function, Initial, Returned};
+use crate::fault::FaultKind;
+use crate::mask::Mask;
+use crate::registers::{Scalar, SlotRef, Window};
+
+/// Local memory that a thread may have, in bytes: what GPUs allow.
+const LOCAL_LIMIT: u64 = 512 * 1024;
+/// Registers of all calls in progress of a chunk, in bytes.
+const REGISTER_LIMIT: u64 = 1 << 30;
+
+/// One call in progress. Lanes of several paths may be in it.
+pub(crate) struct Frame {
+    /// Index of the function.
+    pub function: u32,
+    /// Its registers.
+    pub window: Window,
+    /// Where its variables start in local memory.
+    pub local_base: u32,
+    /// Addresses of its parameters in local memory.
+    pub params: SmallVec<[u32; 8]>,
+    /// Addresses of its return parameters in local memory.
+    pub returns: SmallVec<[u32; 2]>,
+    /// The caller.
+    pub parent: Option<u32>,
+    /// Where the caller goes on.
+    pub return_block: u32,
+    /// Where the caller wants results that come in registers.
+    pub return_slots: SmallVec<[Option<SlotRef>; 2]>,
+    /// Number of callers.
+    pub depth: u32,
+    /// Paths and callees that refer to it.
+    users: u32,
+}
+
+/// All calls in progress of a chunk.
+#[derive(Default)]
+pub(crate) struct Frames {
+    frames: Vec<Option<Frame>>,
+    free: Vec<u32>,
+}
+
+impl Frames {
+    pub fn clear(&mut self) {
+        self.frames.clear();
+        self.free.clear();
+    }
+
+    fn insert(&mut self, frame: Frame) -> u32 {
+        match self.free.pop() {
+            Some(id) => {
+                self.frames[id as usize] = Some(frame);
+                id
+            }
+            None => {
+                self.frames.push(Some(frame));
+                self.frames.len() as u32 - 1
+            }
+        }
+    }
+
+    /// One more path stands in it.
+    pub fn retain(&mut self, id: u32) {
+        self[id].users += 1;
+    }
+
+    /// One path less stands in it; the frame goes when none is left.
+    pub fn release(&mut self, id: u32) {
+        let mut next = Some(id);
+        while let Some(id) = next {
+            let frame = &mut self[id];
+            frame.users -= 1;
+            if frame.users > 0 {
+                break;
+            }
+            next = frame.parent;
+            self.frames[id as usize] = None;
+            self.free.push(id);
+        }
+    }
+
+    fn live(&self) -> impl Iterator<Item = &Frame> {
+        self.frames.iter().flatten()
+    }
+}
+
+impl Index<u32> for Frames {
+    type Output = Frame;
+    fn index(&self, id: u32) -> &Frame {
+        // Paths and frames only name frames that they retain.
+        self.frames[id as usize].as_ref().expect("a retained frame")
+    }
+}
+
+impl IndexMut<u32> for Frames {
+    fn index_mut(&mut self, id: u32) -> &mut Frame {
+        self.frames[id as usize].as_mut().expect("a retained frame")
+    }
+}
+
+/// What a call hands over.
+pub(crate) struct CallRecord<'c> {
+    pub parent: u32,
+    pub return_block: u32,
+    pub params: SmallVec<[u32; 8]>,
+    pub returned: &'c [Returned],
+    pub span: Span,
+}
+
+impl Chunk<'_> {
+    /// The frame of the kernel; everything starts in it.
+    pub(super) fn enter_kernel(&mut self) -> Step<u32> {
+        let index = self.launch.entry;
+        let Some(function) = self.function(index) else {
+            return Err(self.fault(FaultKind::UndefinedFunction, Span::default(), Mask::EMPTY, None, ""));
+        };
+        self.registers.grow(function.slots as usize, function.bytes as usize);
+        self.check_local(function.frame_bytes.into(), Span::default(), Mask::EMPTY)?;
+        let window = Window::default();
+        self.initialise(function, window, !self.prepared);
+        self.prepared = true;
+        Ok(self.frames.insert(Frame {
+            function: index,
+            window,
+            local_base: 0,
+            params: SmallVec::new(),
+            returns: SmallVec::new(),
+            parent: None,
+            return_block: 0,
+            return_slots: SmallVec::new(),
+            depth: 0,
+            users: 1,
+        }))
+    }
+
+    /// Makes a frame for a call by the lanes of `mask`; the caller moves its path into it.
+    pub(super) fn enter(&mut self, index: u32, call: CallRecord, mask: Mask) -> Step<u32> {
+        let Some(function) = self.function(index) else {
+            let name = self.launch.function_name(index);
+            let note = format!("`{name}` is declared, but the module has no body for it");
+            return Err(self.fault(FaultKind::UndefinedFunction, call.span, mask, None, &note));
+        };
+        // Behind everything that is in use, since lanes of other paths have their values there.
+        let mut window = Window::default();
+        let mut local_base = 0;
+        for frame in self.frames.live() {
+            if let Some(f) = self.function(frame.function) {
+                window.index = window.index.max(frame.window.index + f.slots);
+                window.offset = window.offset.max(frame.window.offset + f.bytes);
+                local_base = local_base.max(frame.local_base + f.frame_bytes.next_multiple_of(16));
+            }
+        }
+        if u64::from(window.offset) + u64::from(function.bytes) > REGISTER_LIMIT {
+            return Err(self.fault(FaultKind::StackOverflow, call.span, mask, None, "calls nest too deeply"));
+        }
+        self.check_local(u64::from(local_base) + u64::from(function.frame_bytes), call.span, mask)?;
+        self.registers
+            .grow((window.index + function.slots) as usize, (window.offset + function.bytes) as usize);
+        self.initialise(function, window, true);
+        let parent = &self.frames[call.parent];
+        let (parent_base, depth) = (parent.local_base, parent.depth + 1);
+        let returns = call.returned.iter().map(|r| match r {
+            Returned::Frame(at) => parent_base + at,
+            _ => 0,
+        });
+        let return_slots = call.returned.iter().map(|r| match r {
+            Returned::Slot(slot) => Some(*slot),
+            _ => None,
+        });
+        Ok(self.frames.insert(Frame {
+            function: index,
+            window,
+            local_base,
+            params: call.params,
+            returns: returns.collect(),
+            // The path's hold on its caller becomes this frame's.
+            parent: Some(call.parent),
+            return_block: call.return_block,
+            return_slots: return_slots.collect(),
+            depth,
+            users: 1,
+        }))
+    }
+
+    fn check_local(&mut self, bytes: u64, span: Span, mask: Mask) -> Step {
+        if bytes > LOCAL_LIMIT {
+            let note = format!("a thread's local memory is {LOCAL_LIMIT} bytes, {bytes} are needed");
+            return Err(self.fault(FaultKind::StackOverflow, span, mask, None, &note));
+        }
+        self.local.grow(bytes);
+        Ok(())
+    }
+
+    /// Sets the slots of a window that hold something on entry; with `all` also those that are the same in every
+    /// block that this chunk runs.
+    fn initialise(&mut self, function: &Function, window: Window, all: bool) {
+        for &(slot, initial) in &function.initial {
+            match initial {
+                Initial::Constant(value) if all => {
+                    self.registers.set_scalar(window, slot, Scalar::uniform(value))
+                }
+                Initial::Constant(_) => {}
+                Initial::Special(special) => self.set_special(window, slot, special, all),
+            }
+        }
+        // Registers that are read before they are written: the same in every run.
+        for (word, bits) in function.blocks[0].live_in.iter().enumerate() {
+            let mut bits = *bits;
+            while bits != 0 {
+                let index = word * 64 + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                self.registers.reset(window, index as u32);
+            }
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! The block-vectorised interpreter.
+//!
+//! A [`Chunk`] holds up to 256 threads of a block and runs each instruction for all of them before the next.
+//! Threads that took different ways are different [`Path`]s: a place and a set of lanes. The chunk runs the path
+//! that stands deepest in calls and lowest in layout order, so that others meet it where their ways join
+//! (see [`ir::Function::blocks`]).
+
+mod access;
+mod atomic;
+mod control;
+mod frame;
+mod moves;
+mod pure;
+mod warp;
+
+use diag::Span;
+
+use crate::code::{Code, Function, Kind, Op};
+use crate::cta::Shared;
+use crate::fault::{Access, Fault, FaultKind};
+use crate::grid::Launch;
+use crate::mask::Mask;
+use crate::memory::LocalMemory;
+use crate::registers::{Registers, SlotRef, Window};
+use frame::Frames;
+
+/// Result of running something that may fault.
+pub(crate) type Step<T = ()> = Result<T, Box<Fault>>;
+
+/// Why a path does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// It could.
+    Ready,
+    /// At barrier `index`, until its generation is no longer `generation`.
+    Barrier {
+        index: u8,
+        generation: u32,
+        /// The barrier's block, whose terminator says where a reduction goes.
+        from: u32,
+    },
+    /// At the start of a block whose warp-level operation needs more lanes.
+    Warp,
+}
+
+/// Lanes that are at the same place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Path {
+    pub mask: Mask,
+    /// Activation record: index into [`Frames`].
+    pub frame: u32,
+    /// Next block of the frame's function.
+    pub block: u32,
+    pub wait: Wait,
+    /// How often it gave its turn away.
+    pub yields: u32,
+}
+
+/// The lanes that execute an operation.
+#[derive(Clone, Copy)]
+pub(crate) struct Active {
+    pub mask: Mask,
+    pub window: Window,
+    pub frame: u32,
+    /// A guard holds for some lanes of the path only: the others keep their values.
+    pub guarded: bool,
+}
+
+/// What a chunk's turn came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// All its threads have ended.
+    Done,
+    /// All its threads wait.
+    Blocked,
+    /// Its budget is used up.
+    OutOfBudget {
+        /// By a loop that may wait for another thread.
+        spinning: bool,
+    },
+}
+
+/// Extra budget that a turn of a loop costs when it may wait for another thread: 32 such turns use a budget up.
+const SPIN_COST: i64 = BUDGET / 32;
+/// Blocks that a chunk runs before it gives its turn away.
+pub(crate) const BUDGET: i64 = 1 << 16;
+
+/// Up to 256 threads of a block, with their registers and private memory.
+pub(crate) struct Chunk<'l> {
+    launch: &'l Launch<'l>,
+    code: &'l Code,
+    registers: Registers,
+    local: LocalMemory,
+    frames: Frames,
+    /// Paths other than the one that runs.
+    paths: Vec<Path>,
+    /// Lanes that have not ended.
+    pub alive: Mask,
+    /// Linear index in the block of lane 0.
+    pub first_thread: u32,
+    /// Number of lanes that computations cover: the threads, rounded up to whole groups.
+    lanes: usize,
+    /// Threads of this chunk.
+    threads: usize,
+    ctaid: [u32; 3],
+    /// Slots of the running path's window that other paths need, a bit each. Empty when nobody waits.
+    needed: Vec<u64>,
+    /// Window 0 holds the kernel's constants already.
+    prepared: bool,
+    /// Thread-instructions executed.
+    pub instructions: u64,
+}
+
+impl<'l> Chunk<'l> {
+    pub fn new(launch: &'l Launch<'l>, code: &'l Code, first_thread: u32, threads: usize) -> Chunk<'l> {
+        Chunk {
+            launch,
+            code,
+            registers: Registers::new(0, 0, code.lanes, launch.path),
+            local: LocalMemory::default(),
+            frames: Frames::default(),
+            paths: Vec::new(),
+            alive: Mask::EMPTY,
+            first_thread,
+            lanes: threads.next_multiple_of(16),
+            threads,
+            ctaid: [0; 3],
+            needed: Vec::new(),
+            prepared: false,
+            instructions: 0,
+        }
+    }
+
+    fn function(&self, index: u32) -> Option<&'l Function> {
+        self.code.functions.get(index as usize)?.as_ref()
+    }
+
+    /// Starts a block: all threads at the kernel's entry.
+    pub fn start(&mut self, ctaid: [u32; 3]) -> Step {
+        self.ctaid = ctaid;
+        self.alive = Mask::first(self.threads);
+        self.paths.clear();
+        self.frames.clear();
+        let frame = self.enter_kernel()?;
+        self.paths.push(Path { mask: self.alive, frame, block: 0, wait: Wait::Ready, yields: 0 });
+        Ok(())
+    }
+
+    /// Runs until all threads have ended or wait, or about `budget` blocks have run.
+    pub fn turn(&mut self, shared: &mut Shared, budget: &mut i64) -> Step<Turn> {
+        let mut spinning = false;
+        while let Some(mut path) = self.pick(shared) {
+            let yielded = self.run_path(&mut path, shared, budget, &mut spinning)?;
+            if yielded {
+                path.yields += 1;
+            }
+            if !path.mask.is_empty() {
+                self.paths.push(path);
+            }
+            if *budget <= 0 {
+                return Ok(Turn::OutOfBudget { spinning });
+            }
+        }
+        Ok(if self.alive.is_empty() { Turn::Done } else { Turn::Blocked })
+    }
+
+    /// Takes the path that runs next, joined by all others that stand at the same place.
+    fn pick(&mut self, shared: &Shared) -> Option<Path> {
+        self.wake(shared);
+        let rank = |chunk: &Self, p: &Path| (p.yields, !chunk.frames[p.frame].depth, p.block);
+        let best = (0..self.paths.len())
+            .filter(|&i| self.paths[i].wait == Wait::Ready)
+            .min_by_key(|&i| rank(self, &self.paths[i]))?;
+        let mut path = self.paths.swap_remove(best);
+        let mut i = 0;
+        while i < self.paths.len() {
+            let other = self.paths[i];
+            let waits = matches!(other.wait, Wait::Barrier { .. });
+            if other.frame == path.frame && other.block == path.block && !waits {
+                path.mask |= other.mask;
+                path.yields = path.yields.min(other.yields);
+                self.frames.release(other.frame);
+                self.paths.swap_remove(i);
+            } else {
+                i += 1;
+            }
+        }
+        self.find_needed(&path);
+        Some(path)
+    }
+
+    /// Makes paths ready whose barrier is complete, and hands them their share of its reduction.
+    fn wake(&mut self, shared: &Shared) {
+        for i in 0..self.paths.len() {
+            if let Wait::Barrier { index, generation, from } = self.paths[i].wait
+                && shared.barriers[index as usize].generation != generation
+            {
+                self.paths[i].wait = Wait::Ready;
+                let path = self.paths[i];
+                self.finish_reduction(shared, &path, index, generation, from);
+            }
+        }
+    }
+
+    /// Notes which slots of the running path's window the other paths will read.
+    fn find_needed(&mut self, path: &Path) {
+        self.needed.clear();
+        for i in 0..self.paths.len() {
+            // Each other path needs what is live where it stands, and its callers what is live where it returns.
+            let (mut frame, mut block) = (self.paths[i].frame, self.paths[i].block);
+            loop {
+                let f = &self.frames[frame];
+                if frame == path.frame
+                    && let Some(function) = self.function(f.function)
+                {
+                    let live = &function.blocks[block as usize].live_in;
+                    self.needed.resize(live.len().max(self.needed.len()), 0);
+                    for (word, live) in self.needed.iter_mut().zip(live) {
+                        *word |= live;
+                    }
+                }
+                match f.parent {
+                    Some(parent) => (frame, block) = (parent, f.return_block),
+                    None => break,
+                }
+            }
+        }
+    }
+
+    /// Another path should run before this one goes on at `block`.
+    fn should_stop(&self, path: &Path, block: u32) -> bool {
+        let depth = self.frames[path.frame].depth;
+        self.paths.iter().any(|p| match p.wait {
+            Wait::Ready => {
+                let d = self.frames[p.frame].depth;
+                let meets = p.frame == path.frame && p.block == block;
+                meets || p.yields <= path.yields && (d > depth || d == depth && p.block < block)
+            }
+            Wait::Warp => p.frame == path.frame && p.block == block,
+            Wait::Barrier { .. } => false,
+        })
+    }
+
+    /// Writes to `slot` may spill over into lanes that do not execute.
+    #[inline]
+    fn whole(&self, active: &Active, slot: SlotRef) -> bool {
+        if active.guarded {
+            return false;
+        }
+        match self.needed.get(slot.index as usize / 64) {
+            Some(word) => word >> (slot.index % 64) & 1 == 0,
+            None => true,
+        }
+    }
+
+    /// Runs a path until it ends, waits, meets others, or gives its turn away (returns true then).
+    fn run_path(
+        &mut self,
+        path: &mut Path,
+        shared: &mut Shared,
+        budget: &mut i64,
+        spinning: &mut bool,
+    ) -> Step<bool> {
+        let mut may_spin = false;
+        loop {
+            let frame = &self.frames[path.frame];
+            let Some(function) = self.function(frame.function) else { return Ok(false) };
+            let window = frame.window;
+            let block = &function.blocks[path.block as usize];
+            if block.warp && !self.gather_warps(path, block, window) {
+                return Ok(false);
+            }
+            let active = Active { mask: path.mask, window, frame: path.frame, guarded: false };
+            for op in &block.ops {
+                self.execute(op, active, shared)?;
+            }
+            self.instructions += block.cost * u64::from(path.mask.count());
+            *budget -= 1;
+            may_spin |= block.may_spin;
+
+            let from = path.block;
+            if !self.terminate(path, block, active, shared)? {
+                return Ok(false);
+            }
+            if path.frame == active.frame && path.block <= from {
+                // A turn of a loop.
+                if may_spin {
+                    *budget -= SPIN_COST;
+                    *spinning = true;
+                    may_spin = false;
+                    if !self.paths.is_empty() {
+                        return Ok(true);
+                    }
+                }
+                if *budget <= 0 {
+                    return Ok(!self.paths.is_empty());
+                }
+            } else if self.launch.shuffled && *budget <= 0 {
+                return Ok(false);
+            }
+            if !self.paths.is_empty() && self.should_stop(path, path.block) {
+                return Ok(false);
+            }
+        }
+    }
+
+    #[inline]
+    fn execute(&mut self, op: &Op, mut active: Active, shared: &mut Shared) -> Step {
+        if let Some(guard) = op.guard {
+            let predicate = self.registers.predicate(active.window, guard.slot);
+            let mask = active.mask & if guard.negated { !predicate } else { predicate };
+            if mask.is_empty() {
+                return Ok(());
+            }
+            active.guarded = mask != active.mask;
+            active.mask = mask;
+        }
+        match &op.kind {
+            Kind::Pure(pure) => self.pure(pure, active),
+            Kind::Copy { dst, src } => self.copy(*dst, *src, active),
+            Kind::Not { dst, src } => self.not(*dst, *src, active),
+            Kind::Resize { dst, src, bits, signed } => self.resize(*dst, *src, *bits, *signed, active),
+            Kind::Offset { dst, src, addend } => self.offset(*dst, *src, *addend, active),
+            Kind::AddressOf { dst, base, offset } => {
+                let value = self.fixed_base(*base, active.frame).wrapping_add(*offset);
+                let whole = self.whole(&active, *dst);
+                self.registers.set_all(active.window, *dst, value, active.mask, whole);
+            }
+            Kind::Pack { dst, src, bits } => self.pack(*dst, src, *bits, active),
+            Kind::Unpack { dst, src, bits } => self.unpack(dst, *src, *bits, active),
+            Kind::Load(load) => return self.load(load, active, shared, op.span),
+            Kind::Store(store) => return self.store(store, active, shared, op.span),
+            Kind::Atomic(atomic) => return self.atomic(atomic, active, shared, op.span),
+            Kind::IsSpace { dst, src, space } => self.is_space(*dst, *src, *space, active),
+            Kind::ReadClock { dst, clock } => self.read_clock(*dst, *clock, active),
+            Kind::ActiveMask { dst } => self.active_mask(*dst, active),
+            Kind::Fence => std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst),
+            Kind::Warp { op: warp, members } => self.warp(warp, *members, active),
+            Kind::Unsupported { opcode } => {
+                let note = format!("`{opcode}` is known and checked, but not executed yet");
+                return Err(self.fault(FaultKind::Unsupported, op.span, active.mask, None, &note));
+            }
+        }
+        Ok(())
+    }
+
+    /// A fault of the lowest lane of `mask`.
+    fn fault(
+        &self,
+        kind: FaultKind,
+        span: Span,
+        mask: Mask,
+        access: Option<Access>,
+        note: &str,
+    ) -> Box<Fault> {
+        let lane = mask.lowest().unwrap_or(0);
+        let notes = if note.is_empty() { Vec::new() } else { vec![(note.to_owned(), None)] };
+        Box::new(Fault {
+            kind,
+            kernel: self.launch.kernel.to_owned(),
+            span,
+            block: self.ctaid,
+            thread: self.launch.thread(self.first_thread as usize + lane),
+            access,
+            notes,
+        })
+    }
+
+    /// Places where threads of this chunk wait, for the report of a deadlock.
+    pub fn waiting(&self) -> Vec<(Path, Span)> {
+        let span = |p: &Path| {
+            let blocks = &self.function(self.frames[p.frame].function)?.blocks;
+            Some(match p.wait {
+                Wait::Barrier { from, .. } => blocks[from as usize].span,
+                _ => blocks[p.block as usize].ops.first().map_or(blocks[p.block as usize].span, |op| op.span),
+            })
+        };
+        self.paths.iter().filter_map(|p| span(p).map(|s| (*p, s))).collect()
+    }
+}

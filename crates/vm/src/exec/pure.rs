@@ -1,0 +1,160 @@
+//! Pure operations: in scalar form where the sources allow it, else by a vector handler, else lane by lane.
+
+use smallvec::SmallVec;
+
+use super::{Active, Chunk};
+use crate::code::{Linear, Pure};
+use crate::lanes::LaneArgs;
+use crate::mask::{GROUP_LANES, Mask};
+use crate::registers::{Scalar, SlotRef, load, store};
+
+impl Chunk<'_> {
+    #[inline]
+    pub(super) fn pure(&mut self, op: &Pure, active: Active) {
+        if self.pure_scalar(op, active) {
+            return;
+        }
+        match op.lanes {
+            Some(handler) => {
+                let (first, end) = self.groups(&active);
+                let mut args = LaneArgs {
+                    dst: [std::ptr::null_mut(); 2],
+                    src: [std::ptr::null(); 4],
+                    lanes: (end - first) * GROUP_LANES,
+                };
+                for (place, slot) in args.src.iter_mut().zip(&op.src) {
+                    // SAFETY: the groups lie within the slot's array.
+                    *place =
+                        unsafe { self.registers.read(active.window, *slot).add(group_offset(*slot, first)) };
+                }
+                let mut merge = [false; 2];
+                for which in 0..2 {
+                    if let Some(slot) = op.dst[which] {
+                        merge[which] = !self.whole(&active, slot);
+                        let array = if merge[which] {
+                            self.registers.scratch(which)
+                        } else {
+                            self.registers.overwrite(active.window, slot)
+                        };
+                        // SAFETY: the groups lie within the slot's array, and within scratch arrays, which have
+                        // room for the widest slots.
+                        args.dst[which] = unsafe { array.add(group_offset(slot, first)) };
+                    }
+                }
+                // SAFETY: sources and destinations are arrays of the widths of the form's operands (the lowering
+                // made them so) with room for `lanes` lanes; a destination is a source's array or another; the
+                // handler was looked up for this host.
+                unsafe { handler(&args) }
+                for which in 0..2 {
+                    if let (true, Some(slot)) = (merge[which], op.dst[which]) {
+                        self.registers.merge(active.window, slot, which, active.mask);
+                    }
+                }
+            }
+            None => self.pure_lanes(op, active),
+        }
+    }
+
+    /// The groups that hold active lanes.
+    #[inline]
+    pub(super) fn groups(&self, active: &Active) -> (usize, usize) {
+        let (first, end) = active.mask.group_span();
+        debug_assert!(end <= self.lanes / GROUP_LANES);
+        (first, end)
+    }
+
+    /// Computes the operation once for all lanes, if all sources are uniform, or step evenly in a way that it keeps.
+    #[inline]
+    fn pure_scalar(&mut self, op: &Pure, active: Active) -> bool {
+        let mut scalars = [Scalar::uniform(0); 5];
+        let mut uniform = true;
+        for (place, slot) in scalars.iter_mut().zip(&op.src) {
+            match self.registers.scalar(active.window, *slot) {
+                Some(scalar) => {
+                    uniform &= scalar.is_uniform();
+                    *place = scalar;
+                }
+                None => return false,
+            }
+        }
+        let scalars = &scalars[..op.src.len().min(5)];
+        // Only where the result may spill over into all lanes: merging would need the arrays anyway.
+        if op.dst.iter().flatten().any(|&slot| !self.whole(&active, slot)) {
+            return false;
+        }
+        if op.linear != Linear::No
+            && let Some(slot) = op.dst[0]
+            && let Some(result) = op.linear.apply(scalars, slot.width, self.lanes)
+        {
+            self.registers.set_scalar(active.window, slot, result);
+            return true;
+        }
+        if !uniform {
+            return false;
+        }
+        let values: SmallVec<[u64; 5]> = scalars.iter().map(|s| s.base).collect();
+        let results = (op.sem)(&op.picks, &values);
+        for (slot, value) in op.dst.iter().zip(results) {
+            if let Some(slot) = slot {
+                self.registers.set_scalar(active.window, *slot, Scalar::uniform(value));
+            }
+        }
+        true
+    }
+
+    /// The operation by `sem`, one lane after the other.
+    #[inline(never)]
+    fn pure_lanes(&mut self, op: &Pure, active: Active) {
+        let src: SmallVec<[(*const u8, SlotRef); 5]> =
+            op.src.iter().map(|&slot| (self.registers.read(active.window, slot), slot)).collect();
+        let dst = op.dst.map(|d| d.map(|slot| (self.registers.update(active.window, slot), slot)));
+        let mut values: SmallVec<[u64; 5]> = SmallVec::from_elem(0, src.len());
+        for lane in active.mask {
+            for (value, (array, slot)) in values.iter_mut().zip(&src) {
+                // SAFETY: arrays have an element for every lane.
+                *value = unsafe { load(*array, slot.width, lane) };
+            }
+            let results = (op.sem)(&op.picks, &values);
+            for (place, result) in dst.iter().zip(results) {
+                if let Some((array, slot)) = place {
+                    // SAFETY: arrays have an element for every lane.
+                    unsafe { store(*array, slot.width, lane, result) }
+                }
+            }
+        }
+    }
+
+    /// Writes `f(lane)` to the active lanes of a slot.
+    pub(super) fn write_lanes(
+        &mut self,
+        dst: SlotRef,
+        active: Active,
+        mut f: impl FnMut(&Self, usize) -> u64,
+    ) {
+        if active.mask.is_empty() {
+            return;
+        }
+        let array = self.registers.scratch(0);
+        for lane in active.mask {
+            let value = f(self, lane);
+            // SAFETY: scratch arrays have an element of any width for every lane.
+            unsafe { store(array, dst.width, lane, value) }
+        }
+        if dst.width == ir::Width::Pred {
+            // SAFETY: a predicate's array is a mask.
+            let value = unsafe { *array.cast::<Mask>() };
+            self.registers.set_predicate(active.window, dst, value, active.mask);
+        } else {
+            self.registers.merge(active.window, dst, 0, active.mask);
+        }
+    }
+}
+
+/// Byte offset of a group in a slot's array.
+#[inline]
+pub(super) fn group_offset(slot: SlotRef, group: usize) -> usize {
+    match slot.width {
+        ir::Width::Pred => group * 2,
+        width => group * GROUP_LANES * width.bytes(),
+    }
+}

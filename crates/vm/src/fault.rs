@@ -1,0 +1,135 @@
+//! What can go wrong in a running kernel.
+
+use std::fmt;
+
+use diag::Span;
+use isa::Space;
+
+/// Kinds of faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FaultKind {
+    /// An access that is not within one allocation.
+    OutOfBounds,
+    /// An access to an allocation that was given back.
+    UseAfterFree,
+    /// An address that is not a multiple of the access size.
+    Misaligned,
+    /// A store to memory that kernels may not write (`.const`, kernel parameters).
+    ReadOnly,
+    /// `free` of something that is not the start of a live allocation.
+    InvalidFree,
+    /// The `trap` instruction.
+    Trap,
+    /// All threads of a block that are left wait, and nobody can wake them.
+    Deadlock,
+    /// A warp-level instruction without one of the threads that its member mask names.
+    MissingWarpLanes,
+    /// The calling thread is not in the member mask of a warp-level instruction.
+    NotInMemberMask,
+    /// A call of a function that has no body here.
+    UndefinedFunction,
+    /// An indirect call or branch to something that is not a target.
+    InvalidTarget,
+    /// Calls nest so deeply that a thread's local memory is used up.
+    StackOverflow,
+    /// The instruction is known and checked, but no engine executes it.
+    Unsupported,
+}
+
+impl FaultKind {
+    /// Stable name for programs.
+    pub fn code(self) -> &'static str {
+        match self {
+            FaultKind::OutOfBounds => "out-of-bounds",
+            FaultKind::UseAfterFree => "use-after-free",
+            FaultKind::Misaligned => "misaligned",
+            FaultKind::ReadOnly => "read-only",
+            FaultKind::InvalidFree => "invalid-free",
+            FaultKind::Trap => "trap",
+            FaultKind::Deadlock => "deadlock",
+            FaultKind::MissingWarpLanes => "missing-warp-lanes",
+            FaultKind::NotInMemberMask => "not-in-member-mask",
+            FaultKind::UndefinedFunction => "undefined-function",
+            FaultKind::InvalidTarget => "invalid-target",
+            FaultKind::StackOverflow => "stack-overflow",
+            FaultKind::Unsupported => "unsupported",
+        }
+    }
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FaultKind::OutOfBounds => "access out of bounds",
+            FaultKind::UseAfterFree => "use after free",
+            FaultKind::Misaligned => "misaligned access",
+            FaultKind::ReadOnly => "store to read-only memory",
+            FaultKind::InvalidFree => "invalid free",
+            FaultKind::Trap => "trap instruction executed",
+            FaultKind::Deadlock => "deadlock",
+            FaultKind::MissingWarpLanes => "warp-level instruction without all threads of its member mask",
+            FaultKind::NotInMemberMask => {
+                "thread executes a warp-level instruction whose member mask leaves it out"
+            }
+            FaultKind::UndefinedFunction => "call of a function without a body",
+            FaultKind::InvalidTarget => "invalid call or branch target",
+            FaultKind::StackOverflow => "stack overflow",
+            FaultKind::Unsupported => "instruction not supported by this engine",
+        })
+    }
+}
+
+/// A memory access that faulted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Address as the instruction computed it.
+    pub address: u64,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Space of the access; [`Space::Generic`] for generic addresses.
+    pub space: Space,
+    /// Writes (stores and atomics).
+    pub write: bool,
+    /// The nearest allocation or variable, in words: "8 bytes past the end of argument 2 (`out`), 4096 bytes at 0x10000000".
+    pub nearest: Option<String>,
+}
+
+/// A fault: what happened, where, to whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What happened.
+    pub kind: FaultKind,
+    /// Name of the kernel that was launched.
+    pub kernel: String,
+    /// The instruction, in the PTX source.
+    pub span: Span,
+    /// `%ctaid` of the block.
+    pub block: [u32; 3],
+    /// `%tid` of the (lowest) thread.
+    pub thread: [u32; 3],
+    /// The access, when it was one.
+    pub access: Option<Access>,
+    /// More: who waits where, which lanes are missing.
+    pub notes: Vec<(String, Option<Span>)>,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ([bx, by, bz], [tx, ty, tz]) = (self.block, self.thread);
+        write!(
+            f,
+            "{} in kernel `{}`, block ({bx},{by},{bz}), thread ({tx},{ty},{tz})",
+            self.kind, self.kernel
+        )?;
+        if let Some(access) = &self.access {
+            let verb = if access.write { "write" } else { "read" };
+            write!(f, ": {verb} of {} bytes at {:#x}", access.bytes, access.address)?;
+            if let Some(nearest) = &access.nearest {
+                write!(f, ", {nearest}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Fault {}

@@ -1,0 +1,126 @@
+//! The door to the machine: a device, modules loaded on it, and launches.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::fault::Fault;
+use crate::lanes::HostPath;
+use crate::memory::OutOfMemory;
+
+/// How to launch a kernel.
+#[derive(Clone, Debug)]
+pub struct LaunchConfig {
+    /// Blocks in x, y and z (`%nctaid`).
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y and z (`%ntid`).
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub dynamic_shared: u64,
+    /// Number of host threads; `None` for all cores.
+    pub threads: Option<usize>,
+    /// Run blocks in ascending order on one host thread.
+    pub deterministic: bool,
+    /// Run warps in an order shuffled by this seed, with small budgets: brings out missing barriers.
+    pub schedule: Option<u64>,
+    /// Stop after this many thread-instructions.
+    pub max_steps: Option<u64>,
+    /// Stop soon after this becomes true.
+    pub cancel: Option<Arc<AtomicBool>>,
+    /// Host instruction set for the vector handlers; `None` for the best one that the machine has.
+    pub host_path: Option<HostPath>,
+}
+
+impl LaunchConfig {
+    /// A launch of `grid` blocks of `block` threads with everything else at its default.
+    pub fn new(grid: [u32; 3], block: [u32; 3]) -> LaunchConfig {
+        LaunchConfig {
+            grid,
+            block,
+            dynamic_shared: 0,
+            threads: None,
+            deterministic: false,
+            schedule: None,
+            max_steps: None,
+            cancel: None,
+            host_path: None,
+        }
+    }
+
+    /// Threads of a block.
+    pub fn block_threads(&self) -> u64 {
+        self.block.iter().map(|&n| u64::from(n)).product()
+    }
+
+    /// Blocks of the grid.
+    pub fn grid_blocks(&self) -> u64 {
+        self.grid.iter().map(|&n| u64::from(n)).fold(1, u64::saturating_mul)
+    }
+}
+
+/// What a launch did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LaunchReport {
+    /// Instructions executed, each counted once for every thread that executed it.
+    pub thread_instructions: u64,
+    /// Wall-clock time in seconds.
+    pub seconds: f64,
+}
+
+/// Why a module could not be loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoadError {
+    /// No room for its variables.
+    OutOfMemory(OutOfMemory),
+    /// An `.extern` variable that nothing defines.
+    Undefined(String),
+    /// `.const` variables take more than the 64 KiB that the manual allows.
+    TooMuchConst(u64),
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::OutOfMemory(error) => error.fmt(f),
+            LoadError::Undefined(name) => {
+                write!(f, "variable `{name}` is declared .extern and defined nowhere")
+            }
+            LoadError::TooMuchConst(bytes) => {
+                write!(f, ".const variables take {bytes} bytes, the limit is 65536")
+            }
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// Why a launch did not finish.
+#[derive(Clone, Debug)]
+pub enum LaunchError {
+    /// The launch itself is wrong; says what and how to mend it.
+    Invalid(String),
+    /// A thread faulted. Other blocks' results so far are in memory.
+    Fault(Box<Fault>),
+    /// [`LaunchConfig::max_steps`] ran out.
+    StepLimit {
+        /// The limit.
+        limit: u64,
+    },
+    /// [`LaunchConfig::cancel`] was set.
+    Cancelled,
+}
+
+impl fmt::Display for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LaunchError::Invalid(what) => f.write_str(what),
+            LaunchError::Fault(fault) => fault.fmt(f),
+            LaunchError::StepLimit { limit } => {
+                write!(f, "stopped: the limit of {limit} thread-instructions (--max-steps) ran out")
+            }
+            LaunchError::Cancelled => f.write_str("cancelled"),
+        }
+    }
+}
+
+impl std::error::Error for LaunchError {}

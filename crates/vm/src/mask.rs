@@ -1,0 +1,202 @@
+//! Sets of lanes of a chunk.
+
+use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, Not};
+
+/// Lanes of a chunk. A chunk is up to 256 threads of one block.
+pub const CHUNK_LANES: usize = 256;
+/// Lanes are processed in groups: predicates are stored as one `u16` a group.
+pub const GROUP_LANES: usize = 16;
+/// Lanes of a warp.
+pub const WARP_LANES: usize = 32;
+
+/// A set of lanes of a chunk: bit `i` of the little-endian 256-bit number is lane `i`.
+///
+/// This is also how a predicate register lies in the register file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(32))]
+pub struct Mask(pub [u64; 4]);
+
+impl Mask {
+    /// No lane.
+    pub const EMPTY: Mask = Mask([0; 4]);
+    /// All 256 lanes.
+    pub const ALL: Mask = Mask([!0; 4]);
+
+    /// The first `n` lanes.
+    pub fn first(n: usize) -> Mask {
+        let mut words = [0; 4];
+        for (i, word) in words.iter_mut().enumerate() {
+            let bits = n.saturating_sub(i * 64).min(64);
+            *word = if bits == 64 { !0 } else { (1u64 << bits) - 1 };
+        }
+        Mask(words)
+    }
+
+    /// Only lane `lane`.
+    pub fn single(lane: usize) -> Mask {
+        let mut mask = Mask::EMPTY;
+        mask.insert(lane);
+        mask
+    }
+
+    /// No lane is in the set.
+    pub fn is_empty(self) -> bool {
+        self.0 == [0; 4]
+    }
+
+    /// Number of lanes in the set.
+    pub fn count(self) -> u32 {
+        self.0.iter().map(|w| w.count_ones()).sum()
+    }
+
+    /// Lane `lane` is in the set.
+    pub fn contains(self, lane: usize) -> bool {
+        self.0[lane / 64] >> (lane % 64) & 1 != 0
+    }
+
+    /// Puts a lane into the set.
+    pub fn insert(&mut self, lane: usize) {
+        self.0[lane / 64] |= 1 << (lane % 64);
+    }
+
+    /// The lowest lane.
+    pub fn lowest(self) -> Option<usize> {
+        self.into_iter().next()
+    }
+
+    /// The highest lane.
+    pub fn highest(self) -> Option<usize> {
+        (0..4).rev().find(|&i| self.0[i] != 0).map(|i| i * 64 + 63 - self.0[i].leading_zeros() as usize)
+    }
+
+    /// The 16 lanes of group `group`.
+    pub fn group(self, group: usize) -> u16 {
+        (self.0[group / 4] >> (group % 4 * 16)) as u16
+    }
+
+    /// The 32 lanes of warp `warp`.
+    pub fn warp(self, warp: usize) -> u32 {
+        (self.0[warp / 2] >> (warp % 2 * 32)) as u32
+    }
+
+    /// Replaces the 32 lanes of warp `warp`.
+    pub fn set_warp(&mut self, warp: usize, lanes: u32) {
+        let shift = warp % 2 * 32;
+        let word = &mut self.0[warp / 2];
+        *word = *word & !(0xffff_ffff << shift) | u64::from(lanes) << shift;
+    }
+
+    /// Lanes of `self` that are not in `other`.
+    pub fn without(self, other: Mask) -> Mask {
+        self & !other
+    }
+
+    /// The range of groups that hold any lane: first, and one past the last. `(0, 0)` when empty.
+    pub fn group_span(self) -> (usize, usize) {
+        let mut span = (0, 0);
+        let mut seen = false;
+        for (i, word) in self.0.iter().enumerate() {
+            if *word != 0 {
+                if !seen {
+                    span.0 = i * 4 + word.trailing_zeros() as usize / GROUP_LANES;
+                    seen = true;
+                }
+                span.1 = i * 4 + 4 - word.leading_zeros() as usize / GROUP_LANES;
+            }
+        }
+        span
+    }
+}
+
+impl BitAnd for Mask {
+    type Output = Mask;
+    fn bitand(self, other: Mask) -> Mask {
+        Mask(std::array::from_fn(|i| self.0[i] & other.0[i]))
+    }
+}
+
+impl BitOr for Mask {
+    type Output = Mask;
+    fn bitor(self, other: Mask) -> Mask {
+        Mask(std::array::from_fn(|i| self.0[i] | other.0[i]))
+    }
+}
+
+impl BitAndAssign for Mask {
+    fn bitand_assign(&mut self, other: Mask) {
+        *self = *self & other;
+    }
+}
+
+impl BitOrAssign for Mask {
+    fn bitor_assign(&mut self, other: Mask) {
+        *self = *self | other;
+    }
+}
+
+impl Not for Mask {
+    type Output = Mask;
+    fn not(self) -> Mask {
+        Mask(self.0.map(|w| !w))
+    }
+}
+
+/// Lanes in ascending order.
+pub struct Lanes {
+    mask: Mask,
+    word: usize,
+}
+
+impl Iterator for Lanes {
+    type Item = usize;
+    fn next(&mut self) -> Option<usize> {
+        while self.word < 4 {
+            let bits = &mut self.mask.0[self.word];
+            if *bits != 0 {
+                let bit = bits.trailing_zeros() as usize;
+                *bits &= *bits - 1;
+                return Some(self.word * 64 + bit);
+            }
+            self.word += 1;
+        }
+        None
+    }
+}
+
+impl IntoIterator for Mask {
+    type Item = usize;
+    type IntoIter = Lanes;
+    fn into_iter(self) -> Lanes {
+        Lanes { mask: self, word: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_and_iteration_agree_with_membership() {
+        for n in [0, 1, 15, 16, 17, 33, 64, 100, 255, 256] {
+            let mask = Mask::first(n);
+            assert_eq!(mask.count() as usize, n);
+            assert_eq!(mask.into_iter().collect::<Vec<_>>(), (0..n).collect::<Vec<_>>());
+            assert_eq!(mask.group_span(), (0, n.div_ceil(16)));
+        }
+        let mask = Mask::single(40) | Mask::single(130);
+        assert_eq!(mask.group_span(), (2, 9));
+        assert_eq!(mask.warp(1), 1 << 8);
+        assert_eq!(mask.group(8), 1 << 2);
+        assert_eq!(Mask::EMPTY.group_span(), (0, 0));
+        assert_eq!(Mask::ALL.group_span(), (0, 16));
+    }
+
+    #[test]
+    fn warps_are_replaced_alone() {
+        let mut mask = Mask::ALL;
+        mask.set_warp(3, 0x0f);
+        assert_eq!(mask.warp(2), !0);
+        assert_eq!(mask.warp(3), 0x0f);
+        assert_eq!(mask.count(), 256 - 28);
+    }
+}
