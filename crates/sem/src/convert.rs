@@ -7,27 +7,29 @@ use crate::float::mode;
 use crate::format::{F32, F64, Format};
 use crate::integer::{number, saturate};
 use crate::operands::{Sources, low_bits, one};
-use crate::round::{Clamp, Exact, Mode, Value, clamp, pack, round_to_integer, unpack};
+use crate::round::{self, Clamp, Exact, Mode, Value, clamp, round_to_integer, unpack};
 use isa::{Mod, Picks, Rounding, Type};
 
 /// From one floating-point format to another.
 ///
 /// `.ftz` flushes `.f32` sources and results only, so that halves keep their subnormals.
-pub fn float_to_float(from: &Format, to: &Format, mode: Mode, a: u64) -> u64 {
+pub fn convert_float(from: &Format, to: &Format, mode: Mode, a: u64) -> u64 {
     let ftz = mode.ftz;
     let value = unpack(from, ftz && *from == F32, a);
-    match nan_result(from, to, a, value) {
+    match nan_result(from, to, ftz, a, value) {
         Some(nan) => clamp(to, mode.clamp, nan),
-        None => pack(to, Mode { ftz: ftz && *to == F32, ..mode }, value),
+        None => round::pack(to, Mode { ftz: ftz && *to == F32, ..mode }, value),
     }
 }
 
 /// NaN results that are not the canonical one: ptxas folds conversions among `.f32` and `.f64` to a quiet NaN with
 /// the sign and the payload of the source as far as there is room, and `cvt.f64.f32`, `cvt.rn.f32.f64` run so.
-fn nan_result(from: &Format, to: &Format, a: u64, value: Value) -> Option<u64> {
+fn nan_result(from: &Format, to: &Format, ftz: bool, a: u64, value: Value) -> Option<u64> {
     let Value::Nan(payload) = value else { return None };
     match (*from, *to) {
         (F32, F32) => Some(a | 1 << (F32.fraction_bits - 1)),
+        // Flushed by an addition, which makes the `.f32` NaN.
+        (F32, F64) if ftz => Some(round::pack(to, Mode::NEAREST, unpack(&F32, false, F32.nan))),
         (F64, F32) => Some((payload >> 63) << 31 | 0x7f80_0000 | (payload >> 29 & 0x7f_ffff)),
         _ => None,
     }
@@ -41,7 +43,7 @@ pub fn round_to_integral(f: &Format, mode: Mode, a: u64) -> u64 {
         }
         other => other,
     };
-    pack(f, Mode { ftz: false, ..mode }, value)
+    round::pack(f, Mode { ftz: false, ..mode }, value)
 }
 
 /// To an integer type, clamped to its range.
@@ -64,20 +66,20 @@ pub fn float_to_integer(from: &Format, to: Type, rounding: Rounding, ftz: bool, 
 /// From an integer type.
 pub fn integer_to_float(from: Type, to: &Format, mode: Mode, a: u64) -> u64 {
     let a = number(from, a);
-    pack(to, mode, Value::integer(a < 0, a.unsigned_abs() as u64))
+    round::pack(to, mode, Value::integer(a < 0, a.unsigned_abs() as u64))
 }
 
 /// `cvt` between integer types: modulo 2^width, `.sat` clamps.
 ///
-/// Here and in [`float_int`] a signed result is extended by its sign to 64 bits, an unsigned one by zeros: that is
+/// Here and in [`float_to_int`] a signed result is extended by its sign to 64 bits, an unsigned one by zeros: that is
 /// what a destination register wider than the type gets.
-pub fn int_int(picks: &Picks, s: &[u64]) -> [u64; 2] {
+pub fn int_to_int(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let (dtype, a) = (picks.ty(0), number(picks.ty(1), s.bits(0)));
     one(if picks.has(Mod::Sat) { saturate(dtype, a) } else { number(dtype, a as u64) } as u64)
 }
 
 /// `cvt.irnd` to an integer type: clamped, with `.sat` or without.
-pub fn float_int(picks: &Picks, s: &[u64]) -> [u64; 2] {
+pub fn float_to_int(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let (mode, atype) = (mode(picks), picks.ty(1));
     one(Format::of(atype).map_or(0, |from| {
         float_to_integer(from, picks.ty(0), mode.rounding, mode.ftz, low_bits(s.bits(0), atype.bits()))
@@ -85,12 +87,12 @@ pub fn float_int(picks: &Picks, s: &[u64]) -> [u64; 2] {
 }
 
 /// `cvt.rnd` from an integer type.
-pub fn int_float(picks: &Picks, s: &[u64]) -> [u64; 2] {
+pub fn int_to_float(picks: &Picks, s: &[u64]) -> [u64; 2] {
     one(Format::of(picks.ty(0)).map_or(0, |to| integer_to_float(picks.ty(1), to, mode(picks), s.bits(0))))
 }
 
 /// `cvt` between floating-point types: exact, rounded, or to an integral number.
-pub fn float_float(picks: &Picks, s: &[u64]) -> [u64; 2] {
+pub fn float_to_float(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let (mode, dtype, atype) = (mode(picks), picks.ty(0), picks.ty(1));
     let (Some(to), Some(from)) = (Format::of(dtype), Format::of(atype)) else { return one(0) };
     let a = low_bits(s.bits(0), atype.bits());
@@ -98,23 +100,28 @@ pub fn float_float(picks: &Picks, s: &[u64]) -> [u64; 2] {
         true if picks.rounds_to_integer() => round_to_integral(to, mode, a),
         // A move, unless there is something to flush.
         true if !(mode.ftz && *to == F32) => clamp(to, mode.clamp, a),
-        _ => float_to_float(from, to, mode, a),
+        _ => convert_float(from, to, mode, a),
     })
 }
 
 /// `cvt.{rn,rz,rna}` of one `.f32` to `.f16`, `.bf16` or `.tf32`.
 ///
-/// `.rna.tf32` cuts the fraction of a NaN as if it were a number, which may even leave infinity: ptxas folds and runs
-/// it so. For `.rn` and `.rz` a NaN becomes 0x7fffffff (*unverified*).
+/// `.rna.tf32` cuts the fraction of a NaN as if it were a number, which may even leave infinity, and `.satfinite` goes
+/// on to the next smaller encoding as it does for infinity: ptxas folds and runs it so. For `.rn` and `.rz` a NaN
+/// becomes 0x7fffffff (*unverified*).
 pub fn narrow(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let (mode, a) = (mode(picks), low_bits(s.bits(0), 32));
     let Some(to) = Format::of(picks.ty(0)) else { return one(0) };
-    let cut = F32.is_nan(a) && mode.rounding == Rounding::NearestAway;
-    one(if cut { a & !((1 << to.padding) - 1) } else { float_to_float(&F32, to, mode, a) })
+    if !F32.is_nan(a) || mode.rounding != Rounding::NearestAway {
+        return one(convert_float(&F32, to, mode, a));
+    }
+    let unit = 1 << to.padding;
+    let cut = a & !(unit - 1);
+    one(if mode.clamp == Clamp::Finite { cut - unit } else { cut })
 }
 
 /// `cvt` of two `.f32` to a packed type, a above b.
-pub fn pack_f32(picks: &Picks, s: &[u64]) -> [u64; 2] {
+pub fn pack(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let (dtype, atype) = (picks.ty(0), picks.ty(1));
     one(pair(dtype, [s.bits(0), s.bits(1)].map(|x| cvt_element(picks, dtype, atype, x))))
 }
@@ -140,7 +147,7 @@ fn packed_width(ty: Type) -> u32 {
 fn cvt_element(picks: &Picks, dtype: Type, atype: Type, a: u64) -> u64 {
     match (Format::of(dtype), Format::of(atype)) {
         (Some(to), Some(from)) => element(from, to, mode(picks), a),
-        (Some(to), None) => pack(to, mode(picks), scale_value(a)),
+        (Some(to), None) => round::pack(to, mode(picks), scale_value(a)),
         (None, Some(from)) => scale(from, mode(picks), a),
         (None, None) => 0,
     }
@@ -153,7 +160,7 @@ fn element(from: &Format, to: &Format, mode: Mode, a: u64) -> u64 {
     if from.is_nan(a) && to.nan == 0 {
         return to.max_finite();
     }
-    float_to_float(from, to, mode, low_bits(a, width))
+    convert_float(from, to, mode, low_bits(a, width))
 }
 
 /// The value of an `.ue8m0` scale: 2^(bits - 127), 0xff is NaN.
@@ -186,8 +193,13 @@ fn scale(from: &Format, mode: Mode, a: u64) -> u64 {
     }
 }
 
+/// `cvt.rs` of two or four `.f32`.
+pub fn pack_stochastic(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    if picks.ty(0).lanes() == 4 { pack4_stochastic(picks, s) } else { pack2_stochastic(picks, s) }
+}
+
 /// `cvt.rs` of two `.f32`: 13 random bits each for `.f16x2`, 16 for `.bf16x2`, those for a in the upper half.
-pub fn pack_f32_stochastic(picks: &Picks, s: &[u64]) -> [u64; 2] {
+fn pack2_stochastic(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let dtype = picks.ty(0);
     let Some(to) = Format::of(dtype) else { return one(0) };
     let count = F32.fraction_bits - to.fraction_bits;
@@ -205,7 +217,7 @@ pub fn pack_f32_stochastic(picks: &Picks, s: &[u64]) -> [u64; 2] {
 
 /// `cvt.rs` of four `.f32`, the first one uppermost. a and b share the upper 16 random bits, e and f the lower; for
 /// `.e2m1x4` a and e have the upper and the lower byte of the upper half, b and f those of the lower half.
-pub fn pack4_f32_stochastic(picks: &Picks, s: &[u64]) -> [u64; 2] {
+fn pack4_stochastic(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let dtype = picks.ty(0);
     let Some(to) = Format::of(dtype) else { return one(0) };
     let (count, lanes) = if dtype == Type::E2m1x4 { (8, [3, 1, 2, 0]) } else { (16, [1, 1, 0, 0]) };
@@ -234,7 +246,7 @@ pub fn round_stochastically(to: &Format, mode: Mode, a: u64, count: u32, random:
     // Cut to a multiple of the quantum, which is exact in the format or too large for it.
     let cut =
         Exact { significand: round_to_integer(sum, quantum, Rounding::TowardZero), exponent: quantum, ..x };
-    pack(to, nearest, Value::Finite(cut))
+    round::pack(to, nearest, Value::Finite(cut))
 }
 
 /// `cvt.pack.sat.convertType.abType{.cType}`: a and b clamped and packed, a above; with a third type (`.b32`) the

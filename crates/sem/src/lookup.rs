@@ -17,8 +17,7 @@ macro_rules! functions {
 functions! {
     compare { set setp selp slct }
     convert {
-        int_int float_int int_float float_float narrow pack_f32 packed pack_f32_stochastic pack4_f32_stochastic
-        pack_integers
+        int_to_int float_to_int int_to_float float_to_float narrow pack packed pack_stochastic pack_integers
     }
     float {
         testp copysign add sub mul fma mad div div_approx abs neg min max min3 max3 rcp rcp_approx sqrt sqrt_approx

@@ -10,11 +10,11 @@ use sem::round::Mode;
 use sem::{approx, arith, convert};
 
 fn to_f64(f: &Format, a: u64) -> f64 {
-    f64::from_bits(convert::float_to_float(f, &F64, Mode::NEAREST, a))
+    f64::from_bits(convert::convert_float(f, &F64, Mode::NEAREST, a))
 }
 
 fn from_f64(f: &Format, x: f64) -> u64 {
-    convert::float_to_float(&F64, f, Mode::NEAREST, x.to_bits())
+    convert::convert_float(&F64, f, Mode::NEAREST, x.to_bits())
 }
 
 type Approximate = fn(&Format, Mode, u64) -> u64;
@@ -134,7 +134,7 @@ fn square_roots_are_bounded_by_squares() {
                 continue;
             }
             let sign = |r: u64| {
-                let wide = |x: u64| convert::float_to_float(f, &F64, Mode::NEAREST, x);
+                let wide = |x: u64| convert::convert_float(f, &F64, Mode::NEAREST, x);
                 let d =
                     f64::from_bits(arith::fma(&F64, Mode::NEAREST, wide(r), wide(r), wide(a) ^ F64.sign()));
                 if d > 0.0 {
