@@ -83,6 +83,16 @@ def cases():
     args = ["0.1"] + array1(x, 301, 8) + array1(y, 301, 8) + array1("f64[301]", 301, 8)
     case("numbacuda030/saxpy_f64_sm80.ptx", 2, 256, args, {19: fma64(np.full(301, 0.1), x, y)})
 
+    # bytes, in 16-bit arithmetic; division by 0 gives 0
+    a, b = rng.integers(0, 256, (2, 1024))
+    b[::17] = 0
+    quotient = np.where(b == 0, 0, a // np.maximum(b, 1))
+    remainder = np.where(b == 0, 0, a % np.maximum(b, 1))
+    out = (a << 3) + (a >> 2) + (a & b) + (a | b) + (a ^ b) + np.minimum(a, b) + np.maximum(a, b) - 1
+    out = (out + quotient + remainder).astype(np.uint8)
+    args = array1(a.astype(np.uint8), 1024, 1) + array1(b.astype(np.uint8), 1024, 1) + array1("u8[1024]", 1024, 1)
+    case("numbacuda030/int_ops_u8_sm90.ptx", 1, 1024, args, {18: out})
+
     # reduction of 256 integers in shared memory, with a remainder in the loop; the sum goes to element 0
     a = rng.integers(-(10**6), 10**6, 256)
     out = a.copy()

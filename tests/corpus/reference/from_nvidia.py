@@ -1,7 +1,7 @@
 """Kernels that nvcc 13.5 and NVRTC 12.9 compiled."""
 
 import numpy as np
-from common import case, divide, fma, signed
+from common import Bf16, case, divide, fma, signed, widen
 from from_numba import collatz
 
 
@@ -56,6 +56,8 @@ def cases():
     case("nvrtc12/matmul_sm53.ptx", (3, 3), (16, 16), args, {2: c}, entry="matmul_f")
 
     half_compare(rng)
+    half2_compare(rng)
+    bf16_compare(rng)
     ternary(rng)
 
     a, b = rng.integers(-100, 100, (2, 1100)).astype(np.float64)
@@ -103,20 +105,75 @@ def integer(a, b, c):
     return signed(sum(total), 32), signed(sum(wide), 64)
 
 
+# Zeros, the least subnormal, one, its neighbour below, infinities and NaNs of all kinds.
+SPECIAL_HALVES = [0, 0x8000, 1, 0x8001, 0x3C00, 0x3BFF, 0x7C00, 0xFC00, 0x7E00, 0xFE00, 0x7C01]
+SPECIAL_BF16 = [0, 0x8000, 1, 0x8001, 0x3F80, 0x3F7F, 0x7F80, 0xFF80, 0x7FC0, 0xFFC0, 0x7F81]
+ORDER = ["lt", "le", "gt", "ge", "eq", "ne"]
+
+
+def pairs_to_compare(rng, special, near, far):
+    """Two arrays of 16-bit patterns: all pairs of special ones, pairs that differ in a bit at most, random ones."""
+    grid = np.stack(np.meshgrid(special, special), axis=-1).reshape(-1, 2)
+    close = np.repeat(rng.integers(0, 2**16, (near, 1)), 2, axis=1) ^ rng.integers(0, 2, (near, 2))
+    bits = np.concatenate([grid, close, rng.integers(0, 2**16, (far, 2))]).astype(np.uint16)
+    return np.ascontiguousarray(bits[:, 0]), np.ascontiguousarray(bits[:, 1])
+
+
+def compare(a, b):
+    """Every comparison of two arrays of floats by its name, the unordered ones with a `u` at the end."""
+    unordered = np.isnan(a) | np.isnan(b)
+    ordered = dict(zip(ORDER, [a < b, a <= b, a > b, a >= b, a == b, (a != b) & ~unordered], strict=True))
+    return ordered | {f"{name}u": flag | unordered for name, flag in ordered.items()}
+
+
+def bit_field(flags):
+    """One bit for each array of truths, the first one lowest."""
+    return sum(flag.astype(np.uint32) << i for i, flag in enumerate(flags)).astype(np.uint32)
+
+
 def half_compare(rng):
     """All comparisons of halves, one bit each."""
-    special = np.array([0, 0x8000, 1, 0x8001, 0x3C00, 0x7C00, 0xFC00, 0x7E00, 0xFE00, 0x7C01, 0x3BFF], np.uint16)
-    pairs = np.stack(np.meshgrid(special, special), axis=-1).reshape(-1, 2)
-    near = np.repeat(rng.integers(0, 2**16, (100, 1)), 2, axis=1) ^ rng.integers(0, 2, (100, 2))
-    bits = np.concatenate([pairs, near, rng.integers(0, 2**16, (80, 2))]).astype(np.uint16)
-    a, b = (np.ascontiguousarray(bits[:, i]).view(np.float16) for i in (0, 1))
-    unordered = np.isnan(a) | np.isnan(b)
-    ordered = [a < b, a <= b, a > b, a >= b, a == b, (a != b) & ~unordered]
-    flags = ordered + [o | unordered for o in ordered] + [np.isnan(a), np.isinf(a)]
-    out = sum(flag.astype(np.uint32) << i for i, flag in enumerate(flags)).astype(np.uint32)
+    a, b = (bits.view(np.float16) for bits in pairs_to_compare(rng, SPECIAL_HALVES, 100, 80))
+    out = bit_field([*compare(a, b).values(), np.isnan(a), np.isinf(a)])
     args = [a, b, f"u32[{len(a)}]", len(a)]
     case("nvcc13/half_cmp_sm80.ptx", 3, 128, args, {2: out})
     case("nvrtc12/half_cmp_sm53.ptx", 10, 33, args, {2: out})
+
+
+def half2_compare(rng):
+    """All comparisons of pairs of halves: as numbers added up, as flags of both, as masks."""
+    a, b = (bits.view(np.float16) for bits in pairs_to_compare(rng, SPECIAL_HALVES, 80, 63))
+    truth = compare(a, b)
+    count = (sum(flag.astype(int) for flag in truth.values()) + np.isnan(a)).astype(np.float16)
+    order = [name + suffix for suffix in ("", "u") for name in ("eq", "ne", "le", "ge", "lt", "gt")]
+    both = bit_field([truth[name].reshape(-1, 2).all(axis=1) for name in order])
+    args = [a, b, f"f16[{len(a)}]", f"u32[{len(a) // 2}]"]
+    case("nvcc13/half2_cmp_sm80.ptx", 4, 33, args, {2: count, 3: both})
+    masks = np.stack([mask_of_pairs(truth[name]) for name in order], axis=1)
+    case("nvcc13/half2_mask_sm100.ptx", 4, 33, [a, b, f"u32[{masks.size}]"], {2: masks})
+
+
+def bf16_compare(rng):
+    """Comparisons of bf16 and of pairs of them."""
+    x, y = pairs_to_compare(rng, SPECIAL_BF16, 80, 63)
+    a, b = widen(x), widen(y)
+    truth = compare(a, b)
+    names = ORDER + ["ltu", "neu"]
+    out = bit_field([truth[name] for name in names] + [np.isnan(a)])
+    args = [Bf16(x), Bf16(y), f"u32[{len(x)}]", len(x)]
+    case("nvcc13/bf16_cmp_sm90.ptx", 3, 100, args, {2: out}, entry="bf16_cmp")
+    ones = np.full(len(x), 0x3F80, np.uint16)
+    masks = mask_of_pairs(truth["eq"]) ^ mask_of_pairs(truth["ltu"])
+    sure = sum(truth[name].reshape(-1, 2).all(axis=1).astype(np.uint32) for name in ("equ", "lt"))
+    args = [Bf16(x), Bf16(y), f"bf16[{len(x)}]", f"u32[{len(x) // 2}]", f"u32[{len(x) // 2}]"]
+    expected = {2: ones, 3: masks, 4: sure}
+    case("nvcc13/bf16_cmp_sm90.ptx", 1, len(x) // 2, args, expected, entry="bf162_cmp")
+
+
+def mask_of_pairs(truth):
+    """0xffff in each half that is true, low half first."""
+    pairs = truth.reshape(-1, 2).astype(np.uint32)
+    return pairs[:, 0] * np.uint32(0xFFFF) + pairs[:, 1] * np.uint32(0xFFFF0000)
 
 
 def ternary(rng):

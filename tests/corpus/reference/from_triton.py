@@ -83,6 +83,16 @@ def reductions(rng):
     args = [x, "i32[1]", 2500] + SCRATCH39
     case("triton39/sum_i32_sm80.ptx", 3, 128, args, {1: total}, shared=16)
 
+    # floats that are integers: the order of the blocks does not matter
+    x = rng.integers(-100, 100, 2500).astype(np.float32)
+    args = [x, "f32[1]", 2500] + SCRATCH34
+    case("triton34/sum_f32_sm90.ptx", 3, 128, args, {1: x.sum(keepdims=True)}, shared=16)
+
+    # bitonic sort of 128 floats, by shuffles and, across warps, through shared memory
+    x = rng.standard_normal(128).astype(np.float32)
+    x[:4] = [np.inf, -np.inf, 3e38, 1e-45]
+    case("triton39/sort_f32_sm80.ptx", 1, 128, [x, "f32[128]"] + SCRATCH39, {1: np.sort(x)}, shared=512)
+
     # the index of the greatest element of each row, the first one of equals
     x = rng.integers(-300, 300, (3, 700)).astype(np.float32)
     x[1, [650, 30, 158]] = 1000
