@@ -217,9 +217,20 @@ fn count(bytes: &[u8], condition: impl Fn(u8) -> bool) -> usize {
     bytes.iter().take_while(|&&b| condition(b)).count()
 }
 
-/// Whether a byte may stand in an identifier after its first character.
+/// Which bytes may stand in an identifier after its first character.
+static WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        let character = byte as u8;
+        table[byte] = character.is_ascii_alphanumeric() || character == b'_' || character == b'$';
+        byte += 1;
+    }
+    table
+};
+
 fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$'
+    WORD[usize::from(byte)]
 }
 
 /// Kind and length of the token at the start of the text.

@@ -47,3 +47,83 @@ impl Literal<'_> {
         Some(Value::Integer { value, unsigned, overflow })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use diag::Span;
+
+    use super::*;
+
+    fn value(text: &str) -> Option<Value> {
+        Literal { text, span: Span::at(0) }.value()
+    }
+
+    fn integer(value: u64) -> Option<Value> {
+        Some(Value::Integer { value, unsigned: false, overflow: false })
+    }
+
+    #[test]
+    fn integers() {
+        for (text, number) in [
+            ("0", 0),
+            ("10", 10),
+            ("017", 15),
+            ("0x1F", 31),
+            ("0Xff", 255),
+            ("0b101", 5),
+            ("0B1", 1),
+            ("00", 0),
+            ("18446744073709551615", u64::MAX),
+            ("0xFFFFFFFFFFFFFFFF", u64::MAX),
+            ("01777777777777777777777", u64::MAX),
+        ] {
+            assert_eq!(value(text), integer(number), "{text}");
+        }
+        for text in ["2U", "0x2U", "02U", "0b10U"] {
+            assert_eq!(
+                value(text),
+                Some(Value::Integer { value: 2, unsigned: true, overflow: false }),
+                "{text}"
+            );
+        }
+        for (text, low) in [
+            ("18446744073709551616", 0),
+            ("18446744073709551617", 1),
+            ("0x1FFFFFFFFFFFFFFFF", u64::MAX),
+            ("02000000000000000000001", 1),
+            ("36893488147419103233", 1),
+        ] {
+            assert_eq!(
+                value(text),
+                Some(Value::Integer { value: low, unsigned: false, overflow: true }),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn floating_point_numbers() {
+        assert_eq!(value("0f3F800000"), Some(Value::F32(0x3F80_0000)));
+        assert_eq!(value("0FfFc00001"), Some(Value::F32(0xFFC0_0001)));
+        assert_eq!(value("0d3FF0000000000000"), Some(Value::F64(0x3FF0_0000_0000_0000)));
+        assert_eq!(value("0D7ff8000000000001"), Some(Value::F64(0x7FF8_0000_0000_0001)));
+        for (text, number) in [
+            ("1.", 1.0),
+            (".5", 0.5),
+            ("1.5e3", 1500.0),
+            ("1E-3", 0.001),
+            ("08.8", 8.8),
+            ("1e999", f64::INFINITY),
+        ] {
+            assert_eq!(value(text), Some(Value::F64(f64::to_bits(number))), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_number() {
+        for text in ["\"7\"", "", "x", "0fxyz", "0x", "0b2", "9a"] {
+            assert!(matches!(value(text), None | Some(Value::Integer { value: 0, .. })), "{text}");
+        }
+        assert_eq!(value("\"7\""), None);
+    }
+}

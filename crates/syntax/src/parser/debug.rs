@@ -73,7 +73,7 @@ impl<'a> Parser<'a> {
                 self.unclosed(brace.span, self.token);
                 break;
             }
-            self.node();
+            self.statement_node();
             match self.section_line() {
                 Ok(line) => lines.push(line),
                 Err(_) => {

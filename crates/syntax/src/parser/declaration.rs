@@ -114,7 +114,7 @@ impl<'a> Parser<'a> {
 
     fn declarators(&mut self, declarators: &mut Vec<Declarator<'a>>) -> Parsed<()> {
         loop {
-            self.node();
+            self.statement_node();
             let name = self.identifier("the name of a variable stands here")?;
             let mut declarator = Declarator {
                 name,

@@ -14,7 +14,7 @@ impl<'a> Parser<'a> {
         let mut tree = Tree::default();
         self.header(&mut tree);
         while !self.at_end() {
-            self.node();
+            self.statement_node();
             match self.item() {
                 Ok(item) => tree.items.extend(item),
                 Err(_) => self.recover_at_top(),
@@ -218,7 +218,7 @@ impl<'a> Parser<'a> {
             return Ok(parameters);
         }
         loop {
-            self.node();
+            self.statement_node();
             match self.parameter() {
                 Ok(parameter) => parameters.push(parameter),
                 Err(failed) => {

@@ -24,7 +24,7 @@ impl<'a> Parser<'a> {
                 self.unclosed(brace, token);
                 break;
             }
-            self.node();
+            self.statement_node();
             match self.statement() {
                 Ok(statement) => statements.push(statement),
                 Err(_) => self.recover_in_body(),
