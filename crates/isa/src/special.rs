@@ -182,7 +182,9 @@ impl SpecialRegister {
     /// May an instruction of this type read it? `%tid` and its kin were 16 bits wide in PTX 1.x and can still be read so.
     pub fn readable_as(self, ty: Type) -> bool {
         let narrow = self.name().starts_with("%gridid")
-            || ["%tid.", "%ntid.", "%ctaid.", "%nctaid."].iter().any(|vector| self.name().starts_with(vector));
+            || ["%tid.", "%ntid.", "%ctaid.", "%nctaid."]
+                .iter()
+                .any(|vector| self.name().starts_with(vector));
         if self.ty() == Type::Pred || ty == Type::Pred || ty.is_float() {
             return self.ty() == ty;
         }

@@ -23,6 +23,10 @@ pub fn file(text: &str, table: &mut Table) -> Result<(), (usize, String)> {
         let number = index + 1;
         let line = line.split_once("//").map_or(line, |(before, _)| before).trim_end();
         if line.is_empty() {
+            // A line that holds nothing at all, not even a comment, ends a block.
+            if text.lines().nth(index).is_some_and(|whole| whole.trim().is_empty()) {
+                finish(&mut block, table)?;
+            }
             continue;
         }
         if let Some(header) = line.strip_prefix('@') {
@@ -30,6 +34,8 @@ pub fn file(text: &str, table: &mut Table) -> Result<(), (usize, String)> {
             let (section, opcode) =
                 header.trim().split_once(' ').ok_or((number, "`@ section opcode` expected".to_string()))?;
             block = Block { section: section.into(), opcode: opcode.trim().into(), ..Block::default() };
+        } else if let Some(rest) = line.strip_prefix("gate ") {
+            token_gates(rest, table).map_err(|e| (number, e))?;
         } else if line.starts_with('.') {
             define(line, &mut table.sets).map_err(|e| (number, e))?;
         } else if line.starts_with(' ') {
@@ -68,7 +74,7 @@ fn finish(block: &mut Block, table: &mut Table) -> Result<(), (usize, String)> {
         }
     }
     for (number, line) in &block.rows {
-        let mut row = row(line, block, &sets).map_err(|e| (*number, e))?;
+        let mut row = row(line, block, &sets, table).map_err(|e| (*number, e))?;
         for (number, line) in block.attributes.iter().filter(|(_, line)| !line.starts_with('.')) {
             attribute(line, &mut row, &sets).map_err(|e| (*number, e))?;
         }
@@ -76,6 +82,17 @@ fn finish(block: &mut Block, table: &mut Table) -> Result<(), (usize, String)> {
     }
     block.rows.clear();
     block.attributes.clear();
+    Ok(())
+}
+
+/// `.a .b : gates`: what these modifiers need wherever they stand.
+fn token_gates(line: &str, table: &mut Table) -> Result<(), String> {
+    let (names, text) = line.split_once(" : ").ok_or("` : ` expected")?;
+    for name in names.split_whitespace() {
+        let name = name.strip_prefix('.').ok_or_else(|| format!("`{name}` lacks its dot"))?;
+        let more = gates(text, &format!("Feature '.{name}'"), Stage::Token)?;
+        table.token_gates.entry(name.into()).or_default().extend(more);
+    }
     Ok(())
 }
 
@@ -154,7 +171,7 @@ fn gates(text: &str, default_subject: &str, default_stage: Stage) -> Result<Vec<
     Ok(gates)
 }
 
-fn row(line: &str, block: &Block, sets: &Sets) -> Result<Row, String> {
+fn row(line: &str, block: &Block, sets: &Sets, table: &Table) -> Result<Row, String> {
     let split = line.rfind(" sem ").or_else(|| line.rfind(" effect ")).ok_or("`sem` or `effect` expected")?;
     let (syntax, action) = (line[..split].trim(), line[split..].trim());
     let (kind, name) = action.split_once(' ').ok_or("name of the action expected")?;
@@ -180,6 +197,14 @@ fn row(line: &str, block: &Block, sets: &Sets) -> Result<Row, String> {
         return Err(format!("row of `{}` under the heading of `{}`", row.opcode, block.opcode));
     }
     row.operands = operand::operands(operand_text, &row)?;
+    for choice in row.slots.iter_mut().flat_map(|slot| &mut slot.choices) {
+        let mut all = table.token_gates.get(&choice.name).cloned().unwrap_or_default();
+        all.append(&mut choice.gates);
+        for gate in &mut all {
+            gate.subject = gate.subject.replace("{op}", &row.opcode);
+        }
+        choice.gates = all;
+    }
     Ok(row)
 }
 

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 pub struct Table {
     /// Slot definitions that every file shares (`sets.isa`).
     pub sets: BTreeMap<String, Vec<Choice>>,
+    /// What modifiers and types need wherever they stand.
+    pub token_gates: BTreeMap<String, Vec<Gate>>,
     /// The rows, in the order of the files; sorted by opcode afterwards.
     pub rows: Vec<Row>,
 }

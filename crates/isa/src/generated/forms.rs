@@ -100,186 +100,913 @@ impl OperandSpec {
 }
 
 const G0: &[Gate] = &[ptx("Feature '.ftz'", 1, 4, Stage::Modifier)];
-const G1: &[Gate] =
-    &[sm("Feature '.u16x2'", &[Target::sm(90)], Stage::Token), ptx("Feature '.u16x2'", 8, 0, Stage::Token)];
-const G2: &[Gate] =
-    &[sm("Feature '.s16x2'", &[Target::sm(90)], Stage::Token), ptx("Feature '.s16x2'", 8, 0, Stage::Token)];
-const G3: &[Gate] = &[
-    sm("Feature 'add.f32.f16'", &[Target::sm(100)], Stage::Form),
-    ptx("Feature 'add.f32.f16'", 8, 6, Stage::Form),
-];
-const G4: &[Gate] = &[
-    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
-    ptx("Feature '.relaxed'", 6, 0, Stage::Token),
-];
-const G5: &[Gate] = &[
-    sm("Feature '.acquire'", &[Target::sm(70)], Stage::Token),
-    ptx("Feature '.acquire'", 6, 0, Stage::Token),
-];
-const G6: &[Gate] = &[
-    sm("Feature '.release'", &[Target::sm(70)], Stage::Token),
-    ptx("Feature '.release'", 6, 0, Stage::Token),
-];
-const G7: &[Gate] = &[
-    sm("Feature '.acq_rel'", &[Target::sm(70)], Stage::Token),
-    ptx("Feature '.acq_rel'", 6, 0, Stage::Token),
-];
-const G8: &[Gate] =
-    &[sm("Feature '.cta'", &[Target::sm(70)], Stage::Token), ptx("Feature '.cta'", 6, 0, Stage::Token)];
-const G9: &[Gate] =
-    &[sm("Feature '.gpu'", &[Target::sm(70)], Stage::Token), ptx("Feature '.gpu'", 6, 0, Stage::Token)];
-const G10: &[Gate] =
-    &[sm("Feature '.sys'", &[Target::sm(70)], Stage::Token), ptx("Feature '.sys'", 6, 0, Stage::Token)];
-const G11: &[Gate] = &[
-    sm("Feature '.cluster'", &[Target::sm(90)], Stage::Token),
-    ptx("Feature '.cluster'", 7, 8, Stage::Token),
-];
-const G12: &[Gate] = &[
-    sm("Modifier '.L2::cache_hint'", &[Target::sm(80)], Stage::Token),
-    ptx("Modifier '.L2::cache_hint'", 7, 4, Stage::Token),
-];
-const G13: &[Gate] = &[
-    sm("Feature 'fma.f32.f16'", &[Target::sm(100)], Stage::Form),
-    ptx("Feature 'fma.f32.f16'", 8, 6, Stage::Form),
-];
-const G14: &[Gate] =
-    &[sm("Feature '.b128'", &[Target::sm(70)], Stage::Token), ptx("Feature '.b128'", 8, 3, Stage::Token)];
-const G15: &[Gate] = &[
-    sm(
-        "Instruction 'redux.f32'",
-        &[Target::new(100, Suffix::Architecture), Target::new(100, Suffix::Family)],
-        Stage::Form,
-    ),
-    ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
-];
-const G16: &[Gate] = &[
+const G1: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
 ];
-const G17: &[Gate] =
-    &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
+const G2: &[Gate] = &[ptx("Feature 'abs.f16 or abs.f16x2'", 6, 5, Stage::Late)];
+const G3: &[Gate] =
+    &[sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token), ptx("Feature '.bf16'", 7, 0, Stage::Token)];
+const G4: &[Gate] = &[
+    sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
+    sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
+    ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
+];
+const G5: &[Gate] = &[sm("Instruction 'add.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
+const G6: &[Gate] = &[
+    sm("Feature 'add.f32x2'", &[Target::sm(100)], Stage::Form),
+    ptx("Feature 'add.f32x2'", 8, 6, Stage::Form),
+];
+const G7: &[Gate] = &[
+    sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
+    ptx("Feature '.bf16'", 7, 0, Stage::Token),
+    sm("Feature 'add.bf16'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'add.bf16'", 7, 8, Stage::Form),
+];
+const G8: &[Gate] = &[
+    sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
+    sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
+    ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
+    sm("Feature 'add.bf16x2'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'add.bf16x2'", 7, 8, Stage::Form),
+];
+const G9: &[Gate] = &[
+    ptx("Feature 'add.u16x2'", 8, 0, Stage::Form),
+    sm("Feature 'add.u16x2'", &[Target::sm(90)], Stage::Form),
+];
+const G10: &[Gate] = &[
+    ptx("Feature 'add.s16x2'", 8, 0, Stage::Form),
+    sm("Feature 'add.s16x2'", &[Target::sm(90)], Stage::Form),
+];
+const G11: &[Gate] = &[ptx("Feature '.cc'", 1, 2, Stage::Token)];
+const G12: &[Gate] = &[
+    sm("Instruction '.cc with 64bit type'", &[Target::sm(20)], Stage::Form),
+    ptx("Feature '.cc with 64bit type'", 4, 3, Stage::Form),
+];
+const G13: &[Gate] = &[
+    sm("Feature 'add.f32.f16'", &[Target::sm(100)], Stage::Form),
+    ptx("Feature 'add.f32.f16'", 8, 6, Stage::Form),
+];
+const G14: &[Gate] = &[
+    sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
+    ptx("Feature '.bf16'", 7, 0, Stage::Token),
+    sm("Feature 'add.f32.bf16'", &[Target::sm(100)], Stage::Form),
+    ptx("Feature 'add.f32.bf16'", 8, 6, Stage::Form),
+];
+const G15: &[Gate] = &[ptx("Feature '1.2'", 1, 2, Stage::Form)];
+const G16: &[Gate] =
+    &[sm("Feature 'alloca'", &[Target::sm(52)], Stage::Form), ptx("Feature 'alloca'", 7, 3, Stage::Form)];
+const G17: &[Gate] = &[
+    sm("Feature 'applypriority'", &[Target::sm(80)], Stage::Form),
+    ptx("Feature 'applypriority'", 7, 4, Stage::Form),
+];
 const G18: &[Gate] = &[
-    sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
-    ptx("Feature 'f16 arithemetic and compare instructions'", 6, 5, Stage::Late),
+    ptx("Feature '.relaxed'", 6, 0, Stage::Token),
+    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
 ];
 const G19: &[Gate] = &[
+    ptx("Feature '.acquire'", 6, 0, Stage::Token),
+    sm("Feature '.acquire'", &[Target::sm(70)], Stage::Token),
+];
+const G20: &[Gate] = &[
+    ptx("Feature '.release'", 6, 0, Stage::Token),
+    sm("Feature '.release'", &[Target::sm(70)], Stage::Token),
+];
+const G21: &[Gate] = &[
+    ptx("Feature '.acq_rel'", 6, 0, Stage::Token),
+    sm("Feature '.acq_rel'", &[Target::sm(70)], Stage::Token),
+];
+const G22: &[Gate] = &[
+    sm("Feature '.cluster scope'", &[Target::sm(90)], Stage::Token),
+    ptx("Feature '.cluster scope'", 7, 8, Stage::Token),
+];
+const G23: &[Gate] = &[ptx("Feature '::cta'", 7, 8, Stage::Token)];
+const G24: &[Gate] = &[
+    ptx("Feature '::cluster'", 7, 8, Stage::Token),
+    sm("Feature '::cluster'", &[Target::sm(90)], Stage::Token),
+];
+const G25: &[Gate] = &[
+    sm("Modifier '.L2::cache_hint'", &[Target::sm(80)], Stage::Token),
+    ptx("Modifier '.L2::cache_hint'", 7, 4, Stage::Token),
+];
+const G26: &[Gate] = &[
+    sm("Feature 'generic addressing'", &[Target::sm(20)], Stage::Form),
+    ptx("Feature 'generic addressing'", 2, 0, Stage::Form),
+];
+const G27: &[Gate] = &[
+    sm("Feature 'scopes on atomic operations'", &[Target::sm(60)], Stage::Form),
+    ptx("Feature 'scopes on atomic operations'", 5, 0, Stage::Form),
+];
+const G28: &[Gate] = &[sm("Feature 'shared storage'", &[Target::sm(12)], Stage::Form)];
+const G29: &[Gate] = &[
+    sm("Instruction 'atom with this operation on .b64'", &[Target::sm(32)], Stage::Form),
+    ptx("Instruction 'atom with this operation on .b64'", 3, 1, Stage::Form),
+];
+const G30: &[Gate] = &[sm("Instruction 'atom'", &[Target::sm(11)], Stage::Form)];
+const G31: &[Gate] =
+    &[sm("Feature '.b128'", &[Target::sm(70)], Stage::Token), ptx("Feature '.b128'", 8, 3, Stage::Token)];
+const G32: &[Gate] = &[
+    sm("Instruction 'atom of 64 bits'", &[Target::sm(12)], Stage::Form),
+    ptx("Instruction 'atom of 64 bits'", 1, 2, Stage::Form),
+];
+const G33: &[Gate] = &[
+    sm("Instruction 'atom.shared of 64 bits'", &[Target::sm(20)], Stage::Form),
+    ptx("Instruction 'atom.shared of 64 bits'", 2, 0, Stage::Form),
+];
+const G34: &[Gate] = &[
+    sm("Instruction 'atom.cas.b16'", &[Target::sm(70)], Stage::Form),
+    ptx("Instruction 'atom.cas.b16'", 6, 3, Stage::Form),
+];
+const G35: &[Gate] = &[
+    sm("Instruction 'atom.add.f64'", &[Target::sm(60)], Stage::Form),
+    ptx("Instruction 'atom.add.f64'", 5, 0, Stage::Form),
+];
+const G36: &[Gate] = &[
+    ptx("Feature 'atom with .noftz and .f32'", 9, 4, Stage::Form),
+    sm("Feature 'atom with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
+];
+const G37: &[Gate] = &[
+    sm("Instruction 'atom'", &[Target::sm(11)], Stage::Form),
+    sm("Instruction 'atom.add.f32'", &[Target::sm(20)], Stage::Form),
+    ptx("Instruction 'atom.add.f32'", 2, 0, Stage::Form),
+];
+const G38: &[Gate] = &[
+    sm("Instruction 'atom.add.f16'", &[Target::sm(70)], Stage::Form),
+    ptx("Instruction 'atom.add.f16'", 6, 3, Stage::Form),
+];
+const G39: &[Gate] = &[
+    sm("Instruction 'atom.add.f16x2'", &[Target::sm(60)], Stage::Form),
+    ptx("Instruction 'atom.add.f16x2'", 6, 2, Stage::Form),
+];
+const G40: &[Gate] = &[
+    sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
+    ptx("Feature '.bf16'", 7, 0, Stage::Token),
+    sm("Instruction 'atom.add.bf16'", &[Target::sm(90)], Stage::Form),
+    ptx("Instruction 'atom.add.bf16'", 7, 8, Stage::Form),
+];
+const G41: &[Gate] = &[
+    sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
+    sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
+    ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
+    sm("Instruction 'atom.add.bf16x2'", &[Target::sm(90)], Stage::Form),
+    ptx("Instruction 'atom.add.bf16x2'", 7, 8, Stage::Form),
+];
+const G42: &[Gate] = &[
+    sm("Instruction 'atom with this operation on 64 bits'", &[Target::sm(32)], Stage::Form),
+    ptx("Instruction 'atom with this operation on 64 bits'", 3, 1, Stage::Form),
+];
+const G43: &[Gate] = &[
+    sm("Instruction 'atom'", &[Target::sm(11)], Stage::Form),
+    sm("Feature 'atom instruction with vector types'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'atom instruction with vector types'", 8, 1, Stage::Form),
+];
+const G44: &[Gate] = &[
+    sm("Instruction 'bar.cta'", &[Target::sm(20)], Stage::Form),
+    ptx("Feature 'bar.cta'", 7, 8, Stage::Form),
+];
+const G45: &[Gate] = &[ptx("Feature 'bar.cta.arrive'", 7, 8, Stage::Form)];
+const G46: &[Gate] = &[
+    sm("Instruction 'bar.arrive'", &[Target::sm(20)], Stage::Form),
+    ptx("Feature 'bar.arrive'", 2, 0, Stage::Form),
+];
+const G47: &[Gate] = &[ptx("Feature 'bar.cta.red'", 7, 8, Stage::Form)];
+const G48: &[Gate] = &[
+    sm("Instruction 'bar.red'", &[Target::sm(20)], Stage::Form),
+    ptx("Feature 'bar.red'", 2, 0, Stage::Form),
+];
+const G49: &[Gate] = &[
+    ptx("Feature 'bar.warp'", 6, 0, Stage::Form),
+    sm("Instruction 'bar.warp'", &[Target::sm(30)], Stage::Form),
+];
+const G50: &[Gate] = &[
+    ptx("Feature '.aligned'", 6, 0, Stage::Token),
+    sm("Feature '.aligned'", &[Target::sm(20)], Stage::Token),
+];
+const G51: &[Gate] = &[ptx("Feature 'barrier.cta'", 7, 8, Stage::Form)];
+const G52: &[Gate] = &[
+    sm("Instruction 'barrier'", &[Target::sm(30)], Stage::Form),
+    ptx("Feature 'barrier'", 6, 0, Stage::Form),
+];
+const G53: &[Gate] = &[
+    ptx("Feature 'barrier.cluster'", 7, 8, Stage::Form),
+    sm("Feature 'barrier.cluster'", &[Target::sm(90)], Stage::Form),
+];
+const G54: &[Gate] =
+    &[sm("Instruction 'bfe'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfe'", 2, 0, Stage::Form)];
+const G55: &[Gate] =
+    &[sm("Instruction 'bfi'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfi'", 2, 0, Stage::Form)];
+const G56: &[Gate] =
+    &[sm("Instruction 'bfind'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfind'", 2, 0, Stage::Form)];
+const G57: &[Gate] =
+    &[sm("Instruction 'bmsk'", &[Target::sm(70)], Stage::Form), ptx("Feature 'bmsk'", 7, 6, Stage::Form)];
+const G58: &[Gate] =
+    &[sm("Instruction 'brev'", &[Target::sm(20)], Stage::Form), ptx("Feature 'brev'", 2, 0, Stage::Form)];
+const G59: &[Gate] = &[sm("Instruction 'brkpt'", &[Target::sm(11)], Stage::Form)];
+const G60: &[Gate] =
+    &[sm("Instruction 'clz'", &[Target::sm(20)], Stage::Form), ptx("Feature 'clz'", 2, 0, Stage::Form)];
+const G61: &[Gate] = &[
+    sm("Instruction 'copysign'", &[Target::sm(20)], Stage::Form),
+    ptx("Feature 'copysign'", 2, 0, Stage::Form),
+];
+const G62: &[Gate] = &[ptx("Feature '.approx'", 1, 4, Stage::Token)];
+const G63: &[Gate] = &[
+    sm("Feature 'createpolicy'", &[Target::sm(80)], Stage::Form),
+    ptx("Feature 'createpolicy'", 7, 4, Stage::Form),
+];
+const G64: &[Gate] = &[
+    sm("Feature 'cvt from .bf16 to an integer'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cvt from .bf16 to an integer'", 7, 8, Stage::Form),
+];
+const G65: &[Gate] = &[
+    sm("Feature 'cvt from an integer to .bf16'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cvt from an integer to .bf16'", 7, 8, Stage::Form),
+];
+const G66: &[Gate] = &[
+    sm("Feature 'cvt with .f32.bf16.ftz'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cvt with .f32.bf16.ftz'", 7, 8, Stage::Form),
+];
+const G67: &[Gate] = &[
+    sm("Feature 'cvt with .f32.bf16'", &[Target::sm(80)], Stage::Form),
+    ptx("Feature 'cvt with .f32.bf16'", 7, 1, Stage::Form),
+];
+const G68: &[Gate] = &[
+    sm("Feature 'cvt between .bf16 and this type'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cvt between .bf16 and this type'", 7, 8, Stage::Form),
+];
+const G69: &[Gate] =
+    &[ptx("Feature '.relu'", 7, 0, Stage::Token), sm("Modifier '.relu'", &[Target::sm(80)], Stage::Token)];
+const G70: &[Gate] = &[
+    ptx("Feature '.satfinite'", 6, 0, Stage::Token),
+    sm("Feature '.satfinite'", &[Target::sm(70)], Stage::Token),
+];
+const G71: &[Gate] = &[ptx("Modifier '.satfinite on this conversion'", 8, 1, Stage::Form)];
+const G72: &[Gate] =
+    &[sm("Feature '.tf32'", &[Target::sm(80)], Stage::Token), ptx("Feature '.tf32'", 7, 0, Stage::Token)];
+const G73: &[Gate] = &[
+    ptx("Modifier '.satfinite on this conversion'", 8, 6, Stage::Form),
+    sm("Modifier '.satfinite on this conversion'", &[Target::sm(100)], Stage::Form),
+];
+const G74: &[Gate] = &[
+    sm("Feature 'cvt with .tf32.f32 and this rounding'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cvt with .tf32.f32 and this rounding'", 7, 8, Stage::Form),
+];
+const G75: &[Gate] = &[
+    sm("Feature 'cvt of a pair of .f32'", &[Target::sm(80)], Stage::Form),
+    ptx("Feature 'cvt of a pair of .f32'", 7, 0, Stage::Form),
+];
+const G76: &[Gate] = &[
+    ptx("Feature '.rs'", 8, 7, Stage::Token),
+    sm(
+        "Feature '.rs'",
+        &[
+            Target::new(100, Suffix::Architecture),
+            Target::new(103, Suffix::Architecture),
+            Target::new(107, Suffix::Architecture),
+        ],
+        Stage::Token,
+    ),
+];
+const G77: &[Gate] = &[
+    sm("Feature 'cvt with .e4m3x2'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cvt with .e4m3x2'", 7, 8, Stage::Form),
+];
+const G78: &[Gate] = &[
+    sm("Feature 'cvt with .e5m2x2'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cvt with .e5m2x2'", 7, 8, Stage::Form),
+];
+const G79: &[Gate] = &[
+    ptx("Feature 'cvt with a format of 6 or 4 bits'", 8, 6, Stage::Form),
+    sm(
+        "Feature 'cvt with a format of 6 or 4 bits'",
+        &[
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Form,
+    ),
+];
+const G80: &[Gate] = &[
+    ptx("Feature 'cvt with .ue8m0x2'", 8, 6, Stage::Form),
+    sm(
+        "Instruction 'cvt with .ue8m0x2'",
+        &[
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Form,
+    ),
+];
+const G81: &[Gate] =
+    &[sm("Feature 'cvt.pack'", &[Target::sm(72)], Stage::Form), ptx("Feature 'cvt.pack'", 6, 5, Stage::Form)];
+const G82: &[Gate] =
+    &[sm("Feature '.u2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u2'", 6, 5, Stage::Token)];
+const G83: &[Gate] =
+    &[sm("Feature '.s2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s2'", 6, 5, Stage::Token)];
+const G84: &[Gate] =
+    &[sm("Feature '.u4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u4'", 6, 3, Stage::Token)];
+const G85: &[Gate] =
+    &[sm("Feature '.s4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s4'", 6, 3, Stage::Token)];
+const G86: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
+const G87: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
+const G88: &[Gate] = &[
+    sm("Feature 'cvta/isspacep with .param state space'", &[Target::sm(70)], Stage::Form),
+    ptx("Feature 'cvta/isspacep with .param state space'", 7, 7, Stage::Form),
+];
+const G89: &[Gate] =
+    &[sm("Instruction 'cvta'", &[Target::sm(20)], Stage::Form), ptx("Feature 'cvta'", 2, 0, Stage::Form)];
+const G90: &[Gate] =
+    &[sm("Feature 'discard'", &[Target::sm(80)], Stage::Form), ptx("Feature 'discard'", 7, 4, Stage::Form)];
+const G91: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G92: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G93: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
+const G94: &[Gate] =
+    &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
+const G95: &[Gate] =
+    &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
+const G96: &[Gate] =
+    &[ptx("Feature 'elect'", 8, 0, Stage::Form), sm("Feature 'elect'", &[Target::sm(90)], Stage::Form)];
+const G97: &[Gate] = &[
+    sm("Feature 'ex2.f16/f16x2'", &[Target::sm(75)], Stage::Form),
+    ptx("Feature 'ex2.f16/f16x2'", 7, 0, Stage::Form),
+];
+const G98: &[Gate] = &[
+    sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
+    ptx("Feature '.bf16'", 7, 0, Stage::Token),
+    sm("Feature 'ex2.bf16'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'ex2.bf16'", 7, 8, Stage::Form),
+];
+const G99: &[Gate] = &[
+    sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
+    sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
+    ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
+    sm("Feature 'ex2.bf16x2'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'ex2.bf16x2'", 7, 8, Stage::Form),
+];
+const G100: &[Gate] =
+    &[ptx("Feature '.sc'", 6, 0, Stage::Token), sm("Feature '.sc'", &[Target::sm(70)], Stage::Token)];
+const G101: &[Gate] = &[
+    sm("Feature '.cluster scope'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature '.cluster scope'", 7, 8, Stage::Form),
+];
+const G102: &[Gate] = &[
+    sm("Feature 'fence with .acquire or .release'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'fence with .acquire or .release'", 8, 6, Stage::Form),
+];
+const G103: &[Gate] = &[
+    ptx("Feature 'fence instruction'", 6, 0, Stage::Form),
+    sm("Feature 'fence instruction'", &[Target::sm(70)], Stage::Form),
+];
+const G104: &[Gate] = &[
+    sm("Feature '.sync_restrict'", &[Target::sm(90)], Stage::Token),
+    ptx("Feature '.sync_restrict'", 8, 6, Stage::Token),
+];
+const G105: &[Gate] = &[
+    sm("Feature '.op_restrict'", &[Target::sm(90)], Stage::Token),
+    ptx("Feature '.op_restrict'", 8, 0, Stage::Token),
+];
+const G106: &[Gate] =
+    &[sm("Modifier '.alias'", &[Target::sm(60)], Stage::Token), ptx("Modifier '.alias'", 7, 5, Stage::Token)];
+const G107: &[Gate] = &[
+    ptx("Feature 'fence.proxy'", 7, 5, Stage::Form),
+    sm("Feature 'fence.proxy'", &[Target::sm(70)], Stage::Form),
+];
+const G108: &[Gate] =
+    &[sm("Modifier '.async'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.async'", 8, 0, Stage::Token)];
+const G109: &[Gate] = &[
+    ptx("Feature 'fence.proxy with unidirection proxy fence'", 8, 3, Stage::Form),
+    sm("Feature 'fence.proxy with unidirection proxy fence'", &[Target::sm(90)], Stage::Form),
+];
+const G110: &[Gate] = &[
+    ptx("Feature 'fma.f32'", 2, 0, Stage::Form),
+    sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Form),
+];
+const G111: &[Gate] = &[
+    sm("Feature 'fma.f32x2'", &[Target::sm(100)], Stage::Form),
+    ptx("Feature 'fma.f32x2'", 8, 6, Stage::Form),
+];
+const G112: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
+const G113: &[Gate] =
+    &[sm("Modifier '.oob'", &[Target::sm(90)], Stage::Token), ptx("Feature '.oob'", 8, 1, Stage::Token)];
+const G114: &[Gate] = &[
+    sm("Feature 'fma.f32.f16'", &[Target::sm(100)], Stage::Form),
+    ptx("Feature 'fma.f32.f16'", 8, 6, Stage::Form),
+];
+const G115: &[Gate] = &[
+    sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
+    ptx("Feature '.bf16'", 7, 0, Stage::Token),
+    sm("Feature 'fma.f32.bf16'", &[Target::sm(100)], Stage::Form),
+    ptx("Feature 'fma.f32.bf16'", 8, 6, Stage::Form),
+];
+const G116: &[Gate] =
+    &[sm("Instruction 'fns'", &[Target::sm(30)], Stage::Form), ptx("Feature 'fns'", 6, 0, Stage::Form)];
+const G117: &[Gate] = &[
+    sm("Feature 'getctarank'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'getctarank'", 7, 8, Stage::Form),
+];
+const G118: &[Gate] = &[
+    ptx("Feature 'griddepcontrol'", 7, 8, Stage::Form),
+    sm("Feature 'griddepcontrol'", &[Target::sm(90)], Stage::Form),
+];
+const G119: &[Gate] = &[
+    sm("Instruction 'isspacep'", &[Target::sm(20)], Stage::Form),
+    ptx("Feature 'isspacep'", 2, 0, Stage::Form),
+];
+const G120: &[Gate] =
+    &[ptx("Feature '.weak'", 6, 0, Stage::Token), sm("Feature '.weak'", &[Target::sm(70)], Stage::Token)];
+const G121: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
+const G122: &[Gate] = &[
+    sm("Instruction 'ld'", &[Target::sm(20)], Stage::Token),
+    ptx("Feature 'cache operation'", 2, 0, Stage::Token),
+];
+const G123: &[Gate] = &[
+    sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Token),
+    ptx("Feature 'cache prefetching'", 7, 4, Stage::Token),
+];
+const G124: &[Gate] = &[
+    sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Token),
+    ptx("Feature 'cache prefetching'", 7, 4, Stage::Token),
+    sm("Modifier '.L2::256B'", &[Target::sm(80)], Stage::Token),
+    ptx("Feature '256B cache prefetching'", 7, 4, Stage::Token),
+];
+const G125: &[Gate] = &[
+    ptx("Feature '256 bit wide load/store'", 8, 8, Stage::Form),
+    sm("Feature '256 bit wide load/store'", &[Target::sm(100)], Stage::Form),
+];
+const G126: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
+const G127: &[Gate] = &[
+    ptx("Modifier '.evict_normal' on 'ld'", 7, 4, Stage::Token),
+    sm("Modifier '.evict_normal' on 'ld'", &[Target::sm(70)], Stage::Token),
+];
+const G128: &[Gate] = &[
+    ptx("Modifier '.evict_unchanged' on 'ld'", 7, 4, Stage::Token),
+    sm("Modifier '.evict_unchanged' on 'ld'", &[Target::sm(70)], Stage::Token),
+];
+const G129: &[Gate] = &[
+    ptx("Modifier '.evict_first' on 'ld'", 7, 4, Stage::Token),
+    sm("Modifier '.evict_first' on 'ld'", &[Target::sm(70)], Stage::Token),
+];
+const G130: &[Gate] = &[
+    ptx("Modifier '.evict_last' on 'ld'", 7, 4, Stage::Token),
+    sm("Modifier '.evict_last' on 'ld'", &[Target::sm(70)], Stage::Token),
+];
+const G131: &[Gate] = &[
+    ptx("Modifier '.no_allocate' on 'ld'", 7, 4, Stage::Token),
+    sm("Modifier '.no_allocate' on 'ld'", &[Target::sm(70)], Stage::Token),
+];
+const G132: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
+const G133: &[Gate] =
+    &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
+const G134: &[Gate] =
+    &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
+const G135: &[Gate] =
+    &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
+const G136: &[Gate] =
+    &[sm("Instruction 'lop3'", &[Target::sm(50)], Stage::Form), ptx("Feature 'lop3'", 4, 3, Stage::Form)];
+const G137: &[Gate] = &[
+    sm("Instruction 'lop3.<BoolOp>'", &[Target::sm(70)], Stage::Form),
+    ptx("Feature 'lop3.<BoolOp>'", 8, 2, Stage::Form),
+];
+const G138: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G139: &[Gate] =
+    &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
+const G140: &[Gate] =
+    &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
+const G141: &[Gate] =
+    &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
+const G142: &[Gate] =
+    &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
+const G143: &[Gate] =
+    &[ptx("Feature '.NaN'", 7, 0, Stage::Token), sm("Modifier '.NaN'", &[Target::sm(80)], Stage::Token)];
+const G144: &[Gate] = &[
+    ptx("Feature '.xorsign'", 7, 2, Stage::Token),
+    sm("Modifier '.xorsign'", &[Target::sm(86)], Stage::Token),
+];
+const G145: &[Gate] =
+    &[sm("Feature '.abs'", &[Target::sm(86)], Stage::Token), ptx("Feature '.abs'", 7, 2, Stage::Token)];
+const G146: &[Gate] = &[
+    sm("Feature 'max.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
+    ptx("Feature 'max.f32 with 3 input operands'", 8, 8, Stage::Form),
+];
+const G147: &[Gate] = &[
+    sm("Feature 'max.f16 or max.f16x2'", &[Target::sm(80)], Stage::Late),
+    ptx("Feature 'max.f16 or max.f16x2'", 7, 0, Stage::Late),
+];
+const G148: &[Gate] = &[
+    ptx("Feature 'max.u16x2'", 8, 0, Stage::Form),
+    sm("Feature 'max.u16x2'", &[Target::sm(90)], Stage::Form),
+];
+const G149: &[Gate] = &[
+    ptx("Feature 'max.s16x2'", 8, 0, Stage::Form),
+    sm("Feature 'max.s16x2'", &[Target::sm(90)], Stage::Form),
+];
+const G150: &[Gate] =
+    &[sm("Feature 'max.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'max.relu'", 8, 0, Stage::Form)];
+const G151: &[Gate] = &[
+    ptx("Feature 'membar.sys'", 2, 0, Stage::Form),
+    sm("Instruction 'membar.sys'", &[Target::sm(20)], Stage::Form),
+];
+const G152: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
+const G153: &[Gate] = &[
+    ptx("Feature 'membar.proxy'", 7, 5, Stage::Form),
+    sm("Feature 'membar.proxy'", &[Target::sm(60)], Stage::Form),
+];
+const G154: &[Gate] = &[
+    sm("Feature 'min.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
+    ptx("Feature 'min.f32 with 3 input operands'", 8, 8, Stage::Form),
+];
+const G155: &[Gate] = &[
+    sm("Feature 'min.f16 or min.f16x2'", &[Target::sm(80)], Stage::Late),
+    ptx("Feature 'min.f16 or min.f16x2'", 7, 0, Stage::Late),
+];
+const G156: &[Gate] = &[
+    ptx("Feature 'min.u16x2'", 8, 0, Stage::Form),
+    sm("Feature 'min.u16x2'", &[Target::sm(90)], Stage::Form),
+];
+const G157: &[Gate] = &[
+    ptx("Feature 'min.s16x2'", 8, 0, Stage::Form),
+    sm("Feature 'min.s16x2'", &[Target::sm(90)], Stage::Form),
+];
+const G158: &[Gate] =
+    &[sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'min.relu'", 8, 0, Stage::Form)];
+const G159: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
+const G160: &[Gate] = &[
+    sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
+    ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
+];
+const G161: &[Gate] = &[
+    sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
+    ptx("Feature '.bf16'", 7, 0, Stage::Token),
+    sm("Feature 'mul.bf16'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'mul.bf16'", 7, 8, Stage::Form),
+];
+const G162: &[Gate] = &[
+    sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
+    sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
+    ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
+    sm("Feature 'mul.bf16x2'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'mul.bf16x2'", 7, 8, Stage::Form),
+];
+const G163: &[Gate] = &[
+    sm("Instruction 'nanosleep'", &[Target::sm(70)], Stage::Form),
+    ptx("Feature 'nanosleep'", 6, 2, Stage::Form),
+];
+const G164: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
+const G165: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
+const G166: &[Gate] = &[
+    ptx("Feature 'pmevent.mask'", 3, 0, Stage::Form),
+    sm("Feature 'pmevent.mask'", &[Target::sm(20)], Stage::Form),
+];
+const G167: &[Gate] =
+    &[sm("Instruction 'popc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'popc'", 2, 0, Stage::Form)];
+const G168: &[Gate] = &[
+    sm("Instruction 'prefetch'", &[Target::sm(20)], Stage::Form),
+    ptx("Feature 'prefetch'", 2, 0, Stage::Form),
+];
+const G169: &[Gate] = &[
+    ptx("Modifier 'cache eviction priority' on 'prefetch'", 7, 4, Stage::Token),
+    sm("Modifier 'cache eviction priority' on 'prefetch'", &[Target::sm(80)], Stage::Token),
+];
+const G170: &[Gate] = &[
+    sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
+    ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
+];
+const G171: &[Gate] = &[
+    sm("Instruction 'prefetchu'", &[Target::sm(20)], Stage::Form),
+    ptx("Feature 'prefetchu'", 2, 0, Stage::Form),
+];
+const G172: &[Gate] =
+    &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
+const G173: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G174: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G175: &[Gate] = &[
+    ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
+    sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
+];
+const G176: &[Gate] = &[
+    sm("Instruction 'red with this operation on .b64'", &[Target::sm(32)], Stage::Form),
+    ptx("Instruction 'red with this operation on .b64'", 3, 1, Stage::Form),
+];
+const G177: &[Gate] =
+    &[ptx("Feature 'red'", 1, 2, Stage::Form), sm("Instruction 'red'", &[Target::sm(11)], Stage::Form)];
+const G178: &[Gate] = &[
+    sm("Instruction 'red.add.f64'", &[Target::sm(60)], Stage::Form),
+    ptx("Instruction 'red.add.f64'", 5, 0, Stage::Form),
+];
+const G179: &[Gate] = &[
+    sm("Instruction 'red of 64 bits'", &[Target::sm(12)], Stage::Form),
+    ptx("Instruction 'red of 64 bits'", 1, 2, Stage::Form),
+];
+const G180: &[Gate] = &[
+    sm("Instruction 'red.shared of 64 bits'", &[Target::sm(20)], Stage::Form),
+    ptx("Instruction 'red.shared of 64 bits'", 2, 0, Stage::Form),
+];
+const G181: &[Gate] = &[
+    ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
+    sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
+];
+const G182: &[Gate] = &[
+    ptx("Feature 'red'", 1, 2, Stage::Form),
+    sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
+    sm("Instruction 'red.add.f32'", &[Target::sm(20)], Stage::Form),
+    ptx("Instruction 'red.add.f32'", 2, 0, Stage::Form),
+];
+const G183: &[Gate] = &[
+    sm("Instruction 'red.add.f16'", &[Target::sm(70)], Stage::Form),
+    ptx("Instruction 'red.add.f16'", 6, 3, Stage::Form),
+];
+const G184: &[Gate] = &[
+    sm("Instruction 'red.add.f16x2'", &[Target::sm(60)], Stage::Form),
+    ptx("Instruction 'red.add.f16x2'", 6, 2, Stage::Form),
+];
+const G185: &[Gate] = &[
+    sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
+    ptx("Feature '.bf16'", 7, 0, Stage::Token),
+    sm("Instruction 'red.add.bf16'", &[Target::sm(90)], Stage::Form),
+    ptx("Instruction 'red.add.bf16'", 7, 8, Stage::Form),
+];
+const G186: &[Gate] = &[
+    sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
+    sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
+    ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
+    sm("Instruction 'red.add.bf16x2'", &[Target::sm(90)], Stage::Form),
+    ptx("Instruction 'red.add.bf16x2'", 7, 8, Stage::Form),
+];
+const G187: &[Gate] = &[
+    sm("Instruction 'red with this operation on 64 bits'", &[Target::sm(32)], Stage::Form),
+    ptx("Instruction 'red with this operation on 64 bits'", 3, 1, Stage::Form),
+];
+const G188: &[Gate] = &[
+    ptx("Feature 'red'", 1, 2, Stage::Form),
+    sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
+    sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
+];
+const G189: &[Gate] =
+    &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
+const G190: &[Gate] = &[
+    sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
+    ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
+];
+const G191: &[Gate] = &[
+    ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
+    sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
+];
+const G192: &[Gate] =
+    &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
+const G193: &[Gate] = &[
+    sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
+    ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
+    ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Late),
+    sm(
+        "Feature 'half precision floating point set instruction with integer result'",
+        &[Target::sm(53)],
+        Stage::Late,
+    ),
+];
+const G194: &[Gate] = &[
+    ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Late),
+    sm(
+        "Feature 'half precision floating point set instruction with integer result'",
+        &[Target::sm(53)],
+        Stage::Late,
+    ),
+];
+const G195: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G20: &[Gate] = &[
+const G196: &[Gate] = &[
     sm(
         "Instruction 'setmaxnreg'",
         &[
             Target::new(90, Suffix::Architecture),
             Target::new(100, Suffix::Family),
-            Target::new(100, Suffix::Architecture),
-            Target::new(101, Suffix::Architecture),
-            Target::new(103, Suffix::Architecture),
-            Target::new(110, Suffix::Architecture),
-            Target::new(120, Suffix::Architecture),
-            Target::new(121, Suffix::Architecture),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Family),
         ],
         Stage::Form,
     ),
     ptx("Instruction 'setmaxnreg'", 8, 0, Stage::Form),
 ];
-const G21: &[Gate] = &[
+const G197: &[Gate] = &[
+    sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
+    ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G22: &[Gate] = &[until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Form)];
-const G23: &[Gate] = &[
+const G198: &[Gate] = &[
+    sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
+    sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
+    ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
+    sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
+];
+const G199: &[Gate] =
+    &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
+const G200: &[Gate] = &[
+    sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
+    ptx("Feature 'shfl'", 3, 0, Stage::Form),
+    until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Form),
+];
+const G201: &[Gate] = &[
+    sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
+    ptx("Feature 'shfl'", 3, 0, Stage::Form),
+    ptx("Feature 'shfl.sync'", 6, 0, Stage::Form),
+];
+const G202: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G203: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G204: &[Gate] = &[
+    sm("Instruction 'st'", &[Target::sm(20)], Stage::Token),
+    ptx("Feature 'cache operation'", 2, 0, Stage::Token),
+];
+const G205: &[Gate] = &[
+    ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Token),
+    sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Token),
+];
+const G206: &[Gate] = &[
+    ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Token),
+    sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Token),
+];
+const G207: &[Gate] = &[
+    ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Token),
+    sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Token),
+];
+const G208: &[Gate] = &[
+    ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Token),
+    sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Token),
+];
+const G209: &[Gate] = &[
+    ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Token),
+    sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Token),
+];
+const G210: &[Gate] = &[
+    sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
+    ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
+];
+const G211: &[Gate] = &[
+    sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
+    ptx("Feature 'stacksave'", 7, 3, Stage::Form),
+];
+const G212: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
+const G213: &[Gate] = &[
+    sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
+    ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
+];
+const G214: &[Gate] = &[
+    sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
+    ptx("Feature '.bf16'", 7, 0, Stage::Token),
+    sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
+];
+const G215: &[Gate] = &[
+    sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
+    sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
+    ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
+    sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
+];
+const G216: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G217: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G24: &[Gate] = &[until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form)];
+const G218: &[Gate] = &[
+    sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
+    ptx("Feature '.bf16'", 7, 0, Stage::Token),
+    sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
+    ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
+];
+const G219: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G220: &[Gate] =
+    &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
+const G221: &[Gate] =
+    &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
+const G222: &[Gate] = &[
+    sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
+    ptx("Feature '.bf16'", 7, 0, Stage::Token),
+    sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
+];
+const G223: &[Gate] = &[
+    sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
+    sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
+    ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
+    sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
+];
+const G224: &[Gate] =
+    &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
+const G225: &[Gate] = &[
+    ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
+    sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
+];
+const G226: &[Gate] = &[
+    ptx("Feature '1.2'", 1, 2, Stage::Form),
+    sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
+    until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
+];
+const G227: &[Gate] = &[
+    ptx("Feature '1.2'", 1, 2, Stage::Form),
+    sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
+    ptx("Feature 'vote.sync'", 6, 0, Stage::Form),
+    sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Form),
+];
 
 const C0: &[Choice] = &[md(Mod::Ftz).gated(G0)];
 const C1: &[Choice] = &[ty(Type::F32)];
 const C2: &[Choice] = &[ty(Type::F64)];
-const C3: &[Choice] = &[ty(Type::F16), ty(Type::F16x2)];
-const C4: &[Choice] = &[ty(Type::Bf16), ty(Type::Bf16x2)];
+const C3: &[Choice] = &[ty(Type::F16).gated(G1), ty(Type::F16x2).gated(G1)];
+const C4: &[Choice] = &[ty(Type::Bf16).gated(G3), ty(Type::Bf16x2).gated(G4)];
 const C5: &[Choice] = &[ty(Type::S16), ty(Type::S32), ty(Type::S64)];
 const C6: &[Choice] = &[ty(Type::B32)];
 const C7: &[Choice] = &[md(Mod::Rn), md(Mod::Rz), md(Mod::Rm), md(Mod::Rp)];
 const C8: &[Choice] = &[md(Mod::Sat)];
 const C9: &[Choice] = &[ty(Type::F32x2)];
 const C10: &[Choice] = &[md(Mod::Rn)];
-const C11: &[Choice] = &[
+const C11: &[Choice] = &[ty(Type::Bf16).gated(G7), ty(Type::Bf16x2).gated(G8)];
+const C12: &[Choice] = &[
     ty(Type::U16),
     ty(Type::U32),
     ty(Type::U64),
     ty(Type::S16),
     ty(Type::S32),
     ty(Type::S64),
-    ty(Type::U16x2).gated(G1),
-    ty(Type::S16x2).gated(G2),
+    ty(Type::U16x2).gated(G9),
+    ty(Type::S16x2).gated(G10),
 ];
-const C12: &[Choice] = &[ty(Type::S32)];
-const C13: &[Choice] = &[md(Mod::Cc)];
-const C14: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
-const C15: &[Choice] = &[ty(Type::F16), ty(Type::Bf16)];
-const C16: &[Choice] = &[ty(Type::U32), ty(Type::U64)];
-const C17: &[Choice] = &[ty(Type::Pred), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
-const C18: &[Choice] = &[md(Mod::Global)];
-const C19: &[Choice] = &[md(Mod::L2EvictNormal)];
-const C20: &[Choice] = &[
-    md(Mod::Relaxed).gated(G4),
-    md(Mod::Acquire).gated(G5),
-    md(Mod::Release).gated(G6),
-    md(Mod::AcqRel).gated(G7),
+const C13: &[Choice] = &[ty(Type::S32)];
+const C14: &[Choice] = &[md(Mod::Cc).gated(G11)];
+const C15: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
+const C16: &[Choice] = &[ty(Type::F16).gated(G13), ty(Type::Bf16).gated(G14)];
+const C17: &[Choice] = &[ty(Type::U32), ty(Type::U64)];
+const C18: &[Choice] = &[ty(Type::Pred), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
+const C19: &[Choice] = &[md(Mod::Global)];
+const C20: &[Choice] = &[md(Mod::L2EvictNormal)];
+const C21: &[Choice] = &[
+    md(Mod::Relaxed).gated(G18),
+    md(Mod::Acquire).gated(G19),
+    md(Mod::Release).gated(G20),
+    md(Mod::AcqRel).gated(G21),
 ];
-const C21: &[Choice] =
-    &[md(Mod::Cta).gated(G8), md(Mod::Gpu).gated(G9), md(Mod::Sys).gated(G10), md(Mod::Cluster).gated(G11)];
-const C22: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta), md(Mod::SharedCluster)];
-const C23: &[Choice] = &[md(Mod::And), md(Mod::Or), md(Mod::Xor)];
-const C24: &[Choice] = &[md(Mod::L2CacheHint).gated(G12)];
-const C25: &[Choice] = &[ty(Type::B32), ty(Type::B64)];
-const C26: &[Choice] = &[md(Mod::Exch)];
-const C27: &[Choice] = &[ty(Type::B32), ty(Type::B64), ty(Type::B128)];
-const C28: &[Choice] = &[md(Mod::Cas)];
-const C29: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64), ty(Type::B128)];
-const C30: &[Choice] = &[md(Mod::Add)];
-const C31: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::F64)];
-const C32: &[Choice] = &[md(Mod::Noftz)];
-const C33: &[Choice] = &[ty(Type::F16), ty(Type::F16x2), ty(Type::Bf16), ty(Type::Bf16x2)];
-const C34: &[Choice] = &[md(Mod::Inc), md(Mod::Dec)];
-const C35: &[Choice] = &[ty(Type::U32)];
-const C36: &[Choice] = &[md(Mod::Min), md(Mod::Max)];
-const C37: &[Choice] = &[md(Mod::V2), md(Mod::V4)];
-const C38: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max)];
-const C39: &[Choice] = &[md(Mod::V2), md(Mod::V4), md(Mod::V8)];
-const C40: &[Choice] = &[ty(Type::F16x2), ty(Type::Bf16x2)];
-const C41: &[Choice] = &[md(Mod::Cta)];
-const C42: &[Choice] = &[md(Mod::Sync)];
-const C43: &[Choice] = &[md(Mod::Arrive)];
-const C44: &[Choice] = &[md(Mod::Red)];
-const C45: &[Choice] = &[md(Mod::Popc)];
-const C46: &[Choice] = &[md(Mod::And), md(Mod::Or)];
-const C47: &[Choice] = &[ty(Type::Pred)];
-const C48: &[Choice] = &[md(Mod::Warp)];
-const C49: &[Choice] = &[md(Mod::Aligned)];
-const C50: &[Choice] = &[md(Mod::Cluster)];
-const C51: &[Choice] = &[md(Mod::Release), md(Mod::Relaxed)];
-const C52: &[Choice] = &[md(Mod::Wait)];
-const C53: &[Choice] = &[md(Mod::Acquire)];
-const C54: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::S64)];
-const C55: &[Choice] = &[md(Mod::Shiftamt)];
-const C56: &[Choice] = &[md(Mod::Clamp), md(Mod::Wrap)];
-const C57: &[Choice] = &[md(Mod::Uni)];
-const C58: &[Choice] = &[md(Mod::Idx)];
-const C59: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64)];
-const C60: &[Choice] = &[ty(Type::F32), ty(Type::F64)];
-const C61: &[Choice] = &[md(Mod::Approx)];
-const C62: &[Choice] = &[md(Mod::Range)];
-const C63: &[Choice] =
+const C22: &[Choice] = &[md(Mod::Cta), md(Mod::Gpu), md(Mod::Sys), md(Mod::Cluster).gated(G22)];
+const C23: &[Choice] =
+    &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G23), md(Mod::SharedCluster).gated(G24)];
+const C24: &[Choice] = &[md(Mod::And), md(Mod::Or), md(Mod::Xor)];
+const C25: &[Choice] = &[md(Mod::L2CacheHint).gated(G25)];
+const C26: &[Choice] = &[ty(Type::B32), ty(Type::B64)];
+const C27: &[Choice] = &[md(Mod::Exch)];
+const C28: &[Choice] = &[ty(Type::B32), ty(Type::B64), ty(Type::B128).gated(G31)];
+const C29: &[Choice] = &[md(Mod::Cas)];
+const C30: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64), ty(Type::B128).gated(G31)];
+const C31: &[Choice] = &[md(Mod::Add)];
+const C32: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::F64)];
+const C33: &[Choice] = &[md(Mod::Noftz)];
+const C34: &[Choice] = &[
+    ty(Type::F16).gated(G38),
+    ty(Type::F16x2).gated(G39),
+    ty(Type::Bf16).gated(G40),
+    ty(Type::Bf16x2).gated(G41),
+];
+const C35: &[Choice] = &[md(Mod::Inc), md(Mod::Dec)];
+const C36: &[Choice] = &[ty(Type::U32)];
+const C37: &[Choice] = &[md(Mod::Min), md(Mod::Max)];
+const C38: &[Choice] = &[md(Mod::V2), md(Mod::V4)];
+const C39: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max)];
+const C40: &[Choice] = &[md(Mod::V2), md(Mod::V4), md(Mod::V8)];
+const C41: &[Choice] = &[ty(Type::F16), ty(Type::Bf16).gated(G3)];
+const C42: &[Choice] = &[ty(Type::F16x2), ty(Type::Bf16x2).gated(G4)];
+const C43: &[Choice] = &[md(Mod::Cta)];
+const C44: &[Choice] = &[md(Mod::Sync)];
+const C45: &[Choice] = &[md(Mod::Arrive)];
+const C46: &[Choice] = &[md(Mod::Red)];
+const C47: &[Choice] = &[md(Mod::Popc)];
+const C48: &[Choice] = &[md(Mod::And), md(Mod::Or)];
+const C49: &[Choice] = &[ty(Type::Pred)];
+const C50: &[Choice] = &[md(Mod::Warp)];
+const C51: &[Choice] = &[md(Mod::Aligned).gated(G50)];
+const C52: &[Choice] = &[md(Mod::Cluster)];
+const C53: &[Choice] = &[md(Mod::Release).gated(G20), md(Mod::Relaxed).gated(G18)];
+const C54: &[Choice] = &[md(Mod::Wait)];
+const C55: &[Choice] = &[md(Mod::Acquire).gated(G19)];
+const C56: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::S64)];
+const C57: &[Choice] = &[md(Mod::Shiftamt)];
+const C58: &[Choice] = &[md(Mod::Clamp), md(Mod::Wrap)];
+const C59: &[Choice] = &[md(Mod::Uni)];
+const C60: &[Choice] = &[md(Mod::Idx)];
+const C61: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64)];
+const C62: &[Choice] = &[ty(Type::F32), ty(Type::F64)];
+const C63: &[Choice] = &[md(Mod::Approx).gated(G62)];
+const C64: &[Choice] = &[md(Mod::Range)];
+const C65: &[Choice] =
     &[md(Mod::L2EvictLast), md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
-const C64: &[Choice] = &[md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
-const C65: &[Choice] = &[ty(Type::B64)];
-const C66: &[Choice] = &[md(Mod::Fractional)];
-const C67: &[Choice] = &[md(Mod::Cvt)];
-const C68: &[Choice] = &[md(Mod::L2)];
-const C69: &[Choice] = &[
+const C66: &[Choice] = &[md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
+const C67: &[Choice] = &[ty(Type::B64)];
+const C68: &[Choice] = &[md(Mod::Fractional)];
+const C69: &[Choice] = &[md(Mod::Cvt)];
+const C70: &[Choice] = &[md(Mod::L2)];
+const C71: &[Choice] = &[
     ty(Type::U8),
     ty(Type::U16),
     ty(Type::U32),
@@ -289,73 +1016,94 @@ const C69: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C70: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)];
-const C71: &[Choice] = &[ty(Type::F16)];
-const C72: &[Choice] = &[ty(Type::Bf16)];
-const C73: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
-const C74: &[Choice] = &[md(Mod::Relu)];
-const C75: &[Choice] = &[md(Mod::Satfinite)];
-const C76: &[Choice] = &[md(Mod::Rna)];
-const C77: &[Choice] = &[ty(Type::Tf32)];
-const C78: &[Choice] = &[ty(Type::F16x2)];
-const C79: &[Choice] = &[ty(Type::Bf16x2)];
-const C80: &[Choice] = &[md(Mod::Rs)];
-const C81: &[Choice] = &[ty(Type::E4m3x2), ty(Type::E5m2x2)];
-const C82: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
-const C83: &[Choice] = &[ty(Type::E2m1x2)];
-const C84: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
-const C85: &[Choice] = &[ty(Type::Ue8m0x2)];
-const C86: &[Choice] = &[ty(Type::E4m3x4), ty(Type::E5m2x4)];
-const C87: &[Choice] = &[ty(Type::E2m3x4), ty(Type::E3m2x4)];
-const C88: &[Choice] = &[ty(Type::E2m1x4)];
-const C89: &[Choice] = &[md(Mod::Pack)];
-const C90: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
-const C91: &[Choice] = &[ty(Type::U2), ty(Type::S2), ty(Type::U4), ty(Type::S4), ty(Type::U8), ty(Type::S8)];
-const C92: &[Choice] = &[
+const C72: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)];
+const C73: &[Choice] = &[ty(Type::F16)];
+const C74: &[Choice] = &[ty(Type::Bf16).gated(G3)];
+const C75: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
+const C76: &[Choice] = &[md(Mod::Relu).gated(G69)];
+const C77: &[Choice] = &[md(Mod::Satfinite).gated(G70)];
+const C78: &[Choice] = &[md(Mod::Rna)];
+const C79: &[Choice] = &[ty(Type::Tf32).gated(G72)];
+const C80: &[Choice] = &[ty(Type::F16x2)];
+const C81: &[Choice] = &[ty(Type::Bf16x2).gated(G4)];
+const C82: &[Choice] = &[md(Mod::Rs).gated(G76)];
+const C83: &[Choice] = &[ty(Type::E4m3x2).gated(G77), ty(Type::E5m2x2).gated(G78)];
+const C84: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
+const C85: &[Choice] = &[ty(Type::E2m1x2)];
+const C86: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
+const C87: &[Choice] = &[ty(Type::Ue8m0x2)];
+const C88: &[Choice] = &[ty(Type::E4m3x4), ty(Type::E5m2x4)];
+const C89: &[Choice] = &[ty(Type::E2m3x4), ty(Type::E3m2x4)];
+const C90: &[Choice] = &[ty(Type::E2m1x4)];
+const C91: &[Choice] = &[md(Mod::Pack)];
+const C92: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
+const C93: &[Choice] = &[
+    ty(Type::U2).gated(G82),
+    ty(Type::S2).gated(G83),
+    ty(Type::U4).gated(G84),
+    ty(Type::S4).gated(G85),
+    ty(Type::U8),
+    ty(Type::S8),
+];
+const C94: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Shared),
-    md(Mod::SharedCta),
-    md(Mod::SharedCluster),
+    md(Mod::SharedCta).gated(G23),
+    md(Mod::SharedCluster).gated(G24),
     md(Mod::Param),
-    md(Mod::ParamEntry),
+    md(Mod::ParamEntry).gated(G86),
 ];
-const C93: &[Choice] = &[md(Mod::To)];
-const C94: &[Choice] = &[md(Mod::Full)];
-const C95: &[Choice] =
+const C95: &[Choice] = &[md(Mod::To)];
+const C96: &[Choice] = &[md(Mod::Full)];
+const C97: &[Choice] =
     &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S32), ty(Type::S64)];
-const C96: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
-const C97: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
-const C98: &[Choice] = &[md(Mod::Sc), md(Mod::AcqRel), md(Mod::Acquire), md(Mod::Release)];
-const C99: &[Choice] = &[md(Mod::SyncRestrictSharedCluster)];
-const C100: &[Choice] = &[md(Mod::Release)];
-const C101: &[Choice] = &[md(Mod::SyncRestrictSharedCta)];
-const C102: &[Choice] = &[md(Mod::MbarrierInit)];
-const C103: &[Choice] = &[md(Mod::Proxy)];
-const C104: &[Choice] = &[md(Mod::Alias)];
-const C105: &[Choice] = &[md(Mod::Async)];
-const C106: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta), md(Mod::SharedCluster)];
-const C107: &[Choice] = &[md(Mod::TensormapGeneric)];
-const C108: &[Choice] = &[md(Mod::AsyncGeneric)];
-const C109: &[Choice] = &[md(Mod::Oob)];
-const C110: &[Choice] = &[md(Mod::SharedCluster)];
-const C111: &[Choice] = &[md(Mod::LaunchDependents), md(Mod::Wait)];
-const C112: &[Choice] = &[md(Mod::Weak)];
-const C113: &[Choice] = &[
+const C98: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
+const C99: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
+const C100: &[Choice] = &[ty(Type::Bf16).gated(G98), ty(Type::Bf16x2).gated(G99)];
+const C101: &[Choice] = &[
+    md(Mod::Sc).gated(G100),
+    md(Mod::AcqRel).gated(G21),
+    md(Mod::Acquire).gated(G19),
+    md(Mod::Release).gated(G20),
+];
+const C102: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G104)];
+const C103: &[Choice] = &[md(Mod::Release).gated(G20)];
+const C104: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G104)];
+const C105: &[Choice] = &[md(Mod::MbarrierInit).gated(G105)];
+const C106: &[Choice] = &[md(Mod::Proxy)];
+const C107: &[Choice] = &[md(Mod::Alias).gated(G106)];
+const C108: &[Choice] = &[md(Mod::Async).gated(G108)];
+const C109: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G23), md(Mod::SharedCluster).gated(G24)];
+const C110: &[Choice] = &[md(Mod::TensormapGeneric)];
+const C111: &[Choice] = &[md(Mod::AsyncGeneric)];
+const C112: &[Choice] = &[md(Mod::Oob).gated(G113)];
+const C113: &[Choice] = &[ty(Type::F16).gated(G114), ty(Type::Bf16).gated(G115)];
+const C114: &[Choice] = &[md(Mod::SharedCluster).gated(G24)];
+const C115: &[Choice] = &[md(Mod::LaunchDependents), md(Mod::Wait)];
+const C116: &[Choice] = &[md(Mod::Weak).gated(G120)];
+const C117: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamEntry),
-    md(Mod::ParamFunc),
+    md(Mod::ParamEntry).gated(G86),
+    md(Mod::ParamFunc).gated(G121),
     md(Mod::Shared),
-    md(Mod::SharedCta),
-    md(Mod::SharedCluster),
+    md(Mod::SharedCta).gated(G23),
+    md(Mod::SharedCluster).gated(G24),
 ];
-const C114: &[Choice] = &[md(Mod::Ca), md(Mod::Cg), md(Mod::Cs), md(Mod::Lu), md(Mod::Cv)];
-const C115: &[Choice] = &[md(Mod::L264B), md(Mod::L2128B), md(Mod::L2256B)];
-const C116: &[Choice] = &[
+const C118: &[Choice] = &[
+    md(Mod::Ca).gated(G122),
+    md(Mod::Cg).gated(G122),
+    md(Mod::Cs).gated(G122),
+    md(Mod::Lu).gated(G122),
+    md(Mod::Cv).gated(G122),
+];
+const C119: &[Choice] =
+    &[md(Mod::L264B).gated(G123), md(Mod::L2128B).gated(G123), md(Mod::L2256B).gated(G124)];
+const C120: &[Choice] = &[
     ty(Type::B8),
     ty(Type::B16),
     ty(Type::B32),
@@ -370,39 +1118,42 @@ const C116: &[Choice] = &[
     ty(Type::S64),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::B128).gated(G14),
+    ty(Type::B128).gated(G31),
 ];
-const C117: &[Choice] = &[
-    md(Mod::L1EvictNormal),
-    md(Mod::L1EvictUnchanged),
-    md(Mod::L1EvictFirst),
-    md(Mod::L1EvictLast),
-    md(Mod::L1NoAllocate),
+const C121: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G127),
+    md(Mod::L1EvictUnchanged).gated(G128),
+    md(Mod::L1EvictFirst).gated(G129),
+    md(Mod::L1EvictLast).gated(G130),
+    md(Mod::L1NoAllocate).gated(G131),
 ];
-const C118: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
-const C119: &[Choice] = &[md(Mod::Volatile)];
-const C120: &[Choice] = &[md(Mod::Relaxed).gated(G4), md(Mod::Acquire).gated(G5)];
-const C121: &[Choice] = &[md(Mod::Mmio)];
-const C122: &[Choice] = &[md(Mod::Relaxed)];
-const C123: &[Choice] = &[md(Mod::Sys)];
-const C124: &[Choice] = &[md(Mod::Ca), md(Mod::Cg), md(Mod::Cs)];
-const C125: &[Choice] = &[md(Mod::Nc)];
-const C126: &[Choice] = &[md(Mod::Or), md(Mod::And)];
-const C127: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
-const C128: &[Choice] = &[md(Mod::Wide)];
-const C129: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
-const C130: &[Choice] = &[md(Mod::Hi)];
-const C131: &[Choice] = &[md(Mod::Any)];
-const C132: &[Choice] = &[md(Mod::All)];
-const C133: &[Choice] = &[md(Mod::NaN)];
-const C134: &[Choice] = &[md(Mod::Xorsign)];
-const C135: &[Choice] = &[md(Mod::Abs)];
-const C136: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G1)];
-const C137: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G2)];
-const C138: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys)];
-const C139: &[Choice] = &[md(Mod::Alias), md(Mod::Async)];
-const C140: &[Choice] = &[
+const C122: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
+const C123: &[Choice] = &[md(Mod::Volatile).gated(G132)];
+const C124: &[Choice] = &[md(Mod::Relaxed).gated(G18), md(Mod::Acquire).gated(G19)];
+const C125: &[Choice] = &[md(Mod::Mmio).gated(G133)];
+const C126: &[Choice] = &[md(Mod::Relaxed).gated(G18)];
+const C127: &[Choice] = &[md(Mod::Sys)];
+const C128: &[Choice] = &[md(Mod::Ca).gated(G122), md(Mod::Cg).gated(G122), md(Mod::Cs).gated(G122)];
+const C129: &[Choice] = &[md(Mod::Nc).gated(G134)];
+const C130: &[Choice] = &[md(Mod::Or), md(Mod::And)];
+const C131: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
+const C132: &[Choice] = &[md(Mod::Wide)];
+const C133: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
+const C134: &[Choice] = &[md(Mod::Hi)];
+const C135: &[Choice] = &[md(Mod::Any)];
+const C136: &[Choice] = &[md(Mod::All)];
+const C137: &[Choice] = &[md(Mod::NaN).gated(G143)];
+const C138: &[Choice] = &[md(Mod::Xorsign).gated(G144)];
+const C139: &[Choice] = &[md(Mod::Abs).gated(G145)];
+const C140: &[Choice] =
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G148)];
+const C141: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G149)];
+const C142: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G151)];
+const C143: &[Choice] = &[md(Mod::Alias).gated(G106), md(Mod::Async).gated(G108)];
+const C144: &[Choice] =
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G156)];
+const C145: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G157)];
+const C146: &[Choice] = &[
     ty(Type::Pred),
     ty(Type::B16),
     ty(Type::B32),
@@ -415,19 +1166,26 @@ const C140: &[Choice] = &[
     ty(Type::S64),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::B128),
+    ty(Type::B128).gated(G31),
 ];
-const C141: &[Choice] = &[md(Mod::Mask)];
-const C142: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
-const C143: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
-const C144: &[Choice] = &[md(Mod::L2EvictLast), md(Mod::L2EvictNormal)];
-const C145: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
-const C146: &[Choice] = &[md(Mod::Tensormap)];
-const C147: &[Choice] = &[md(Mod::L1)];
-const C148: &[Choice] =
+const C147: &[Choice] = &[ty(Type::Bf16).gated(G161), ty(Type::Bf16x2).gated(G162)];
+const C148: &[Choice] = &[md(Mod::Mask)];
+const C149: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
+const C150: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
+const C151: &[Choice] = &[md(Mod::L2EvictLast).gated(G169), md(Mod::L2EvictNormal).gated(G169)];
+const C152: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
+const C153: &[Choice] = &[md(Mod::Tensormap).gated(G170)];
+const C154: &[Choice] = &[md(Mod::L1)];
+const C155: &[Choice] =
     &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
-const C149: &[Choice] = &[md(Mod::Relaxed).gated(G4), md(Mod::Release).gated(G6)];
-const C150: &[Choice] = &[
+const C156: &[Choice] = &[md(Mod::Relaxed).gated(G18), md(Mod::Release).gated(G20)];
+const C157: &[Choice] = &[
+    ty(Type::F16).gated(G183),
+    ty(Type::F16x2).gated(G184),
+    ty(Type::Bf16).gated(G185),
+    ty(Type::Bf16x2).gated(G186),
+];
+const C158: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -440,7 +1198,7 @@ const C150: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C151: &[Choice] = &[
+const C159: &[Choice] = &[
     md(Mod::Eq),
     md(Mod::Ne),
     md(Mod::Lt),
@@ -460,8 +1218,8 @@ const C151: &[Choice] = &[
     md(Mod::Num),
     md(Mod::Nan),
 ];
-const C152: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
-const C153: &[Choice] = &[
+const C160: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
+const C161: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -475,7 +1233,7 @@ const C153: &[Choice] = &[
     ty(Type::F64),
     ty(Type::F16),
 ];
-const C154: &[Choice] = &[
+const C162: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -488,9 +1246,9 @@ const C154: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
     ty(Type::F16),
-    ty(Type::Bf16),
+    ty(Type::Bf16).gated(G3),
 ];
-const C155: &[Choice] = &[
+const C163: &[Choice] = &[
     md(Mod::Eq),
     md(Mod::Ne),
     md(Mod::Lt),
@@ -506,12 +1264,14 @@ const C155: &[Choice] = &[
     md(Mod::Num),
     md(Mod::Nan),
 ];
-const C156: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
-const C157: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
-const C158: &[Choice] = &[ty(Type::Bf16x2), ty(Type::U32), ty(Type::S32)];
-const C159: &[Choice] = &[md(Mod::L), md(Mod::R)];
-const C160: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
-const C161: &[Choice] = &[
+const C164: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
+const C165: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
+const C166: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
+const C167: &[Choice] = &[ty(Type::F16), ty(Type::F16x2)];
+const C168: &[Choice] = &[ty(Type::Bf16).gated(G197), ty(Type::Bf16x2).gated(G198)];
+const C169: &[Choice] = &[md(Mod::L), md(Mod::R)];
+const C170: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
+const C171: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -522,17 +1282,28 @@ const C161: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C162: &[Choice] = &[
+const C172: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamFunc),
+    md(Mod::ParamFunc).gated(G121),
     md(Mod::Shared),
-    md(Mod::SharedCta),
-    md(Mod::SharedCluster),
+    md(Mod::SharedCta).gated(G23),
+    md(Mod::SharedCluster).gated(G24),
 ];
-const C163: &[Choice] = &[md(Mod::Wb), md(Mod::Cg), md(Mod::Cs), md(Mod::Wt)];
-const C164: &[Choice] = &[
+const C173: &[Choice] =
+    &[md(Mod::Wb).gated(G204), md(Mod::Cg).gated(G204), md(Mod::Cs).gated(G204), md(Mod::Wt).gated(G204)];
+const C174: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G205),
+    md(Mod::L1EvictUnchanged).gated(G206),
+    md(Mod::L1EvictFirst).gated(G207),
+    md(Mod::L1EvictLast).gated(G208),
+    md(Mod::L1NoAllocate).gated(G209),
+];
+const C175: &[Choice] = &[ty(Type::Bf16).gated(G214), ty(Type::Bf16x2).gated(G215)];
+const C176: &[Choice] = &[ty(Type::F16).gated(G217), ty(Type::Bf16).gated(G218)];
+const C177: &[Choice] = &[ty(Type::Bf16).gated(G222), ty(Type::Bf16x2).gated(G223)];
+const C178: &[Choice] = &[
     md(Mod::Finite),
     md(Mod::Infinite),
     md(Mod::Number),
@@ -540,25 +1311,29 @@ const C164: &[Choice] = &[
     md(Mod::Normal),
     md(Mod::Subnormal),
 ];
-const C165: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
-const C166: &[Choice] = &[md(Mod::Ballot)];
+const C179: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
+const C180: &[Choice] = &[md(Mod::Ballot)];
 
-const T0: &[Type] = &[Type::U8];
-const T1: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
-const T2: &[Type] = &[Type::U16];
-const T3: &[Type] = &[Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
-const T4: &[Type] = &[Type::U32];
-const T5: &[Type] = &[Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
-const T6: &[Type] = &[Type::U64];
-const T7: &[Type] = &[Type::S16, Type::S32, Type::S64, Type::S8];
-const T8: &[Type] = &[Type::S8];
-const T9: &[Type] = &[Type::U8, Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64];
-const T10: &[Type] = &[Type::S16];
-const T11: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S32, Type::S64];
-const T12: &[Type] = &[Type::S32];
-const T13: &[Type] = &[Type::U32, Type::U64, Type::S64];
-const T14: &[Type] = &[Type::S64];
-const T15: &[Type] = &[
+const T0: &[Type] = &[Type::U64, Type::S64];
+const T1: &[Type] = &[Type::B64];
+const T2: &[Type] = &[Type::B16];
+const T3: &[Type] = &[Type::F64];
+const T4: &[Type] = &[Type::U64];
+const T5: &[Type] = &[Type::U8];
+const T6: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
+const T7: &[Type] = &[Type::U16];
+const T8: &[Type] = &[Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
+const T9: &[Type] = &[Type::U32];
+const T10: &[Type] = &[Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
+const T11: &[Type] = &[Type::S16, Type::S32, Type::S64, Type::S8];
+const T12: &[Type] = &[Type::S8];
+const T13: &[Type] = &[Type::U8, Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64];
+const T14: &[Type] = &[Type::S16];
+const T15: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S32, Type::S64];
+const T16: &[Type] = &[Type::S32];
+const T17: &[Type] = &[Type::U32, Type::U64, Type::S64];
+const T18: &[Type] = &[Type::S64];
+const T19: &[Type] = &[
     Type::B8,
     Type::B16,
     Type::B32,
@@ -574,7 +1349,7 @@ const T15: &[Type] = &[
     Type::F32,
     Type::F64,
 ];
-const T16: &[Type] = &[
+const T20: &[Type] = &[
     Type::B8,
     Type::B16,
     Type::B32,
@@ -586,18 +1361,18 @@ const T16: &[Type] = &[
     Type::S32,
     Type::F32,
 ];
-const T17: &[Type] = &[Type::B64, Type::U64, Type::S64, Type::F64];
-const T18: &[Type] = &[Type::B32, Type::U32, Type::S32, Type::F32];
-const T19: &[Type] = &[Type::F32];
-const T20: &[Type] = &[Type::U16, Type::U32, Type::U64];
-const T21: &[Type] =
+const T21: &[Type] = &[Type::B64, Type::U64, Type::S64, Type::F64];
+const T22: &[Type] = &[Type::B32, Type::U32, Type::S32, Type::F32];
+const T23: &[Type] = &[Type::F32];
+const T24: &[Type] = &[Type::U16, Type::U32, Type::U64];
+const T25: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64];
-const T22: &[Type] = &[Type::F32, Type::F64];
-const T23: &[Type] = &[Type::F16, Type::F32];
-const T24: &[Type] =
+const T26: &[Type] = &[Type::F32, Type::F64];
+const T27: &[Type] = &[Type::F16, Type::F32];
+const T28: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64, Type::F16];
-const T25: &[Type] = &[Type::F32, Type::F64, Type::F16];
-const T26: &[Type] = &[
+const T29: &[Type] = &[Type::F32, Type::F64, Type::F16];
+const T30: &[Type] = &[
     Type::U16,
     Type::U32,
     Type::U64,
@@ -609,15 +1384,42 @@ const T26: &[Type] = &[
     Type::F16,
     Type::Bf16,
 ];
-const T27: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
+const T31: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
+const T32: &[Type] = &[Type::U32, Type::S32];
 
-const M0: &[Mod] = &[Mod::L2CacheHint];
-const M1: &[Mod] = &[Mod::Shared, Mod::SharedCta, Mod::SharedCluster];
-const M2: &[Mod] = &[Mod::Sat];
-const M3: &[Mod] = &[Mod::V2, Mod::V4, Mod::V8];
-const M4: &[Mod] = &[Mod::V8];
-const M5: &[Mod] = &[Mod::V4];
-const M6: &[Mod] = &[
+const M0: &[Mod] = &[Mod::Rm, Mod::Rp];
+const M1: &[Mod] = &[Mod::Global, Mod::Shared, Mod::SharedCta, Mod::SharedCluster];
+const M2: &[Mod] = &[Mod::Cta, Mod::Gpu, Mod::Sys, Mod::Cluster];
+const M3: &[Mod] = &[Mod::Shared, Mod::SharedCta, Mod::SharedCluster];
+const M4: &[Mod] = &[Mod::L2CacheHint];
+const M5: &[Mod] = &[Mod::Global];
+const M6: &[Mod] = &[Mod::Noftz];
+const M7: &[Mod] = &[Mod::Cta];
+const M8: &[Mod] = &[Mod::Sat];
+const M9: &[Mod] = &[Mod::Ftz];
+const M10: &[Mod] = &[Mod::Satfinite];
+const M11: &[Mod] = &[Mod::Const];
+const M12: &[Mod] = &[Mod::Param, Mod::ParamEntry];
+const M13: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
+const M14: &[Mod] = &[Mod::Rn];
+const M15: &[Mod] = &[Mod::Cluster];
+const M16: &[Mod] = &[Mod::Acquire, Mod::Release];
+const M17: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
+const M18: &[Mod] = &[Mod::V2, Mod::V4, Mod::V8];
+const M19: &[Mod] = &[Mod::V8];
+const M20: &[Mod] = &[Mod::V4];
+const M21: &[Mod] = &[
+    Mod::Const,
+    Mod::Global,
+    Mod::Local,
+    Mod::Param,
+    Mod::ParamEntry,
+    Mod::ParamFunc,
+    Mod::Shared,
+    Mod::SharedCta,
+    Mod::SharedCluster,
+];
+const M22: &[Mod] = &[
     Mod::Const,
     Mod::Local,
     Mod::Param,
@@ -627,7 +1429,7 @@ const M6: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M7: &[Mod] = &[
+const M23: &[Mod] = &[
     Mod::L1EvictNormal,
     Mod::L1EvictUnchanged,
     Mod::L1EvictFirst,
@@ -637,15 +1439,17 @@ const M7: &[Mod] = &[
     Mod::L2EvictFirst,
     Mod::L2EvictLast,
 ];
-const M8: &[Mod] = &[Mod::Volatile];
-const M9: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
-const M10: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
-const M11: &[Mod] = &[Mod::V4, Mod::V8];
-const M12: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
-const M13: &[Mod] = &[Mod::Ftz];
-const M14: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
-const M15: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
-const M16: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
+const M24: &[Mod] = &[Mod::Volatile];
+const M25: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
+const M26: &[Mod] = &[Mod::Local];
+const M27: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
+const M28: &[Mod] = &[Mod::V4, Mod::V8];
+const M29: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
+const M30: &[Mod] = &[Mod::Relu];
+const M31: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
+const M32: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
+const M33: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
+const M34: &[Mod] = &[Mod::Ballot];
 
 /// The table, sorted by opcode; within one, in the order of the files.
 pub static FORMS: &[Form] = &[
@@ -681,15 +1485,15 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: &[],
+        gates: G2,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::abs"),
     },
     Form {
         opcode: "abs",
-        syntax: "abs.bhalf d, a",
+        syntax: "abs.bf d, a",
         section: "9.7.4.6",
-        slots: &[slot("bhalf", C4)],
+        slots: &[slot("bf", C4)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -732,7 +1536,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G5) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::add"),
@@ -749,7 +1553,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G6,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::add"),
     },
@@ -789,7 +1593,7 @@ pub static FORMS: &[Form] = &[
         opcode: "add",
         syntax: "add{.rn}.bhalf d, a, b",
         section: "9.7.4.1",
-        slots: &[optional("rn", C10), slot("bhalf", C4)],
+        slots: &[optional("rn", C10), slot("bhalf", C11)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -805,7 +1609,7 @@ pub static FORMS: &[Form] = &[
         opcode: "add",
         syntax: "add.type d, a, b",
         section: "9.7.1.1",
-        slots: &[slot("type", C11)],
+        slots: &[slot("type", C12)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -821,7 +1625,7 @@ pub static FORMS: &[Form] = &[
         opcode: "add",
         syntax: "add{.sat}.s32 d, a, b",
         section: "9.7.1.1",
-        slots: &[optional("sat", C8), slot("s32", C12)],
+        slots: &[optional("sat", C8), slot("s32", C13)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -837,14 +1641,14 @@ pub static FORMS: &[Form] = &[
         opcode: "add",
         syntax: "add.cc.type d, a, b",
         section: "9.7.2.1",
-        slots: &[slot("cc", C13), slot("type", C14)],
+        slots: &[slot("cc", C14), slot("type", C15)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G12) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::add"),
@@ -853,7 +1657,7 @@ pub static FORMS: &[Form] = &[
         opcode: "add",
         syntax: "add{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.1",
-        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C15)],
+        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C16)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -861,7 +1665,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G3,
+        gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::add"),
     },
@@ -869,7 +1673,7 @@ pub static FORMS: &[Form] = &[
         opcode: "addc",
         syntax: "addc.type d, a, b",
         section: "9.7.2.2",
-        slots: &[slot("type", C14)],
+        slots: &[slot("type", C15)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -877,7 +1681,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G15,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::addc"),
     },
@@ -885,15 +1689,15 @@ pub static FORMS: &[Form] = &[
         opcode: "addc",
         syntax: "addc.cc.type d, a, b",
         section: "9.7.2.2",
-        slots: &[slot("cc", C13), slot("type", C14)],
+        slots: &[slot("cc", C14), slot("type", C15)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G12) }],
+        gates: G15,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::addc"),
     },
@@ -901,7 +1705,7 @@ pub static FORMS: &[Form] = &[
         opcode: "alloca",
         syntax: "alloca.type d, size{, immAlign<imm>:u32}",
         section: "9.7.15.1",
-        slots: &[slot("type", C16)],
+        slots: &[slot("type", C17)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -909,7 +1713,7 @@ pub static FORMS: &[Form] = &[
             read("immAlign", Kind::Immediate, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: &[],
+        gates: G16,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Alloca),
     },
@@ -917,7 +1721,7 @@ pub static FORMS: &[Form] = &[
         opcode: "and",
         syntax: "and.logical d, a, b",
         section: "9.7.8.1",
-        slots: &[slot("logical", C17)],
+        slots: &[slot("logical", C18)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -933,14 +1737,14 @@ pub static FORMS: &[Form] = &[
         opcode: "applypriority",
         syntax: "applypriority{.global}.L2::evict_normal [a], size<imm 128>:u32",
         section: "9.7.9.16",
-        slots: &[optional("global", C18), slot("L2::evict_normal", C19)],
+        slots: &[optional("global", C19), slot("L2::evict_normal", C20)],
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: &[],
+        gates: G17,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::ApplyPriority),
     },
@@ -949,12 +1753,12 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.bitwise{.cache_hint}.type d|_, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C20),
-            optional("scope", C21),
-            optional("atom_space", C22),
-            slot("bitwise", C23),
-            optional("cache_hint", C24),
-            slot("type", C25),
+            optional("sem", C21),
+            optional("scope", C22),
+            optional("atom_space", C23),
+            slot("bitwise", C24),
+            optional("cache_hint", C25),
+            slot("type", C26),
         ],
         head: 0,
         operands: &[
@@ -964,11 +1768,17 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule {
-            when: &[Condition::Has(M0)],
-            then: Consequence::Needs(&[Condition::HasNot(M1)], Fault::Illegal(M0)),
-        }],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G29) },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+            },
+        ],
+        gates: G30,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -977,12 +1787,12 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.exch{.cache_hint}.type d|_, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C20),
-            optional("scope", C21),
-            optional("atom_space", C22),
-            slot("exch", C26),
-            optional("cache_hint", C24),
-            slot("type", C27),
+            optional("sem", C21),
+            optional("scope", C22),
+            optional("atom_space", C23),
+            slot("exch", C27),
+            optional("cache_hint", C25),
+            slot("type", C28),
         ],
         head: 0,
         operands: &[
@@ -992,11 +1802,18 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule {
-            when: &[Condition::Has(M0)],
-            then: Consequence::Needs(&[Condition::HasNot(M1)], Fault::Illegal(M0)),
-        }],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::TypeIn(0, T1), Condition::Has(M5)], then: Consequence::Gates(G32) },
+            Rule { when: &[Condition::TypeIn(0, T1), Condition::Has(M3)], then: Consequence::Gates(G33) },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+            },
+        ],
+        gates: G30,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -1005,11 +1822,11 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.cas.type d|_, [a], b, c",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C20),
-            optional("scope", C21),
-            optional("atom_space", C22),
-            slot("cas", C28),
-            slot("type", C29),
+            optional("sem", C21),
+            optional("scope", C22),
+            optional("atom_space", C23),
+            slot("cas", C29),
+            slot("type", C30),
         ],
         head: 0,
         operands: &[
@@ -1018,8 +1835,15 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::TypeIn(0, T1), Condition::Has(M5)], then: Consequence::Gates(G32) },
+            Rule { when: &[Condition::TypeIn(0, T1), Condition::Has(M3)], then: Consequence::Gates(G33) },
+        ],
+        gates: G30,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -1028,12 +1852,12 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.add{.cache_hint}.type d|_, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C20),
-            optional("scope", C21),
-            optional("atom_space", C22),
-            slot("add", C30),
-            optional("cache_hint", C24),
-            slot("type", C31),
+            optional("sem", C21),
+            optional("scope", C22),
+            optional("atom_space", C23),
+            slot("add", C31),
+            optional("cache_hint", C25),
+            slot("type", C32),
         ],
         head: 0,
         operands: &[
@@ -1043,11 +1867,19 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule {
-            when: &[Condition::Has(M0)],
-            then: Consequence::Needs(&[Condition::HasNot(M1)], Fault::Illegal(M0)),
-        }],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::TypeIn(0, T4), Condition::Has(M5)], then: Consequence::Gates(G32) },
+            Rule { when: &[Condition::TypeIn(0, T4), Condition::Has(M3)], then: Consequence::Gates(G33) },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+            },
+        ],
+        gates: G30,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -1056,12 +1888,12 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.add{.noftz}{.cache_hint}.f32 d|_, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C20),
-            optional("scope", C21),
-            optional("atom_space", C22),
-            slot("add", C30),
-            optional("noftz", C32),
-            optional("cache_hint", C24),
+            optional("sem", C21),
+            optional("scope", C22),
+            optional("atom_space", C23),
+            slot("add", C31),
+            optional("noftz", C33),
+            optional("cache_hint", C25),
             slot("f32", C1),
         ],
         head: 0,
@@ -1072,11 +1904,17 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule {
-            when: &[Condition::Has(M0)],
-            then: Consequence::Needs(&[Condition::HasNot(M1)], Fault::Illegal(M0)),
-        }],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G36) },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+            },
+        ],
+        gates: G37,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -1085,13 +1923,13 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type d|_, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C20),
-            optional("scope", C21),
-            optional("atom_space", C22),
-            slot("add", C30),
-            slot("noftz", C32),
-            optional("cache_hint", C24),
-            slot("type", C33),
+            optional("sem", C21),
+            optional("scope", C22),
+            optional("atom_space", C23),
+            slot("add", C31),
+            slot("noftz", C33),
+            optional("cache_hint", C25),
+            slot("type", C34),
         ],
         head: 0,
         operands: &[
@@ -1101,11 +1939,16 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule {
-            when: &[Condition::Has(M0)],
-            then: Consequence::Needs(&[Condition::HasNot(M1)], Fault::Illegal(M0)),
-        }],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+            },
+        ],
+        gates: G30,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -1114,12 +1957,12 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.step{.cache_hint}.u32 d|_, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C20),
-            optional("scope", C21),
-            optional("atom_space", C22),
-            slot("step", C34),
-            optional("cache_hint", C24),
-            slot("u32", C35),
+            optional("sem", C21),
+            optional("scope", C22),
+            optional("atom_space", C23),
+            slot("step", C35),
+            optional("cache_hint", C25),
+            slot("u32", C36),
         ],
         head: 0,
         operands: &[
@@ -1129,11 +1972,16 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule {
-            when: &[Condition::Has(M0)],
-            then: Consequence::Needs(&[Condition::HasNot(M1)], Fault::Illegal(M0)),
-        }],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+            },
+        ],
+        gates: G30,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -1142,12 +1990,12 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.atom_space}.minmax{.cache_hint}.type d|_, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C20),
-            optional("scope", C21),
-            optional("atom_space", C22),
-            slot("minmax", C36),
-            optional("cache_hint", C24),
-            slot("type", C14),
+            optional("sem", C21),
+            optional("scope", C22),
+            optional("atom_space", C23),
+            slot("minmax", C37),
+            optional("cache_hint", C25),
+            slot("type", C15),
         ],
         head: 0,
         operands: &[
@@ -1157,11 +2005,17 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule {
-            when: &[Condition::Has(M0)],
-            then: Consequence::Needs(&[Condition::HasNot(M1)], Fault::Illegal(M0)),
-        }],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G42) },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+            },
+        ],
+        gates: G30,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -1170,13 +2024,13 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.global}.add{.noftz}{.cache_hint}.vec.f32 d.vec|_, [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C20),
-            optional("scope", C21),
-            optional("global", C18),
-            slot("add", C30),
-            optional("noftz", C32),
-            optional("cache_hint", C24),
-            slot("vec", C37),
+            optional("sem", C21),
+            optional("scope", C22),
+            optional("global", C19),
+            slot("add", C31),
+            optional("noftz", C33),
+            optional("cache_hint", C25),
+            slot("vec", C38),
             slot("f32", C1),
         ],
         head: 0,
@@ -1187,8 +2041,13 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G36) },
+        ],
+        gates: G43,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -1197,14 +2056,14 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type d.vec|_, [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C20),
-            optional("scope", C21),
-            optional("global", C18),
-            slot("op", C38),
-            slot("noftz", C32),
-            optional("cache_hint", C24),
-            slot("vec", C39),
-            slot("type", C15),
+            optional("sem", C21),
+            optional("scope", C22),
+            optional("global", C19),
+            slot("op", C39),
+            slot("noftz", C33),
+            optional("cache_hint", C25),
+            slot("vec", C40),
+            slot("type", C41),
         ],
         head: 0,
         operands: &[
@@ -1214,8 +2073,12 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+        ],
+        gates: G43,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -1224,14 +2087,14 @@ pub static FORMS: &[Form] = &[
         syntax: "atom{.sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type d.vec|_, [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
-            optional("sem", C20),
-            optional("scope", C21),
-            optional("global", C18),
-            slot("op", C38),
-            slot("noftz", C32),
-            optional("cache_hint", C24),
-            slot("vec", C37),
-            slot("type", C40),
+            optional("sem", C21),
+            optional("scope", C22),
+            optional("global", C19),
+            slot("op", C39),
+            slot("noftz", C33),
+            optional("cache_hint", C25),
+            slot("vec", C38),
+            slot("type", C42),
         ],
         head: 0,
         operands: &[
@@ -1241,8 +2104,12 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+        ],
+        gates: G43,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -1250,13 +2117,13 @@ pub static FORMS: &[Form] = &[
         opcode: "bar",
         syntax: "bar{.cta}.sync a:u32{, b:u32}",
         section: "9.7.13.1",
-        slots: &[optional("cta", C41), slot("sync", C42)],
+        slots: &[optional("cta", C43), slot("sync", C44)],
         head: 0,
         operands: &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
@@ -1265,14 +2132,14 @@ pub static FORMS: &[Form] = &[
         opcode: "bar",
         syntax: "bar{.cta}.arrive a:u32, b:u32",
         section: "9.7.13.1",
-        slots: &[optional("cta", C41), slot("arrive", C43)],
+        slots: &[optional("cta", C43), slot("arrive", C45)],
         head: 0,
         operands: &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G45) }],
+        gates: G46,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -1280,15 +2147,15 @@ pub static FORMS: &[Form] = &[
         opcode: "bar",
         syntax: "bar{.cta}.red.popc.u32 d, a:u32, {!}c",
         section: "9.7.13.1",
-        slots: &[optional("cta", C41), slot("red", C44), slot("popc", C45), slot("u32", C35)],
+        slots: &[optional("cta", C43), slot("red", C46), slot("popc", C47), slot("u32", C36)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G47) }],
+        gates: G48,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -1296,7 +2163,7 @@ pub static FORMS: &[Form] = &[
         opcode: "bar",
         syntax: "bar{.cta}.red.popc.u32 d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
-        slots: &[optional("cta", C41), slot("red", C44), slot("popc", C45), slot("u32", C35)],
+        slots: &[optional("cta", C43), slot("red", C46), slot("popc", C47), slot("u32", C36)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1304,8 +2171,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G47) }],
+        gates: G48,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -1313,15 +2180,15 @@ pub static FORMS: &[Form] = &[
         opcode: "bar",
         syntax: "bar{.cta}.red.op.pred d, a:u32, {!}c",
         section: "9.7.13.1",
-        slots: &[optional("cta", C41), slot("red", C44), slot("op", C46), slot("pred", C47)],
+        slots: &[optional("cta", C43), slot("red", C46), slot("op", C48), slot("pred", C49)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G47) }],
+        gates: G48,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -1329,7 +2196,7 @@ pub static FORMS: &[Form] = &[
         opcode: "bar",
         syntax: "bar{.cta}.red.op.pred d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
-        slots: &[optional("cta", C41), slot("red", C44), slot("op", C46), slot("pred", C47)],
+        slots: &[optional("cta", C43), slot("red", C46), slot("op", C48), slot("pred", C49)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1337,8 +2204,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G47) }],
+        gates: G48,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -1346,11 +2213,11 @@ pub static FORMS: &[Form] = &[
         opcode: "bar",
         syntax: "bar.warp.sync membermask:b32",
         section: "9.7.13.2",
-        slots: &[slot("warp", C48), slot("sync", C42)],
+        slots: &[slot("warp", C50), slot("sync", C44)],
         head: 0,
         operands: &[read("membermask", Kind::Source, Ty::Fixed(Type::B32))],
         rules: &[],
-        gates: &[],
+        gates: G49,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BarWarpSync),
     },
@@ -1358,14 +2225,14 @@ pub static FORMS: &[Form] = &[
         opcode: "barrier",
         syntax: "barrier{.cta}.sync{.aligned} a:u32{, b:u32}",
         section: "9.7.13.1",
-        slots: &[optional("cta", C41), slot("sync", C42), optional("aligned", C49)],
+        slots: &[optional("cta", C43), slot("sync", C44), optional("aligned", C51)],
         head: 0,
         operands: &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G51) }],
+        gates: G52,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -1373,14 +2240,14 @@ pub static FORMS: &[Form] = &[
         opcode: "barrier",
         syntax: "barrier{.cta}.arrive{.aligned} a:u32, b:u32",
         section: "9.7.13.1",
-        slots: &[optional("cta", C41), slot("arrive", C43), optional("aligned", C49)],
+        slots: &[optional("cta", C43), slot("arrive", C45), optional("aligned", C51)],
         head: 0,
         operands: &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G51) }],
+        gates: G52,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -1389,11 +2256,11 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier{.cta}.red.popc{.aligned}.u32 d, a:u32, {!}c",
         section: "9.7.13.1",
         slots: &[
-            optional("cta", C41),
-            slot("red", C44),
-            slot("popc", C45),
-            optional("aligned", C49),
-            slot("u32", C35),
+            optional("cta", C43),
+            slot("red", C46),
+            slot("popc", C47),
+            optional("aligned", C51),
+            slot("u32", C36),
         ],
         head: 0,
         operands: &[
@@ -1401,8 +2268,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G51) }],
+        gates: G52,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -1411,11 +2278,11 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier{.cta}.red.popc{.aligned}.u32 d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
         slots: &[
-            optional("cta", C41),
-            slot("red", C44),
-            slot("popc", C45),
-            optional("aligned", C49),
-            slot("u32", C35),
+            optional("cta", C43),
+            slot("red", C46),
+            slot("popc", C47),
+            optional("aligned", C51),
+            slot("u32", C36),
         ],
         head: 0,
         operands: &[
@@ -1424,8 +2291,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G51) }],
+        gates: G52,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -1434,11 +2301,11 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier{.cta}.red.op{.aligned}.pred d, a:u32, {!}c",
         section: "9.7.13.1",
         slots: &[
-            optional("cta", C41),
-            slot("red", C44),
-            slot("op", C46),
-            optional("aligned", C49),
-            slot("pred", C47),
+            optional("cta", C43),
+            slot("red", C46),
+            slot("op", C48),
+            optional("aligned", C51),
+            slot("pred", C49),
         ],
         head: 0,
         operands: &[
@@ -1446,8 +2313,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G51) }],
+        gates: G52,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -1456,11 +2323,11 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier{.cta}.red.op{.aligned}.pred d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
         slots: &[
-            optional("cta", C41),
-            slot("red", C44),
-            slot("op", C46),
-            optional("aligned", C49),
-            slot("pred", C47),
+            optional("cta", C43),
+            slot("red", C46),
+            slot("op", C48),
+            optional("aligned", C51),
+            slot("pred", C49),
         ],
         head: 0,
         operands: &[
@@ -1469,8 +2336,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G51) }],
+        gates: G52,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -1479,15 +2346,15 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier.cluster.arrive{.cluster_sem}{.aligned}",
         section: "9.7.13.3",
         slots: &[
-            slot("cluster", C50),
-            slot("arrive", C43),
-            optional("cluster_sem", C51),
-            optional("aligned", C49),
+            slot("cluster", C52),
+            slot("arrive", C45),
+            optional("cluster_sem", C53),
+            optional("aligned", C51),
         ],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: &[],
+        gates: G53,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BarrierCluster),
     },
@@ -1495,11 +2362,11 @@ pub static FORMS: &[Form] = &[
         opcode: "barrier",
         syntax: "barrier.cluster.wait{.acquire}{.aligned}",
         section: "9.7.13.3",
-        slots: &[slot("cluster", C50), slot("wait", C52), optional("acquire", C53), optional("aligned", C49)],
+        slots: &[slot("cluster", C52), slot("wait", C54), optional("acquire", C55), optional("aligned", C51)],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: &[],
+        gates: G53,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BarrierCluster),
     },
@@ -1507,7 +2374,7 @@ pub static FORMS: &[Form] = &[
         opcode: "bfe",
         syntax: "bfe.type d, a, b:u32, c:u32",
         section: "9.7.1.19",
-        slots: &[slot("type", C54)],
+        slots: &[slot("type", C56)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1516,7 +2383,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G54,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfe"),
     },
@@ -1524,7 +2391,7 @@ pub static FORMS: &[Form] = &[
         opcode: "bfi",
         syntax: "bfi.type f<reg>, a, b, c:u32, d:u32",
         section: "9.7.1.20",
-        slots: &[slot("type", C25)],
+        slots: &[slot("type", C26)],
         head: 0,
         operands: &[
             read("f", Kind::Register, Ty::Pick(0)),
@@ -1534,7 +2401,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G55,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfi"),
     },
@@ -1542,11 +2409,11 @@ pub static FORMS: &[Form] = &[
         opcode: "bfind",
         syntax: "bfind{.shiftamt}.type d:u32, a",
         section: "9.7.1.16",
-        slots: &[optional("shiftamt", C55), slot("type", C54)],
+        slots: &[optional("shiftamt", C57), slot("type", C56)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: &[],
+        gates: G56,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfind"),
     },
@@ -1554,7 +2421,7 @@ pub static FORMS: &[Form] = &[
         opcode: "bmsk",
         syntax: "bmsk.mode.b32 d, a, b",
         section: "9.7.1.22",
-        slots: &[slot("mode", C56), slot("b32", C6)],
+        slots: &[slot("mode", C58), slot("b32", C6)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1562,7 +2429,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G57,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bmsk"),
     },
@@ -1570,7 +2437,7 @@ pub static FORMS: &[Form] = &[
         opcode: "bra",
         syntax: "bra{.uni} target<label>",
         section: "9.7.12.3",
-        slots: &[optional("uni", C57)],
+        slots: &[optional("uni", C59)],
         head: 0,
         operands: &[read("target", Kind::Label, Ty::None)],
         rules: &[],
@@ -1582,11 +2449,11 @@ pub static FORMS: &[Form] = &[
         opcode: "brev",
         syntax: "brev.type d, a",
         section: "9.7.1.18",
-        slots: &[slot("type", C25)],
+        slots: &[slot("type", C26)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: &[],
+        gates: G58,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::brev"),
     },
@@ -1598,7 +2465,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: &[],
+        gates: G59,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Brkpt),
     },
@@ -1606,7 +2473,7 @@ pub static FORMS: &[Form] = &[
         opcode: "brx",
         syntax: "brx.idx{.uni} index:u32, list<targets>",
         section: "9.7.12.4",
-        slots: &[slot("idx", C58), optional("uni", C57)],
+        slots: &[slot("idx", C60), optional("uni", C59)],
         head: 1,
         operands: &[
             read("index", Kind::Source, Ty::Fixed(Type::U32)),
@@ -1621,7 +2488,7 @@ pub static FORMS: &[Form] = &[
         opcode: "call",
         syntax: "call{.uni} callee<call>",
         section: "9.7.12.5",
-        slots: &[optional("uni", C57)],
+        slots: &[optional("uni", C59)],
         head: 0,
         operands: &[read("callee", Kind::Call, Ty::None)],
         rules: &[],
@@ -1633,11 +2500,11 @@ pub static FORMS: &[Form] = &[
         opcode: "clz",
         syntax: "clz.type d:u32, a",
         section: "9.7.1.15",
-        slots: &[slot("type", C25)],
+        slots: &[slot("type", C26)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: &[],
+        gates: G60,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::clz"),
     },
@@ -1645,7 +2512,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cnot",
         syntax: "cnot.bits d, a",
         section: "9.7.8.5",
-        slots: &[slot("bits", C59)],
+        slots: &[slot("bits", C61)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -1657,7 +2524,7 @@ pub static FORMS: &[Form] = &[
         opcode: "copysign",
         syntax: "copysign.type d, a, b",
         section: "9.7.3.2",
-        slots: &[slot("type", C60)],
+        slots: &[slot("type", C62)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1665,7 +2532,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G61,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::copysign"),
     },
@@ -1673,7 +2540,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cos",
         syntax: "cos.approx{.ftz}.f32 d, a",
         section: "9.7.3.19",
-        slots: &[slot("approx", C61), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -1686,11 +2553,11 @@ pub static FORMS: &[Form] = &[
         syntax: "createpolicy.range{.global}.primary{.secondary}.b64 d, [a], primary-size:u32, total-size:u32",
         section: "9.7.9.18",
         slots: &[
-            slot("range", C62),
-            optional("global", C18),
-            slot("primary", C63),
-            optional("secondary", C64),
-            slot("b64", C65),
+            slot("range", C64),
+            optional("global", C19),
+            slot("primary", C65),
+            optional("secondary", C66),
+            slot("b64", C67),
         ],
         head: 0,
         operands: &[
@@ -1700,7 +2567,7 @@ pub static FORMS: &[Form] = &[
             read("total-size", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G63,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -1708,14 +2575,14 @@ pub static FORMS: &[Form] = &[
         opcode: "createpolicy",
         syntax: "createpolicy.fractional.primary{.secondary}.b64 d{, fraction<imm>:f32}",
         section: "9.7.9.18",
-        slots: &[slot("fractional", C66), slot("primary", C63), optional("secondary", C64), slot("b64", C65)],
+        slots: &[slot("fractional", C68), slot("primary", C65), optional("secondary", C66), slot("b64", C67)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("fraction", Kind::Immediate, Ty::Fixed(Type::F32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: &[],
+        gates: G63,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -1723,14 +2590,14 @@ pub static FORMS: &[Form] = &[
         opcode: "createpolicy",
         syntax: "createpolicy.cvt.L2.b64 d, access-property:b64",
         section: "9.7.9.18",
-        slots: &[slot("cvt", C67), slot("L2", C68), slot("b64", C65)],
+        slots: &[slot("cvt", C69), slot("L2", C70), slot("b64", C67)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("access-property", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G63,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -1738,7 +2605,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt{.sat}.dtype.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[optional("sat", C8), slot("dtype", C69), slot("atype", C69)],
+        slots: &[optional("sat", C8), slot("dtype", C71), slot("atype", C71)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -1746,36 +2613,36 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M2), Condition::TypeIn(0, T0)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T1)], Fault::Illegal(M2)),
+                when: &[Condition::Has(M8), Condition::TypeIn(0, T5)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T6)], Fault::Illegal(M8)),
             },
             Rule {
-                when: &[Condition::Has(M2), Condition::TypeIn(0, T2)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T3)], Fault::Illegal(M2)),
+                when: &[Condition::Has(M8), Condition::TypeIn(0, T7)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T8)], Fault::Illegal(M8)),
             },
             Rule {
-                when: &[Condition::Has(M2), Condition::TypeIn(0, T4)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T5)], Fault::Illegal(M2)),
+                when: &[Condition::Has(M8), Condition::TypeIn(0, T9)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T10)], Fault::Illegal(M8)),
             },
             Rule {
-                when: &[Condition::Has(M2), Condition::TypeIn(0, T6)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Illegal(M2)),
+                when: &[Condition::Has(M8), Condition::TypeIn(0, T4)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T11)], Fault::Illegal(M8)),
             },
             Rule {
-                when: &[Condition::Has(M2), Condition::TypeIn(0, T8)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T9)], Fault::Illegal(M2)),
+                when: &[Condition::Has(M8), Condition::TypeIn(0, T12)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T13)], Fault::Illegal(M8)),
             },
             Rule {
-                when: &[Condition::Has(M2), Condition::TypeIn(0, T10)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T11)], Fault::Illegal(M2)),
+                when: &[Condition::Has(M8), Condition::TypeIn(0, T14)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T15)], Fault::Illegal(M8)),
             },
             Rule {
-                when: &[Condition::Has(M2), Condition::TypeIn(0, T12)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T13)], Fault::Illegal(M2)),
+                when: &[Condition::Has(M8), Condition::TypeIn(0, T16)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T17)], Fault::Illegal(M8)),
             },
             Rule {
-                when: &[Condition::Has(M2), Condition::TypeIn(0, T14)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T6)], Fault::Illegal(M2)),
+                when: &[Condition::Has(M8), Condition::TypeIn(0, T18)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T4)], Fault::Illegal(M8)),
             },
         ],
         gates: &[],
@@ -1786,22 +2653,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.irnd{.sat}.dtype.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C70), optional("sat", C8), slot("dtype", C69), slot("f16", C71)],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
-        ],
-        rules: &[],
-        gates: &[],
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::float_to_int"),
-    },
-    Form {
-        opcode: "cvt",
-        syntax: "cvt.irnd.dtype.bf16 d+, a+:bf16",
-        section: "9.7.9.21",
-        slots: &[slot("irnd", C70), slot("dtype", C69), slot("bf16", C72)],
+        slots: &[slot("irnd", C72), optional("sat", C8), slot("dtype", C71), slot("f16", C73)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -1817,10 +2669,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.irnd{.ftz}{.sat}.dtype.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("irnd", C70),
+            slot("irnd", C72),
             optional("ftz", C0),
             optional("sat", C8),
-            slot("dtype", C69),
+            slot("dtype", C71),
             slot("f32", C1),
         ],
         head: 0,
@@ -1837,7 +2689,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.irnd{.sat}.dtype.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C70), optional("sat", C8), slot("dtype", C69), slot("f64", C2)],
+        slots: &[slot("irnd", C72), optional("sat", C8), slot("dtype", C71), slot("f64", C2)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -1850,24 +2702,24 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "cvt",
-        syntax: "cvt.rnd{.sat}.f16.atype d+, a+",
+        syntax: "cvt.irnd.dtype.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C71), slot("atype", C69)],
+        slots: &[slot("irnd", C72), slot("dtype", C71), slot("bf16", C74)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: &[],
+        gates: G64,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::int_to_float"),
+        action: Action::Pure("convert::float_to_int"),
     },
     Form {
         opcode: "cvt",
-        syntax: "cvt.rnd.bf16.atype d+, a+",
+        syntax: "cvt.rnd{.sat}.f16.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), slot("bf16", C72), slot("atype", C69)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C73), slot("atype", C71)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -1887,7 +2739,7 @@ pub static FORMS: &[Form] = &[
             optional("ftz", C0),
             optional("sat", C8),
             slot("f32", C1),
-            slot("atype", C69),
+            slot("atype", C71),
         ],
         head: 0,
         operands: &[
@@ -1903,7 +2755,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.rnd{.sat}.f64.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f64", C2), slot("atype", C69)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f64", C2), slot("atype", C71)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -1916,9 +2768,24 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "cvt",
+        syntax: "cvt.rnd.bf16.atype d+, a+",
+        section: "9.7.9.21",
+        slots: &[slot("rnd", C7), slot("bf16", C74), slot("atype", C71)],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).wider(),
+            read("a", Kind::Source, Ty::Pick(1)).wider(),
+        ],
+        rules: &[],
+        gates: G65,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::int_to_float"),
+    },
+    Form {
+        opcode: "cvt",
         syntax: "cvt{.irnd}{.sat}.f16.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C70), optional("sat", C8), slot("f16", C71), slot("f16", C71)],
+        slots: &[optional("irnd", C72), optional("sat", C8), slot("f16", C73), slot("f16", C73)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -1931,13 +2798,34 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "cvt",
-        syntax: "cvt{.rnd}.f16.bf16 d+, a+:bf16",
+        syntax: "cvt{.irnd}{.ftz}{.sat}.f32.f32 d+, a+:f32",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("f16", C71), slot("bf16", C72)],
+        slots: &[
+            optional("irnd", C72),
+            optional("ftz", C0),
+            optional("sat", C8),
+            slot("f32", C1),
+            slot("f32", C1),
+        ],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
+            read("a", Kind::Source, Ty::Pick(0)).wider(),
+        ],
+        rules: &[],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::float_to_float"),
+    },
+    Form {
+        opcode: "cvt",
+        syntax: "cvt{.irnd}{.sat}.f64.f64 d+, a+:f64",
+        section: "9.7.9.21",
+        slots: &[optional("irnd", C72), optional("sat", C8), slot("f64", C2), slot("f64", C2)],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).wider(),
+            read("a", Kind::Source, Ty::Pick(0)).wider(),
         ],
         rules: &[],
         gates: &[],
@@ -1952,7 +2840,7 @@ pub static FORMS: &[Form] = &[
             slot("rnd", C7),
             optional("ftz", C0),
             optional("sat", C8),
-            slot("f16", C71),
+            slot("f16", C73),
             slot("f32", C1),
         ],
         head: 0,
@@ -1969,122 +2857,11 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.rnd{.sat}.f16.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C71), slot("f64", C2)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C73), slot("f64", C2)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Pick(1)).wider(),
-        ],
-        rules: &[],
-        gates: &[],
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::float_to_float"),
-    },
-    Form {
-        opcode: "cvt",
-        syntax: "cvt{.rnd}.bf16.f16 d+, a+:f16",
-        section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("bf16", C72), slot("f16", C71)],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
-        ],
-        rules: &[],
-        gates: &[],
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::float_to_float"),
-    },
-    Form {
-        opcode: "cvt",
-        syntax: "cvt{.irnd}.bf16.bf16 d+, a+:bf16",
-        section: "9.7.9.21",
-        slots: &[optional("irnd", C70), slot("bf16", C72), slot("bf16", C72)],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(0)).wider(),
-        ],
-        rules: &[],
-        gates: &[],
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::float_to_float"),
-    },
-    Form {
-        opcode: "cvt",
-        syntax: "cvt.rnd{.ftz}.bf16.f32 d+, a+:f32",
-        section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("ftz", C0), slot("bf16", C72), slot("f32", C1)],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
-        ],
-        rules: &[],
-        gates: &[],
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::float_to_float"),
-    },
-    Form {
-        opcode: "cvt",
-        syntax: "cvt.rnd.bf16.f64 d+, a+:f64",
-        section: "9.7.9.21",
-        slots: &[slot("rnd", C7), slot("bf16", C72), slot("f64", C2)],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
-        ],
-        rules: &[],
-        gates: &[],
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::float_to_float"),
-    },
-    Form {
-        opcode: "cvt",
-        syntax: "cvt{.ftz}{.sat}.f32.f16 d+, a+:f16",
-        section: "9.7.9.21",
-        slots: &[optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f16", C71)],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
-        ],
-        rules: &[],
-        gates: &[],
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::float_to_float"),
-    },
-    Form {
-        opcode: "cvt",
-        syntax: "cvt{.rnd}{.ftz}.f32.bf16 d+, a+:bf16",
-        section: "9.7.9.21",
-        slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32", C1), slot("bf16", C72)],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
-        ],
-        rules: &[],
-        gates: &[],
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::float_to_float"),
-    },
-    Form {
-        opcode: "cvt",
-        syntax: "cvt{.irnd}{.ftz}{.sat}.f32.f32 d+, a+:f32",
-        section: "9.7.9.21",
-        slots: &[
-            optional("irnd", C70),
-            optional("ftz", C0),
-            optional("sat", C8),
-            slot("f32", C1),
-            slot("f32", C1),
-        ],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(0)).wider(),
         ],
         rules: &[],
         gates: &[],
@@ -2108,9 +2885,9 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "cvt",
-        syntax: "cvt{.sat}.f64.f16 d+, a+:f16",
+        syntax: "cvt{.ftz}{.sat}.f32.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("sat", C8), slot("f64", C2), slot("f16", C71)],
+        slots: &[optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f16", C73)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -2123,9 +2900,9 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "cvt",
-        syntax: "cvt{.rnd}.f64.bf16 d+, a+:bf16",
+        syntax: "cvt{.sat}.f64.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("f64", C2), slot("bf16", C72)],
+        slots: &[optional("sat", C8), slot("f64", C2), slot("f16", C73)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -2153,13 +2930,13 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "cvt",
-        syntax: "cvt{.irnd}{.sat}.f64.f64 d+, a+:f64",
+        syntax: "cvt.rnd{.ftz}.bf16.f32 d+, a+:f32",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C70), optional("sat", C8), slot("f64", C2), slot("f64", C2)],
+        slots: &[slot("rnd", C7), optional("ftz", C0), slot("bf16", C74), slot("f32", C1)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(0)).wider(),
+            read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
         gates: &[],
@@ -2168,18 +2945,108 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "cvt",
+        syntax: "cvt{.rnd}{.ftz}.f32.bf16 d+, a+:bf16",
+        section: "9.7.9.21",
+        slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32", C1), slot("bf16", C74)],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).wider(),
+            read("a", Kind::Source, Ty::Pick(1)).wider(),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G66) }],
+        gates: G67,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::float_to_float"),
+    },
+    Form {
+        opcode: "cvt",
+        syntax: "cvt{.irnd}.bf16.bf16 d+, a+:bf16",
+        section: "9.7.9.21",
+        slots: &[optional("irnd", C72), slot("bf16", C74), slot("bf16", C74)],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).wider(),
+            read("a", Kind::Source, Ty::Pick(0)).wider(),
+        ],
+        rules: &[],
+        gates: G68,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::float_to_float"),
+    },
+    Form {
+        opcode: "cvt",
+        syntax: "cvt{.rnd}.f16.bf16 d+, a+:bf16",
+        section: "9.7.9.21",
+        slots: &[optional("rnd", C7), slot("f16", C73), slot("bf16", C74)],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).wider(),
+            read("a", Kind::Source, Ty::Pick(1)).wider(),
+        ],
+        rules: &[],
+        gates: G68,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::float_to_float"),
+    },
+    Form {
+        opcode: "cvt",
+        syntax: "cvt{.rnd}.bf16.f16 d+, a+:f16",
+        section: "9.7.9.21",
+        slots: &[optional("rnd", C7), slot("bf16", C74), slot("f16", C73)],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).wider(),
+            read("a", Kind::Source, Ty::Pick(1)).wider(),
+        ],
+        rules: &[],
+        gates: G68,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::float_to_float"),
+    },
+    Form {
+        opcode: "cvt",
+        syntax: "cvt.rnd.bf16.f64 d+, a+:f64",
+        section: "9.7.9.21",
+        slots: &[slot("rnd", C7), slot("bf16", C74), slot("f64", C2)],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).wider(),
+            read("a", Kind::Source, Ty::Pick(1)).wider(),
+        ],
+        rules: &[],
+        gates: G68,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::float_to_float"),
+    },
+    Form {
+        opcode: "cvt",
+        syntax: "cvt{.rnd}.f64.bf16 d+, a+:bf16",
+        section: "9.7.9.21",
+        slots: &[optional("rnd", C7), slot("f64", C2), slot("bf16", C74)],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).wider(),
+            read("a", Kind::Source, Ty::Pick(1)).wider(),
+        ],
+        rules: &[],
+        gates: G68,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::float_to_float"),
+    },
+    Form {
+        opcode: "cvt",
         syntax: "cvt.frnd2{.relu}{.satfinite}.f16.f32 d, a:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C73),
-            optional("relu", C74),
-            optional("satfinite", C75),
-            slot("f16", C71),
+            slot("frnd2", C75),
+            optional("relu", C76),
+            optional("satfinite", C77),
+            slot("f16", C73),
             slot("f32", C1),
         ],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G71) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -2189,15 +3056,15 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}.bf16.f32 d, a:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C73),
-            optional("relu", C74),
-            optional("satfinite", C75),
-            slot("bf16", C72),
+            slot("frnd2", C75),
+            optional("relu", C76),
+            optional("satfinite", C77),
+            slot("bf16", C74),
             slot("f32", C1),
         ],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G71) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -2206,10 +3073,10 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.rna{.satfinite}.tf32.f32 d:b32, a:f32",
         section: "9.7.9.21",
-        slots: &[slot("rna", C76), optional("satfinite", C75), slot("tf32", C77), slot("f32", C1)],
+        slots: &[slot("rna", C78), optional("satfinite", C77), slot("tf32", C79), slot("f32", C1)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B32)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G71) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -2219,16 +3086,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.satfinite}{.relu}.tf32.f32 d:b32, a:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C73),
-            optional("satfinite", C75),
-            optional("relu", C74),
-            slot("tf32", C77),
+            slot("frnd2", C75),
+            optional("satfinite", C77),
+            optional("relu", C76),
+            slot("tf32", C79),
             slot("f32", C1),
         ],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B32)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G73) }],
+        gates: G74,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
     },
@@ -2237,10 +3104,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}.f16x2.f32 d, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C73),
-            optional("relu", C74),
-            optional("satfinite", C75),
-            slot("f16x2", C78),
+            slot("frnd2", C75),
+            optional("relu", C76),
+            optional("satfinite", C77),
+            slot("f16x2", C80),
             slot("f32", C1),
         ],
         head: 0,
@@ -2249,8 +3116,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G71) }],
+        gates: G75,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -2259,10 +3126,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}.bf16x2.f32 d, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C73),
-            optional("relu", C74),
-            optional("satfinite", C75),
-            slot("bf16x2", C79),
+            slot("frnd2", C75),
+            optional("relu", C76),
+            optional("satfinite", C77),
+            slot("bf16x2", C81),
             slot("f32", C1),
         ],
         head: 0,
@@ -2271,8 +3138,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G71) }],
+        gates: G75,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -2281,10 +3148,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}{.satfinite}.f16x2.f32 d, a:f32, b:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C80),
-            optional("relu", C74),
-            optional("satfinite", C75),
-            slot("f16x2", C78),
+            slot("rs", C82),
+            optional("relu", C76),
+            optional("satfinite", C77),
+            slot("f16x2", C80),
             slot("f32", C1),
         ],
         head: 0,
@@ -2294,8 +3161,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G71) }],
+        gates: G75,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -2304,10 +3171,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}{.satfinite}.bf16x2.f32 d, a:f32, b:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C80),
-            optional("relu", C74),
-            optional("satfinite", C75),
-            slot("bf16x2", C79),
+            slot("rs", C82),
+            optional("relu", C76),
+            optional("satfinite", C77),
+            slot("bf16x2", C81),
             slot("f32", C1),
         ],
         head: 0,
@@ -2317,8 +3184,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G71) }],
+        gates: G75,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -2328,71 +3195,11 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            slot("satfinite", C75),
-            optional("relu", C74),
-            slot("f8x2type", C81),
+            slot("satfinite", C77),
+            optional("relu", C76),
+            slot("f8x2type", C83),
             slot("f32", C1),
         ],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B16)),
-            read("a", Kind::Source, Ty::Pick(1)),
-            read("b", Kind::Source, Ty::Pick(1)),
-        ],
-        rules: &[],
-        gates: &[],
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::pack"),
-    },
-    Form {
-        opcode: "cvt",
-        syntax: "cvt.rn.satfinite{.relu}.f6x2type.f32 d:b16, a:f32, b:f32",
-        section: "9.7.9.21",
-        slots: &[
-            slot("rn", C10),
-            slot("satfinite", C75),
-            optional("relu", C74),
-            slot("f6x2type", C82),
-            slot("f32", C1),
-        ],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B16)),
-            read("a", Kind::Source, Ty::Pick(1)),
-            read("b", Kind::Source, Ty::Pick(1)),
-        ],
-        rules: &[],
-        gates: &[],
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::pack"),
-    },
-    Form {
-        opcode: "cvt",
-        syntax: "cvt.rn.satfinite{.relu}.e2m1x2.f32 d:b8, a:f32, b:f32",
-        section: "9.7.9.21",
-        slots: &[
-            slot("rn", C10),
-            slot("satfinite", C75),
-            optional("relu", C74),
-            slot("e2m1x2", C83),
-            slot("f32", C1),
-        ],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B8)),
-            read("a", Kind::Source, Ty::Pick(1)),
-            read("b", Kind::Source, Ty::Pick(1)),
-        ],
-        rules: &[],
-        gates: &[],
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::pack"),
-    },
-    Form {
-        opcode: "cvt",
-        syntax: "cvt.frnd3{.satfinite}.ue8m0x2.f32 d:b16, a:f32, b:f32",
-        section: "9.7.9.21",
-        slots: &[slot("frnd3", C84), optional("satfinite", C75), slot("ue8m0x2", C85), slot("f32", C1)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
@@ -2410,23 +3217,11 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            slot("satfinite", C75),
-            optional("relu", C74),
-            slot("f8x2type", C81),
-            slot("f16x2", C78),
+            slot("satfinite", C77),
+            optional("relu", C76),
+            slot("f8x2type", C83),
+            slot("f16x2", C80),
         ],
-        head: 0,
-        operands: &[write("d", Kind::Register, Ty::Fixed(Type::B16)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[],
-        gates: &[],
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::packed"),
-    },
-    Form {
-        opcode: "cvt",
-        syntax: "cvt.frnd3{.satfinite}.ue8m0x2.bf16x2 d:b16, a:bf16x2",
-        section: "9.7.9.21",
-        slots: &[slot("frnd3", C84), optional("satfinite", C75), slot("ue8m0x2", C85), slot("bf16x2", C79)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B16)), read("a", Kind::Source, Ty::Pick(1))],
         rules: &[],
@@ -2438,35 +3233,107 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.rn{.relu}.f16x2.f8x2type d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C74), slot("f16x2", C78), slot("f8x2type", C81)],
+        slots: &[slot("rn", C10), optional("relu", C76), slot("f16x2", C80), slot("f8x2type", C83)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: "cvt",
+        syntax: "cvt.rn.satfinite{.relu}.f6x2type.f32 d:b16, a:f32, b:f32",
+        section: "9.7.9.21",
+        slots: &[
+            slot("rn", C10),
+            slot("satfinite", C77),
+            optional("relu", C76),
+            slot("f6x2type", C84),
+            slot("f32", C1),
+        ],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B16)),
+            read("a", Kind::Source, Ty::Pick(1)),
+            read("b", Kind::Source, Ty::Pick(1)),
+        ],
+        rules: &[],
+        gates: G79,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::pack"),
     },
     Form {
         opcode: "cvt",
         syntax: "cvt.rn{.relu}.f16x2.f6x2type d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C74), slot("f16x2", C78), slot("f6x2type", C82)],
+        slots: &[slot("rn", C10), optional("relu", C76), slot("f16x2", C80), slot("f6x2type", C84)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: &[],
+        gates: G79,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
     Form {
         opcode: "cvt",
+        syntax: "cvt.rn.satfinite{.relu}.e2m1x2.f32 d:b8, a:f32, b:f32",
+        section: "9.7.9.21",
+        slots: &[
+            slot("rn", C10),
+            slot("satfinite", C77),
+            optional("relu", C76),
+            slot("e2m1x2", C85),
+            slot("f32", C1),
+        ],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B8)),
+            read("a", Kind::Source, Ty::Pick(1)),
+            read("b", Kind::Source, Ty::Pick(1)),
+        ],
+        rules: &[],
+        gates: G79,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::pack"),
+    },
+    Form {
+        opcode: "cvt",
         syntax: "cvt.rn{.relu}.f16x2.e2m1x2 d, a:b8",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C74), slot("f16x2", C78), slot("e2m1x2", C83)],
+        slots: &[slot("rn", C10), optional("relu", C76), slot("f16x2", C80), slot("e2m1x2", C85)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B8))],
         rules: &[],
-        gates: &[],
+        gates: G79,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::packed"),
+    },
+    Form {
+        opcode: "cvt",
+        syntax: "cvt.frnd3{.satfinite}.ue8m0x2.f32 d:b16, a:f32, b:f32",
+        section: "9.7.9.21",
+        slots: &[slot("frnd3", C86), optional("satfinite", C77), slot("ue8m0x2", C87), slot("f32", C1)],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B16)),
+            read("a", Kind::Source, Ty::Pick(1)),
+            read("b", Kind::Source, Ty::Pick(1)),
+        ],
+        rules: &[],
+        gates: G80,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::pack"),
+    },
+    Form {
+        opcode: "cvt",
+        syntax: "cvt.frnd3{.satfinite}.ue8m0x2.bf16x2 d:b16, a:bf16x2",
+        section: "9.7.9.21",
+        slots: &[slot("frnd3", C86), optional("satfinite", C77), slot("ue8m0x2", C87), slot("bf16x2", C81)],
+        head: 0,
+        operands: &[write("d", Kind::Register, Ty::Fixed(Type::B16)), read("a", Kind::Source, Ty::Pick(1))],
+        rules: &[],
+        gates: G80,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -2474,11 +3341,11 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.rn.bf16x2.ue8m0x2 d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), slot("bf16x2", C79), slot("ue8m0x2", C85)],
+        slots: &[slot("rn", C10), slot("bf16x2", C81), slot("ue8m0x2", C87)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: &[],
+        gates: G80,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -2487,10 +3354,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.f8x4type.f32 d:b32, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C80),
-            optional("relu", C74),
-            slot("satfinite", C75),
-            slot("f8x4type", C86),
+            slot("rs", C82),
+            optional("relu", C76),
+            slot("satfinite", C77),
+            slot("f8x4type", C88),
             slot("f32", C1),
         ],
         head: 0,
@@ -2509,10 +3376,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.f6x4type.f32 d:b32, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C80),
-            optional("relu", C74),
-            slot("satfinite", C75),
-            slot("f6x4type", C87),
+            slot("rs", C82),
+            optional("relu", C76),
+            slot("satfinite", C77),
+            slot("f6x4type", C89),
             slot("f32", C1),
         ],
         head: 0,
@@ -2531,10 +3398,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.e2m1x4.f32 d:b16, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C80),
-            optional("relu", C74),
-            slot("satfinite", C75),
-            slot("e2m1x4", C88),
+            slot("rs", C82),
+            optional("relu", C76),
+            slot("satfinite", C77),
+            slot("e2m1x4", C90),
             slot("f32", C1),
         ],
         head: 0,
@@ -2552,7 +3419,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.pack.sat.convertType.s32 d:b32, a:s32, b:s32",
         section: "9.7.9.22",
-        slots: &[slot("pack", C89), slot("sat", C8), slot("convertType", C90), slot("s32", C12)],
+        slots: &[slot("pack", C91), slot("sat", C8), slot("convertType", C92), slot("s32", C13)],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
@@ -2560,7 +3427,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G81,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -2569,10 +3436,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.pack.sat.convertType.s32.b32 d:b32, a:s32, b:s32, c:b32",
         section: "9.7.9.22",
         slots: &[
-            slot("pack", C89),
+            slot("pack", C91),
             slot("sat", C8),
-            slot("convertType", C91),
-            slot("s32", C12),
+            slot("convertType", C93),
+            slot("s32", C13),
             slot("b32", C6),
         ],
         head: 1,
@@ -2583,7 +3450,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(2)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G81,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -2591,11 +3458,14 @@ pub static FORMS: &[Form] = &[
         opcode: "cvta",
         syntax: "cvta.space.size d, a<address>",
         section: "9.7.9.20",
-        slots: &[slot("space", C92), slot("size", C16)],
+        slots: &[slot("space", C94), slot("size", C17)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
-        rules: &[],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G87) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G88) },
+        ],
+        gates: G89,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -2603,11 +3473,14 @@ pub static FORMS: &[Form] = &[
         opcode: "cvta",
         syntax: "cvta.to.space.size d, a<address>",
         section: "9.7.9.20",
-        slots: &[slot("to", C93), slot("space", C92), slot("size", C16)],
+        slots: &[slot("to", C95), slot("space", C94), slot("size", C17)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
-        rules: &[],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G87) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G88) },
+        ],
+        gates: G89,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -2615,14 +3488,14 @@ pub static FORMS: &[Form] = &[
         opcode: "discard",
         syntax: "discard{.global}.L2 [a], size<imm 128>:u32",
         section: "9.7.9.17",
-        slots: &[optional("global", C18), slot("L2", C68)],
+        slots: &[optional("global", C19), slot("L2", C70)],
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: &[],
+        gates: G90,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Discard),
     },
@@ -2630,14 +3503,14 @@ pub static FORMS: &[Form] = &[
         opcode: "div",
         syntax: "div.approx{.ftz}.f32 d, a, b",
         section: "9.7.3.8",
-        slots: &[slot("approx", C61), optional("ftz", C0), slot("f32", C1)],
-        head: 1,
+        slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
+        head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G91) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
@@ -2647,13 +3520,13 @@ pub static FORMS: &[Form] = &[
         syntax: "div.rnd{.ftz}.f32 d, a, b",
         section: "9.7.3.8",
         slots: &[slot("rnd", C7), optional("ftz", C0), slot("f32", C1)],
-        head: 1,
+        head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G91) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -2663,13 +3536,13 @@ pub static FORMS: &[Form] = &[
         syntax: "div.rnd.f64 d, a, b",
         section: "9.7.3.8",
         slots: &[slot("rnd", C7), slot("f64", C2)],
-        head: 1,
+        head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Gates(G92) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -2678,7 +3551,7 @@ pub static FORMS: &[Form] = &[
         opcode: "div",
         syntax: "div.full{.ftz}.f32 d, a, b",
         section: "9.7.3.8",
-        slots: &[slot("full", C94), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("full", C96), optional("ftz", C0), slot("f32", C1)],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -2686,7 +3559,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G93,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
     },
@@ -2694,7 +3567,7 @@ pub static FORMS: &[Form] = &[
         opcode: "div",
         syntax: "div.type d, a, b",
         section: "9.7.1.8",
-        slots: &[slot("type", C95)],
+        slots: &[slot("type", C97)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -2710,7 +3583,7 @@ pub static FORMS: &[Form] = &[
         opcode: "dp2a",
         syntax: "dp2a.mode.atype.btype d:u32, a:b32, b:b32, c:u32",
         section: "9.7.1.24",
-        slots: &[slot("mode", C96), slot("atype", C97), slot("btype", C97)],
+        slots: &[slot("mode", C98), slot("atype", C99), slot("btype", C99)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::U32)),
@@ -2719,7 +3592,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G94,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp2a"),
     },
@@ -2727,7 +3600,7 @@ pub static FORMS: &[Form] = &[
         opcode: "dp4a",
         syntax: "dp4a.atype.btype d:u32, a:b32, b:b32, c:u32",
         section: "9.7.1.23",
-        slots: &[slot("atype", C97), slot("btype", C97)],
+        slots: &[slot("atype", C99), slot("btype", C99)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::U32)),
@@ -2736,7 +3609,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G95,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp4a"),
     },
@@ -2744,14 +3617,14 @@ pub static FORMS: &[Form] = &[
         opcode: "elect",
         syntax: "elect.sync d|p|_:b32, membermask:b32",
         section: "9.7.13.15",
-        slots: &[slot("sync", C42)],
+        slots: &[slot("sync", C44)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).second(Second::Required).sink(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G96,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Elect),
     },
@@ -2759,7 +3632,7 @@ pub static FORMS: &[Form] = &[
         opcode: "ex2",
         syntax: "ex2.approx{.ftz}.f32 d, a",
         section: "9.7.3.21",
-        slots: &[slot("approx", C61), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -2771,11 +3644,11 @@ pub static FORMS: &[Form] = &[
         opcode: "ex2",
         syntax: "ex2.approx.half d, a",
         section: "9.7.4.10",
-        slots: &[slot("approx", C61), slot("half", C3)],
+        slots: &[slot("approx", C63), slot("half", C3)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: &[],
+        gates: G97,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::ex2_approx"),
     },
@@ -2783,7 +3656,7 @@ pub static FORMS: &[Form] = &[
         opcode: "ex2",
         syntax: "ex2.approx.ftz.bhalf d, a",
         section: "9.7.4.10",
-        slots: &[slot("approx", C61), slot("ftz", C0), slot("bhalf", C4)],
+        slots: &[slot("approx", C63), slot("ftz", C0), slot("bhalf", C100)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -2807,11 +3680,14 @@ pub static FORMS: &[Form] = &[
         opcode: "fence",
         syntax: "fence{.order}.scope",
         section: "9.7.13.4",
-        slots: &[optional("order", C98), slot("scope", C21)],
+        slots: &[optional("order", C101), slot("scope", C22)],
         head: 0,
         operands: &[],
-        rules: &[],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M16), Condition::HasNot(M17)], then: Consequence::Gates(G102) },
+        ],
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -2819,11 +3695,14 @@ pub static FORMS: &[Form] = &[
         opcode: "fence",
         syntax: "fence.acquire.sync_restrict::shared::cluster.cluster",
         section: "9.7.13.4",
-        slots: &[slot("acquire", C53), slot("sync_restrict::shared::cluster", C99), slot("cluster", C50)],
+        slots: &[slot("acquire", C55), slot("sync_restrict::shared::cluster", C102), slot("cluster", C52)],
         head: 0,
         operands: &[],
-        rules: &[],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M16), Condition::HasNot(M17)], then: Consequence::Gates(G102) },
+        ],
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -2831,11 +3710,14 @@ pub static FORMS: &[Form] = &[
         opcode: "fence",
         syntax: "fence.release.sync_restrict::shared::cta.cluster",
         section: "9.7.13.4",
-        slots: &[slot("release", C100), slot("sync_restrict::shared::cta", C101), slot("cluster", C50)],
+        slots: &[slot("release", C103), slot("sync_restrict::shared::cta", C104), slot("cluster", C52)],
         head: 0,
         operands: &[],
-        rules: &[],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M16), Condition::HasNot(M17)], then: Consequence::Gates(G102) },
+        ],
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -2843,11 +3725,14 @@ pub static FORMS: &[Form] = &[
         opcode: "fence",
         syntax: "fence.mbarrier_init.release.cluster",
         section: "9.7.13.4",
-        slots: &[slot("mbarrier_init", C102), slot("release", C100), slot("cluster", C50)],
+        slots: &[slot("mbarrier_init", C105), slot("release", C103), slot("cluster", C52)],
         head: 0,
         operands: &[],
-        rules: &[],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G101) },
+            Rule { when: &[Condition::Has(M16), Condition::HasNot(M17)], then: Consequence::Gates(G102) },
+        ],
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -2855,11 +3740,11 @@ pub static FORMS: &[Form] = &[
         opcode: "fence",
         syntax: "fence.proxy.alias",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C103), slot("alias", C104)],
+        slots: &[slot("proxy", C106), slot("alias", C107)],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: &[],
+        gates: G107,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -2867,11 +3752,11 @@ pub static FORMS: &[Form] = &[
         opcode: "fence",
         syntax: "fence.proxy.async{.async_space}",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C103), slot("async", C105), optional("async_space", C106)],
+        slots: &[slot("proxy", C106), slot("async", C108), optional("async_space", C109)],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: &[],
+        gates: G107,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -2880,15 +3765,15 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.tensormap::generic.release.scope",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C103),
-            slot("tensormap::generic", C107),
-            slot("release", C100),
-            slot("scope", C21),
+            slot("proxy", C106),
+            slot("tensormap::generic", C110),
+            slot("release", C103),
+            slot("scope", C22),
         ],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: &[],
+        gates: G109,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -2897,10 +3782,10 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.tensormap::generic.acquire.scope [a], size<imm 128>:u32",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C103),
-            slot("tensormap::generic", C107),
-            slot("acquire", C53),
-            slot("scope", C21),
+            slot("proxy", C106),
+            slot("tensormap::generic", C110),
+            slot("acquire", C55),
+            slot("scope", C22),
         ],
         head: 0,
         operands: &[
@@ -2908,7 +3793,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: &[],
+        gates: G109,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -2917,16 +3802,16 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C103),
-            slot("async::generic", C108),
-            slot("acquire", C53),
-            slot("sync_restrict::shared::cluster", C99),
-            slot("cluster", C50),
+            slot("proxy", C106),
+            slot("async::generic", C111),
+            slot("acquire", C55),
+            slot("sync_restrict::shared::cluster", C102),
+            slot("cluster", C52),
         ],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: &[],
+        gates: G109,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -2935,16 +3820,16 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C103),
-            slot("async::generic", C108),
-            slot("release", C100),
-            slot("sync_restrict::shared::cta", C101),
-            slot("cluster", C50),
+            slot("proxy", C106),
+            slot("async::generic", C111),
+            slot("release", C103),
+            slot("sync_restrict::shared::cta", C104),
+            slot("cluster", C52),
         ],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: &[],
+        gates: G109,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -2961,7 +3846,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -2978,7 +3863,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G111,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -2995,7 +3880,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -3020,24 +3905,7 @@ pub static FORMS: &[Form] = &[
         opcode: "fma",
         syntax: "fma.rn{.ftz}.relu.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), optional("ftz", C0), slot("relu", C74), slot("half", C3)],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(0)),
-            read("b", Kind::Source, Ty::Pick(0)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[],
-        gates: &[],
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("half::fma"),
-    },
-    Form {
-        opcode: "fma",
-        syntax: "fma.rn{.relu}.bhalf d, a, b, c",
-        section: "9.7.4.4",
-        slots: &[slot("rn", C10), optional("relu", C74), slot("bhalf", C4)],
+        slots: &[slot("rn", C10), optional("ftz", C0), slot("relu", C76), slot("half", C3)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3054,7 +3922,7 @@ pub static FORMS: &[Form] = &[
         opcode: "fma",
         syntax: "fma.rn.oob.sat.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), slot("oob", C109), slot("sat", C8), slot("half", C3)],
+        slots: &[slot("rn", C10), slot("oob", C112), slot("sat", C8), slot("half", C3)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3069,9 +3937,26 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "fma",
-        syntax: "fma.rn.oob{.relu}.type d, a, b, c",
+        syntax: "fma.rn{.oob}{.relu}.bf d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), slot("oob", C109), optional("relu", C74), slot("type", C33)],
+        slots: &[slot("rn", C10), optional("oob", C112), optional("relu", C76), slot("bf", C4)],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Pick(0)),
+            read("b", Kind::Source, Ty::Pick(0)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("half::fma"),
+    },
+    Form {
+        opcode: "fma",
+        syntax: "fma.rn.oob{.relu}.half d, a, b, c",
+        section: "9.7.4.4",
+        slots: &[slot("rn", C10), slot("oob", C112), optional("relu", C76), slot("half", C3)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3088,7 +3973,7 @@ pub static FORMS: &[Form] = &[
         opcode: "fma",
         syntax: "fma.rnd{.sat}.f32.abtype d, a, b, c",
         section: "9.7.5.3",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C15)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C113)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3097,7 +3982,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G13,
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
@@ -3114,7 +3999,7 @@ pub static FORMS: &[Form] = &[
             read("offset", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::fns"),
     },
@@ -3122,14 +4007,14 @@ pub static FORMS: &[Form] = &[
         opcode: "getctarank",
         syntax: "getctarank{.space}.type d:u32, a<address>",
         section: "9.7.9.24",
-        slots: &[optional("space", C110), slot("type", C16)],
+        slots: &[optional("space", C114), slot("type", C17)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::U32)),
             read("a", Kind::AddressValue, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GetCtaRank),
     },
@@ -3137,11 +4022,11 @@ pub static FORMS: &[Form] = &[
         opcode: "griddepcontrol",
         syntax: "griddepcontrol.action",
         section: "9.7.13.13",
-        slots: &[slot("action", C111)],
+        slots: &[slot("action", C115)],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: &[],
+        gates: G118,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GridDepControl),
     },
@@ -3149,14 +4034,17 @@ pub static FORMS: &[Form] = &[
         opcode: "isspacep",
         syntax: "isspacep.space p, a<address>:address",
         section: "9.7.9.19",
-        slots: &[slot("space", C92)],
+        slots: &[slot("space", C94)],
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).sink(),
             read("a", Kind::AddressValue, Ty::Address),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G87) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G88) },
+        ],
+        gates: G119,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::IsSpaceP),
     },
@@ -3165,13 +4053,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ld{.weak}{.load_space}{.cop}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            optional("weak", C112),
-            optional("load_space", C113),
-            optional("cop", C114),
-            optional("cache_hint", C24),
-            optional("prefetch_size", C115),
-            optional("wide_vec", C39),
-            slot("memory_type", C116),
+            optional("weak", C116),
+            optional("load_space", C117),
+            optional("cop", C118),
+            optional("cache_hint", C25),
+            optional("prefetch_size", C119),
+            optional("wide_vec", C40),
+            slot("memory_type", C120),
         ],
         head: 0,
         operands: &[
@@ -3182,48 +4070,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M3)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule {
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M23)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+            },
+            Rule {
+                when: &[Condition::Has(M24)],
+                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
+            },
+            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M27), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M27), Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
-            },
-            Rule {
-                when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
-            },
-            Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M0)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M0)),
-            },
-            Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M12)),
+                when: &[Condition::Has(M29)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M29)),
             },
         ],
         gates: &[],
@@ -3235,14 +4127,14 @@ pub static FORMS: &[Form] = &[
         syntax: "ld{.weak}{.load_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            optional("weak", C112),
-            optional("load_space", C113),
-            optional("level1_eviction", C117),
-            optional("level2_eviction", C118),
-            optional("cache_hint", C24),
-            optional("prefetch_size", C115),
-            optional("wide_vec", C39),
-            slot("memory_type", C116),
+            optional("weak", C116),
+            optional("load_space", C117),
+            optional("level1_eviction", C121),
+            optional("level2_eviction", C122),
+            optional("cache_hint", C25),
+            optional("prefetch_size", C119),
+            optional("wide_vec", C40),
+            slot("memory_type", C120),
         ],
         head: 0,
         operands: &[
@@ -3253,48 +4145,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M3)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule {
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M23)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+            },
+            Rule {
+                when: &[Condition::Has(M24)],
+                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
+            },
+            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M27), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M27), Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
-            },
-            Rule {
-                when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
-            },
-            Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M0)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M0)),
-            },
-            Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M12)),
+                when: &[Condition::Has(M29)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M29)),
             },
         ],
         gates: &[],
@@ -3306,11 +4202,11 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.volatile{.load_space}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]",
         section: "9.7.9.8",
         slots: &[
-            slot("volatile", C119),
-            optional("load_space", C113),
-            optional("prefetch_size", C115),
-            optional("wide_vec", C39),
-            slot("memory_type", C116),
+            slot("volatile", C123),
+            optional("load_space", C117),
+            optional("prefetch_size", C119),
+            optional("wide_vec", C40),
+            slot("memory_type", C120),
         ],
         head: 0,
         operands: &[
@@ -3319,48 +4215,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M3)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule {
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M23)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+            },
+            Rule {
+                when: &[Condition::Has(M24)],
+                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
+            },
+            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M27), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M27), Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
-            },
-            Rule {
-                when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
-            },
-            Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M0)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M0)),
-            },
-            Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M12)),
+                when: &[Condition::Has(M29)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M29)),
             },
         ],
         gates: &[],
@@ -3372,15 +4272,15 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            slot("order", C120),
-            slot("scope", C21),
-            optional("shared_or_global", C22),
-            optional("level1_eviction", C117),
-            optional("level2_eviction", C118),
-            optional("cache_hint", C24),
-            optional("prefetch_size", C115),
-            optional("wide_vec", C39),
-            slot("memory_type", C116),
+            slot("order", C124),
+            slot("scope", C22),
+            optional("shared_or_global", C23),
+            optional("level1_eviction", C121),
+            optional("level2_eviction", C122),
+            optional("cache_hint", C25),
+            optional("prefetch_size", C119),
+            optional("wide_vec", C40),
+            slot("memory_type", C120),
         ],
         head: 0,
         operands: &[
@@ -3391,48 +4291,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M3)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule {
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M23)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+            },
+            Rule {
+                when: &[Condition::Has(M24)],
+                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
+            },
+            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M27), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M27), Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
-            },
-            Rule {
-                when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
-            },
-            Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M0)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M0)),
-            },
-            Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M12)),
+                when: &[Condition::Has(M29)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M29)),
             },
         ],
         gates: &[],
@@ -3444,58 +4348,62 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.mmio.relaxed.sys{.global}.memory_type d+, [a]",
         section: "9.7.9.8",
         slots: &[
-            slot("mmio", C121),
-            slot("relaxed", C122),
-            slot("sys", C123),
-            optional("global", C18),
-            slot("memory_type", C116),
+            slot("mmio", C125),
+            slot("relaxed", C126),
+            slot("sys", C127),
+            optional("global", C19),
+            slot("memory_type", C120),
         ],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).wider(), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M3)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule {
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M23)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+            },
+            Rule {
+                when: &[Condition::Has(M24)],
+                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
+            },
+            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M27), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M27), Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
-            },
-            Rule {
-                when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
-            },
-            Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M0)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M0)),
-            },
-            Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M12)),
+                when: &[Condition::Has(M29)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M29)),
             },
         ],
         gates: &[],
@@ -3507,13 +4415,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.global{.cop}.nc{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.9",
         slots: &[
-            slot("global", C18),
-            optional("cop", C124),
-            slot("nc", C125),
-            optional("cache_hint", C24),
-            optional("prefetch_size", C115),
-            optional("wide_vec", C39),
-            slot("memory_type", C116),
+            slot("global", C19),
+            optional("cop", C128),
+            slot("nc", C129),
+            optional("cache_hint", C25),
+            optional("prefetch_size", C119),
+            optional("wide_vec", C40),
+            slot("memory_type", C120),
         ],
         head: 0,
         operands: &[
@@ -3524,40 +4432,44 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M3)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
+                when: &[Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule {
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+                when: &[Condition::Has(M23)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
             },
             Rule {
-                when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
+                when: &[Condition::Has(M24)],
+                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
+            },
+            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
             },
             Rule {
-                when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
+                when: &[Condition::Has(M27), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
             },
             Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
+                when: &[Condition::Has(M27), Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
             },
         ],
         gates: &[],
@@ -3569,14 +4481,14 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.global.nc{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.9",
         slots: &[
-            slot("global", C18),
-            slot("nc", C125),
-            optional("level1_eviction", C117),
-            optional("level2_eviction", C118),
-            optional("cache_hint", C24),
-            optional("prefetch_size", C115),
-            optional("wide_vec", C39),
-            slot("memory_type", C116),
+            slot("global", C19),
+            slot("nc", C129),
+            optional("level1_eviction", C121),
+            optional("level2_eviction", C122),
+            optional("cache_hint", C25),
+            optional("prefetch_size", C119),
+            optional("wide_vec", C40),
+            slot("memory_type", C120),
         ],
         head: 0,
         operands: &[
@@ -3587,40 +4499,44 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M3)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
+                when: &[Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule {
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
+                when: &[Condition::Has(M23)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
             },
             Rule {
-                when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
+                when: &[Condition::Has(M24)],
+                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
+            },
+            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
             },
             Rule {
-                when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
+                when: &[Condition::Has(M27), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
             },
             Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
+                when: &[Condition::Has(M27), Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
             },
         ],
         gates: &[],
@@ -3631,23 +4547,24 @@ pub static FORMS: &[Form] = &[
         opcode: "ldu",
         syntax: "ldu{.global}{.vec}.memory_type d.vec+, [a]",
         section: "9.7.9.10",
-        slots: &[optional("global", C18), optional("vec", C37), slot("memory_type", C116)],
+        slots: &[optional("global", C19), optional("vec", C38), slot("memory_type", C120)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
+            Rule { when: &[Condition::HasNot(M5)], then: Consequence::Gates(G26) },
             Rule {
-                when: &[Condition::Has(M3)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
+                when: &[Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
         ],
-        gates: &[],
+        gates: G135,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -3655,7 +4572,7 @@ pub static FORMS: &[Form] = &[
         opcode: "lg2",
         syntax: "lg2.approx{.ftz}.f32 d, a",
         section: "9.7.3.20",
-        slots: &[slot("approx", C61), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -3677,7 +4594,7 @@ pub static FORMS: &[Form] = &[
             read("immLut", Kind::Immediate, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G136,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -3685,7 +4602,7 @@ pub static FORMS: &[Form] = &[
         opcode: "lop3",
         syntax: "lop3.BoolOp.b32 d|p|_, a, b, c, immLut<imm>, {!}q",
         section: "9.7.8.6",
-        slots: &[slot("BoolOp", C126), slot("b32", C6)],
+        slots: &[slot("BoolOp", C130), slot("b32", C6)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Required).sink(),
@@ -3696,7 +4613,7 @@ pub static FORMS: &[Form] = &[
             read("q", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: &[],
+        gates: G137,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -3713,7 +4630,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G138,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
     },
@@ -3738,7 +4655,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mad",
         syntax: "mad.mode.type d, a, b, c",
         section: "9.7.1.4",
-        slots: &[slot("mode", C127), slot("type", C95)],
+        slots: &[slot("mode", C131), slot("type", C97)],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3755,7 +4672,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mad",
         syntax: "mad.wide.type d:wide(type), a, b, c:wide(type)",
         section: "9.7.1.4",
-        slots: &[slot("wide", C128), slot("type", C129)],
+        slots: &[slot("wide", C132), slot("type", C133)],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Wide(0)),
@@ -3772,7 +4689,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mad",
         syntax: "mad.hi.sat.s32 d, a, b, c",
         section: "9.7.1.4",
-        slots: &[slot("hi", C130), slot("sat", C8), slot("s32", C12)],
+        slots: &[slot("hi", C134), slot("sat", C8), slot("s32", C13)],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3789,7 +4706,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mad",
         syntax: "mad.mode.cc.type d, a, b, c",
         section: "9.7.2.5",
-        slots: &[slot("mode", C127), slot("cc", C13), slot("type", C14)],
+        slots: &[slot("mode", C131), slot("cc", C14), slot("type", C15)],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3797,8 +4714,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G12) }],
+        gates: G139,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::mad"),
     },
@@ -3806,7 +4723,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mad24",
         syntax: "mad24.mode.type d, a, b, c",
         section: "9.7.1.6",
-        slots: &[slot("mode", C127), slot("type", C97)],
+        slots: &[slot("mode", C131), slot("type", C99)],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3823,7 +4740,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mad24",
         syntax: "mad24.hi.sat.s32 d, a, b, c",
         section: "9.7.1.6",
-        slots: &[slot("hi", C130), slot("sat", C8), slot("s32", C12)],
+        slots: &[slot("hi", C134), slot("sat", C8), slot("s32", C13)],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3840,7 +4757,7 @@ pub static FORMS: &[Form] = &[
         opcode: "madc",
         syntax: "madc.mode.type d, a, b, c",
         section: "9.7.2.6",
-        slots: &[slot("mode", C127), slot("type", C14)],
+        slots: &[slot("mode", C131), slot("type", C15)],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3849,7 +4766,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G140,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::madc"),
     },
@@ -3857,7 +4774,7 @@ pub static FORMS: &[Form] = &[
         opcode: "madc",
         syntax: "madc.mode.cc.type d, a, b, c",
         section: "9.7.2.6",
-        slots: &[slot("mode", C127), slot("cc", C13), slot("type", C14)],
+        slots: &[slot("mode", C131), slot("cc", C14), slot("type", C15)],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3865,8 +4782,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G12) }],
+        gates: G140,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::madc"),
     },
@@ -3874,7 +4791,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mapa",
         syntax: "mapa{.space}.type d, a<address>, b:u32",
         section: "9.7.9.23",
-        slots: &[optional("space", C110), slot("type", C16)],
+        slots: &[optional("space", C114), slot("type", C17)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3882,7 +4799,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G141,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mapa),
     },
@@ -3890,7 +4807,7 @@ pub static FORMS: &[Form] = &[
         opcode: "match",
         syntax: "match.any.sync.type d:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("any", C131), slot("sync", C42), slot("type", C25)],
+        slots: &[slot("any", C135), slot("sync", C44), slot("type", C26)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
@@ -3898,7 +4815,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -3906,7 +4823,7 @@ pub static FORMS: &[Form] = &[
         opcode: "match",
         syntax: "match.all.sync.type d[|p]:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("all", C132), slot("sync", C42), slot("type", C25)],
+        slots: &[slot("all", C136), slot("sync", C44), slot("type", C26)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).second(Second::Optional),
@@ -3914,7 +4831,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -3922,7 +4839,7 @@ pub static FORMS: &[Form] = &[
         opcode: "max",
         syntax: "max{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.12",
-        slots: &[optional("ftz", C0), optional("NaN", C133), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C137), slot("f32", C1)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3940,9 +4857,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.3.12",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C133),
-            slot("xorsign", C134),
-            slot("abs", C135),
+            optional("NaN", C137),
+            slot("xorsign", C138),
+            slot("abs", C139),
             slot("f32", C1),
         ],
         head: 0,
@@ -3955,23 +4872,6 @@ pub static FORMS: &[Form] = &[
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::max"),
-    },
-    Form {
-        opcode: "max",
-        syntax: "max{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
-        section: "9.7.3.12",
-        slots: &[optional("ftz", C0), optional("NaN", C133), optional("abs", C135), slot("f32", C1)],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(0)),
-            read("b", Kind::Source, Ty::Pick(0)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[],
-        gates: &[],
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("float::max3"),
     },
     Form {
         opcode: "max",
@@ -3991,9 +4891,26 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "max",
+        syntax: "max{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
+        section: "9.7.3.12",
+        slots: &[optional("ftz", C0), optional("NaN", C137), optional("abs", C139), slot("f32", C1)],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Pick(0)),
+            read("b", Kind::Source, Ty::Pick(0)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G146,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("float::max3"),
+    },
+    Form {
+        opcode: "max",
         syntax: "max{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("ftz", C0), optional("NaN", C133), slot("half", C3)],
+        slots: &[optional("ftz", C0), optional("NaN", C137), slot("half", C3)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4001,7 +4918,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G147,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
     },
@@ -4011,9 +4928,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.4.8",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C133),
-            slot("xorsign", C134),
-            slot("abs", C135),
+            optional("NaN", C137),
+            slot("xorsign", C138),
+            slot("abs", C139),
             slot("half", C3),
         ],
         head: 0,
@@ -4023,15 +4940,15 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G147,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
     },
     Form {
         opcode: "max",
-        syntax: "max{.NaN}.bhalf d, a, b",
+        syntax: "max{.NaN}.bf d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("NaN", C133), slot("bhalf", C4)],
+        slots: &[optional("NaN", C137), slot("bf", C4)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4045,9 +4962,9 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "max",
-        syntax: "max{.NaN}.xorsign.abs.bhalf d, a, b",
+        syntax: "max{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("NaN", C133), slot("xorsign", C134), slot("abs", C135), slot("bhalf", C4)],
+        slots: &[optional("NaN", C137), slot("xorsign", C138), slot("abs", C139), slot("bf", C4)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4063,7 +4980,7 @@ pub static FORMS: &[Form] = &[
         opcode: "max",
         syntax: "max.type d, a, b",
         section: "9.7.1.13",
-        slots: &[slot("type", C136)],
+        slots: &[slot("type", C140)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4079,14 +4996,14 @@ pub static FORMS: &[Form] = &[
         opcode: "max",
         syntax: "max{.relu}.type d, a, b",
         section: "9.7.1.13",
-        slots: &[optional("relu", C74), slot("type", C137)],
+        slots: &[optional("relu", C76), slot("type", C141)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G150) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -4095,11 +5012,11 @@ pub static FORMS: &[Form] = &[
         opcode: "membar",
         syntax: "membar.level",
         section: "9.7.13.4",
-        slots: &[slot("level", C138)],
+        slots: &[slot("level", C142)],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: &[],
+        gates: G152,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -4107,11 +5024,11 @@ pub static FORMS: &[Form] = &[
         opcode: "membar",
         syntax: "membar.proxy.proxykind",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C103), slot("proxykind", C139)],
+        slots: &[slot("proxy", C106), slot("proxykind", C143)],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: &[],
+        gates: G153,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -4119,7 +5036,7 @@ pub static FORMS: &[Form] = &[
         opcode: "min",
         syntax: "min{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.11",
-        slots: &[optional("ftz", C0), optional("NaN", C133), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C137), slot("f32", C1)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4137,9 +5054,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.3.11",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C133),
-            slot("xorsign", C134),
-            slot("abs", C135),
+            optional("NaN", C137),
+            slot("xorsign", C138),
+            slot("abs", C139),
             slot("f32", C1),
         ],
         head: 0,
@@ -4152,23 +5069,6 @@ pub static FORMS: &[Form] = &[
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::min"),
-    },
-    Form {
-        opcode: "min",
-        syntax: "min{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
-        section: "9.7.3.11",
-        slots: &[optional("ftz", C0), optional("NaN", C133), optional("abs", C135), slot("f32", C1)],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)),
-            read("a", Kind::Source, Ty::Pick(0)),
-            read("b", Kind::Source, Ty::Pick(0)),
-            read("c", Kind::Source, Ty::Pick(0)),
-        ],
-        rules: &[],
-        gates: &[],
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("float::min3"),
     },
     Form {
         opcode: "min",
@@ -4188,9 +5088,26 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "min",
+        syntax: "min{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
+        section: "9.7.3.11",
+        slots: &[optional("ftz", C0), optional("NaN", C137), optional("abs", C139), slot("f32", C1)],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Source, Ty::Pick(0)),
+            read("b", Kind::Source, Ty::Pick(0)),
+            read("c", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G154,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("float::min3"),
+    },
+    Form {
+        opcode: "min",
         syntax: "min{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("ftz", C0), optional("NaN", C133), slot("half", C3)],
+        slots: &[optional("ftz", C0), optional("NaN", C137), slot("half", C3)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4198,7 +5115,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G155,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -4208,9 +5125,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.4.7",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C133),
-            slot("xorsign", C134),
-            slot("abs", C135),
+            optional("NaN", C137),
+            slot("xorsign", C138),
+            slot("abs", C139),
             slot("half", C3),
         ],
         head: 0,
@@ -4220,15 +5137,15 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G155,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
     Form {
         opcode: "min",
-        syntax: "min{.NaN}.bhalf d, a, b",
+        syntax: "min{.NaN}.bf d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("NaN", C133), slot("bhalf", C4)],
+        slots: &[optional("NaN", C137), slot("bf", C4)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4242,9 +5159,9 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "min",
-        syntax: "min{.NaN}.xorsign.abs.bhalf d, a, b",
+        syntax: "min{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("NaN", C133), slot("xorsign", C134), slot("abs", C135), slot("bhalf", C4)],
+        slots: &[optional("NaN", C137), slot("xorsign", C138), slot("abs", C139), slot("bf", C4)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4260,7 +5177,7 @@ pub static FORMS: &[Form] = &[
         opcode: "min",
         syntax: "min.type d, a, b",
         section: "9.7.1.12",
-        slots: &[slot("type", C136)],
+        slots: &[slot("type", C144)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4276,14 +5193,14 @@ pub static FORMS: &[Form] = &[
         opcode: "min",
         syntax: "min{.relu}.type d, a, b",
         section: "9.7.1.12",
-        slots: &[optional("relu", C74), slot("type", C137)],
+        slots: &[optional("relu", C76), slot("type", C145)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G158) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -4292,7 +5209,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mov",
         syntax: "mov.type d<unpack>, a<pack>",
         section: "9.7.9.3",
-        slots: &[slot("type", C140)],
+        slots: &[slot("type", C146)],
         head: 0,
         operands: &[write("d", Kind::MovDestination, Ty::Pick(0)), read("a", Kind::MovSource, Ty::Pick(0))],
         rules: &[],
@@ -4311,7 +5228,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G159) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -4328,7 +5245,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G160,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
     },
@@ -4368,7 +5285,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mul",
         syntax: "mul{.rn}.bhalf d, a, b",
         section: "9.7.4.3",
-        slots: &[optional("rn", C10), slot("bhalf", C4)],
+        slots: &[optional("rn", C10), slot("bhalf", C147)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4384,7 +5301,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mul",
         syntax: "mul.mode.type d, a, b",
         section: "9.7.1.3",
-        slots: &[slot("mode", C127), slot("type", C95)],
+        slots: &[slot("mode", C131), slot("type", C97)],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4400,7 +5317,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mul",
         syntax: "mul.wide.type d:wide(type), a, b",
         section: "9.7.1.3",
-        slots: &[slot("wide", C128), slot("type", C129)],
+        slots: &[slot("wide", C132), slot("type", C133)],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Wide(0)),
@@ -4416,7 +5333,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mul24",
         syntax: "mul24.mode.type d, a, b",
         section: "9.7.1.5",
-        slots: &[slot("mode", C127), slot("type", C97)],
+        slots: &[slot("mode", C131), slot("type", C99)],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4432,11 +5349,11 @@ pub static FORMS: &[Form] = &[
         opcode: "nanosleep",
         syntax: "nanosleep.u32 a",
         section: "9.7.19.2",
-        slots: &[slot("u32", C35)],
+        slots: &[slot("u32", C36)],
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: &[],
+        gates: G163,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Nanosleep),
     },
@@ -4472,15 +5389,15 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: &[],
+        gates: G164,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::neg"),
     },
     Form {
         opcode: "neg",
-        syntax: "neg.bhalf d, a",
+        syntax: "neg.bf d, a",
         section: "9.7.4.5",
-        slots: &[slot("bhalf", C4)],
+        slots: &[slot("bf", C4)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -4504,7 +5421,7 @@ pub static FORMS: &[Form] = &[
         opcode: "not",
         syntax: "not.logical d, a",
         section: "9.7.8.4",
-        slots: &[slot("logical", C17)],
+        slots: &[slot("logical", C18)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -4516,7 +5433,7 @@ pub static FORMS: &[Form] = &[
         opcode: "or",
         syntax: "or.logical d, a, b",
         section: "9.7.8.2",
-        slots: &[slot("logical", C17)],
+        slots: &[slot("logical", C18)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4536,7 +5453,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: &[],
+        gates: G165,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -4544,11 +5461,11 @@ pub static FORMS: &[Form] = &[
         opcode: "pmevent",
         syntax: "pmevent.mask a<imm>:u32",
         section: "9.7.19.3",
-        slots: &[slot("mask", C141)],
+        slots: &[slot("mask", C148)],
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: &[],
+        gates: G166,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -4556,11 +5473,11 @@ pub static FORMS: &[Form] = &[
         opcode: "popc",
         syntax: "popc.type d:u32, a",
         section: "9.7.1.14",
-        slots: &[slot("type", C25)],
+        slots: &[slot("type", C26)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: &[],
+        gates: G167,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::popc"),
     },
@@ -4568,11 +5485,11 @@ pub static FORMS: &[Form] = &[
         opcode: "prefetch",
         syntax: "prefetch{.space}.level [a]",
         section: "9.7.9.15",
-        slots: &[optional("space", C142), slot("level", C143)],
+        slots: &[optional("space", C149), slot("level", C150)],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: &[],
+        gates: G168,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -4580,11 +5497,11 @@ pub static FORMS: &[Form] = &[
         opcode: "prefetch",
         syntax: "prefetch.global.priority [a]",
         section: "9.7.9.15",
-        slots: &[slot("global", C18), slot("priority", C144)],
+        slots: &[slot("global", C19), slot("priority", C151)],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: &[],
+        gates: G168,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -4592,11 +5509,11 @@ pub static FORMS: &[Form] = &[
         opcode: "prefetch",
         syntax: "prefetch{.tensormap_space}.tensormap [a]",
         section: "9.7.9.15",
-        slots: &[optional("tensormap_space", C145), slot("tensormap", C146)],
+        slots: &[optional("tensormap_space", C152), slot("tensormap", C153)],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: &[],
+        gates: G168,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -4604,11 +5521,11 @@ pub static FORMS: &[Form] = &[
         opcode: "prefetchu",
         syntax: "prefetchu.L1 [a]",
         section: "9.7.9.15",
-        slots: &[slot("L1", C147)],
+        slots: &[slot("L1", C154)],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: &[],
+        gates: G171,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -4616,7 +5533,7 @@ pub static FORMS: &[Form] = &[
         opcode: "prmt",
         syntax: "prmt.b32{.mode} d, a, b, c",
         section: "9.7.9.7",
-        slots: &[slot("b32", C6), optional("mode", C148)],
+        slots: &[slot("b32", C6), optional("mode", C155)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4625,7 +5542,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G172,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::prmt"),
     },
@@ -4633,10 +5550,10 @@ pub static FORMS: &[Form] = &[
         opcode: "rcp",
         syntax: "rcp.approx{.ftz}.f32 d, a",
         section: "9.7.3.13",
-        slots: &[slot("approx", C61), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G173) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -4648,7 +5565,7 @@ pub static FORMS: &[Form] = &[
         slots: &[slot("rnd", C7), optional("ftz", C0), slot("f32", C1)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G173) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -4660,7 +5577,7 @@ pub static FORMS: &[Form] = &[
         slots: &[slot("rnd", C7), optional("ftz", C0), slot("f64", C2)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Gates(G174) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -4669,11 +5586,11 @@ pub static FORMS: &[Form] = &[
         opcode: "rcp",
         syntax: "rcp.approx.ftz.f64 d, a",
         section: "9.7.3.14",
-        slots: &[slot("approx", C61), slot("ftz", C0), slot("f64", C2)],
+        slots: &[slot("approx", C63), slot("ftz", C0), slot("f64", C2)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: &[],
+        gates: G175,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
     },
@@ -4682,12 +5599,12 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.bitwise{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C149),
-            optional("scope", C21),
-            optional("atom_space", C22),
-            slot("bitwise", C23),
-            optional("cache_hint", C24),
-            slot("type", C25),
+            optional("red_sem", C156),
+            optional("scope", C22),
+            optional("atom_space", C23),
+            slot("bitwise", C24),
+            optional("cache_hint", C25),
+            slot("type", C26),
         ],
         head: 0,
         operands: &[
@@ -4696,11 +5613,17 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule {
-            when: &[Condition::Has(M0)],
-            then: Consequence::Needs(&[Condition::HasNot(M1)], Fault::Illegal(M0)),
-        }],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G176) },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+            },
+        ],
+        gates: G177,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -4709,12 +5632,12 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C149),
-            optional("scope", C21),
-            optional("atom_space", C22),
-            slot("add", C30),
-            optional("cache_hint", C24),
-            slot("type", C31),
+            optional("red_sem", C156),
+            optional("scope", C22),
+            optional("atom_space", C23),
+            slot("add", C31),
+            optional("cache_hint", C25),
+            slot("type", C32),
         ],
         head: 0,
         operands: &[
@@ -4723,11 +5646,19 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule {
-            when: &[Condition::Has(M0)],
-            then: Consequence::Needs(&[Condition::HasNot(M1)], Fault::Illegal(M0)),
-        }],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G178) },
+            Rule { when: &[Condition::TypeIn(0, T4), Condition::Has(M5)], then: Consequence::Gates(G179) },
+            Rule { when: &[Condition::TypeIn(0, T4), Condition::Has(M3)], then: Consequence::Gates(G180) },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+            },
+        ],
+        gates: G177,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -4736,12 +5667,12 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.noftz}{.cache_hint}.f32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C149),
-            optional("scope", C21),
-            optional("atom_space", C22),
-            slot("add", C30),
-            optional("noftz", C32),
-            optional("cache_hint", C24),
+            optional("red_sem", C156),
+            optional("scope", C22),
+            optional("atom_space", C23),
+            slot("add", C31),
+            optional("noftz", C33),
+            optional("cache_hint", C25),
             slot("f32", C1),
         ],
         head: 0,
@@ -4751,11 +5682,17 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule {
-            when: &[Condition::Has(M0)],
-            then: Consequence::Needs(&[Condition::HasNot(M1)], Fault::Illegal(M0)),
-        }],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G181) },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+            },
+        ],
+        gates: G182,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -4764,13 +5701,13 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C149),
-            optional("scope", C21),
-            optional("atom_space", C22),
-            slot("add", C30),
-            slot("noftz", C32),
-            optional("cache_hint", C24),
-            slot("type", C33),
+            optional("red_sem", C156),
+            optional("scope", C22),
+            optional("atom_space", C23),
+            slot("add", C31),
+            slot("noftz", C33),
+            optional("cache_hint", C25),
+            slot("type", C157),
         ],
         head: 0,
         operands: &[
@@ -4779,11 +5716,16 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule {
-            when: &[Condition::Has(M0)],
-            then: Consequence::Needs(&[Condition::HasNot(M1)], Fault::Illegal(M0)),
-        }],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+            },
+        ],
+        gates: G177,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -4792,12 +5734,12 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.step{.cache_hint}.u32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C149),
-            optional("scope", C21),
-            optional("atom_space", C22),
-            slot("step", C34),
-            optional("cache_hint", C24),
-            slot("u32", C35),
+            optional("red_sem", C156),
+            optional("scope", C22),
+            optional("atom_space", C23),
+            slot("step", C35),
+            optional("cache_hint", C25),
+            slot("u32", C36),
         ],
         head: 0,
         operands: &[
@@ -4806,11 +5748,16 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule {
-            when: &[Condition::Has(M0)],
-            then: Consequence::Needs(&[Condition::HasNot(M1)], Fault::Illegal(M0)),
-        }],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+            },
+        ],
+        gates: G177,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -4819,12 +5766,12 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.minmax{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C149),
-            optional("scope", C21),
-            optional("atom_space", C22),
-            slot("minmax", C36),
-            optional("cache_hint", C24),
-            slot("type", C14),
+            optional("red_sem", C156),
+            optional("scope", C22),
+            optional("atom_space", C23),
+            slot("minmax", C37),
+            optional("cache_hint", C25),
+            slot("type", C15),
         ],
         head: 0,
         operands: &[
@@ -4833,11 +5780,17 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule {
-            when: &[Condition::Has(M0)],
-            then: Consequence::Needs(&[Condition::HasNot(M1)], Fault::Illegal(M0)),
-        }],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G187) },
+            Rule {
+                when: &[Condition::Has(M4)],
+                then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
+            },
+        ],
+        gates: G177,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -4846,13 +5799,13 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.add{.noftz}{.cache_hint}.vec.f32 [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C149),
-            optional("scope", C21),
-            optional("global", C18),
-            slot("add", C30),
-            optional("noftz", C32),
-            optional("cache_hint", C24),
-            slot("vec", C37),
+            optional("red_sem", C156),
+            optional("scope", C22),
+            optional("global", C19),
+            slot("add", C31),
+            optional("noftz", C33),
+            optional("cache_hint", C25),
+            slot("vec", C38),
             slot("f32", C1),
         ],
         head: 0,
@@ -4862,8 +5815,13 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G181) },
+        ],
+        gates: G188,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -4872,14 +5830,14 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C149),
-            optional("scope", C21),
-            optional("global", C18),
-            slot("op", C38),
-            slot("noftz", C32),
-            optional("cache_hint", C24),
-            slot("vec", C39),
-            slot("type", C15),
+            optional("red_sem", C156),
+            optional("scope", C22),
+            optional("global", C19),
+            slot("op", C39),
+            slot("noftz", C33),
+            optional("cache_hint", C25),
+            slot("vec", C40),
+            slot("type", C41),
         ],
         head: 0,
         operands: &[
@@ -4888,8 +5846,12 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+        ],
+        gates: G188,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -4898,14 +5860,14 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C149),
-            optional("scope", C21),
-            optional("global", C18),
-            slot("op", C38),
-            slot("noftz", C32),
-            optional("cache_hint", C24),
-            slot("vec", C37),
-            slot("type", C40),
+            optional("red_sem", C156),
+            optional("scope", C22),
+            optional("global", C19),
+            slot("op", C39),
+            slot("noftz", C33),
+            optional("cache_hint", C25),
+            slot("vec", C38),
+            slot("type", C42),
         ],
         head: 0,
         operands: &[
@@ -4914,8 +5876,12 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+        ],
+        gates: G188,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -4923,7 +5889,7 @@ pub static FORMS: &[Form] = &[
         opcode: "redux",
         syntax: "redux.sync.op.type d, a, membermask:b32",
         section: "9.7.13.12",
-        slots: &[slot("sync", C42), slot("op", C38), slot("type", C97)],
+        slots: &[slot("sync", C44), slot("op", C39), slot("type", C99)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4931,7 +5897,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G189,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -4939,7 +5905,7 @@ pub static FORMS: &[Form] = &[
         opcode: "redux",
         syntax: "redux.sync.bitwise.b32 d, a, membermask:b32",
         section: "9.7.13.12",
-        slots: &[slot("sync", C42), slot("bitwise", C23), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("bitwise", C24), slot("b32", C6)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4947,7 +5913,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G189,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -4956,10 +5922,10 @@ pub static FORMS: &[Form] = &[
         syntax: "redux.sync.op{.abs}{.NaN}.f32 d, a, membermask:b32",
         section: "9.7.13.12",
         slots: &[
-            slot("sync", C42),
-            slot("op", C36),
-            optional("abs", C135),
-            optional("NaN", C133),
+            slot("sync", C44),
+            slot("op", C37),
+            optional("abs", C139),
+            optional("NaN", C137),
             slot("f32", C1),
         ],
         head: 0,
@@ -4969,7 +5935,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G15,
+        gates: G190,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -4977,7 +5943,7 @@ pub static FORMS: &[Form] = &[
         opcode: "rem",
         syntax: "rem.type d, a, b",
         section: "9.7.1.9",
-        slots: &[slot("type", C95)],
+        slots: &[slot("type", C97)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4993,7 +5959,7 @@ pub static FORMS: &[Form] = &[
         opcode: "ret",
         syntax: "ret{.uni}",
         section: "9.7.12.6",
-        slots: &[optional("uni", C57)],
+        slots: &[optional("uni", C59)],
         head: 0,
         operands: &[],
         rules: &[],
@@ -5005,7 +5971,7 @@ pub static FORMS: &[Form] = &[
         opcode: "rsqrt",
         syntax: "rsqrt.approx{.ftz}.f32 d, a",
         section: "9.7.3.16",
-        slots: &[slot("approx", C61), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -5017,7 +5983,7 @@ pub static FORMS: &[Form] = &[
         opcode: "rsqrt",
         syntax: "rsqrt.approx.f64 d, a",
         section: "9.7.3.16",
-        slots: &[slot("approx", C61), slot("f64", C2)],
+        slots: &[slot("approx", C63), slot("f64", C2)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -5029,11 +5995,11 @@ pub static FORMS: &[Form] = &[
         opcode: "rsqrt",
         syntax: "rsqrt.approx.ftz.f64 d, a",
         section: "9.7.3.17",
-        slots: &[slot("approx", C61), slot("ftz", C0), slot("f64", C2)],
+        slots: &[slot("approx", C63), slot("ftz", C0), slot("f64", C2)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: &[],
+        gates: G191,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -5041,7 +6007,7 @@ pub static FORMS: &[Form] = &[
         opcode: "sad",
         syntax: "sad.type d, a, b, c",
         section: "9.7.1.7",
-        slots: &[slot("type", C95)],
+        slots: &[slot("type", C97)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5058,7 +6024,7 @@ pub static FORMS: &[Form] = &[
         opcode: "selp",
         syntax: "selp.type d, a, b, {!}c",
         section: "9.7.6.3",
-        slots: &[slot("type", C150)],
+        slots: &[slot("type", C158)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5075,7 +6041,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp{.ftz}.dtype.stype d, a, b",
         section: "9.7.6.1",
-        slots: &[slot("CmpOp", C151), optional("ftz", C0), slot("dtype", C152), slot("stype", C150)],
+        slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("dtype", C160), slot("stype", C158)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5084,20 +6050,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M13)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T19)], Fault::Illegal(M13)),
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T23)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M14)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T20)], Fault::Comparison),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M15)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T21)], Fault::Comparison),
+                when: &[Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M16)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T22)], Fault::Comparison),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -5109,11 +6075,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.stype d, a, b, {!}c",
         section: "9.7.6.1",
         slots: &[
-            slot("CmpOp", C151),
-            slot("BoolOp", C23),
+            slot("CmpOp", C159),
+            slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C152),
-            slot("stype", C150),
+            slot("dtype", C160),
+            slot("stype", C158),
         ],
         head: 0,
         operands: &[
@@ -5124,20 +6090,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M13)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T19)], Fault::Illegal(M13)),
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T23)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M14)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T20)], Fault::Comparison),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M15)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T21)], Fault::Comparison),
+                when: &[Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M16)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T22)], Fault::Comparison),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -5148,7 +6114,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp{.ftz}.f16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C151), optional("ftz", C0), slot("f16", C71), slot("stype", C153)],
+        slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("f16", C73), slot("stype", C161)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5157,23 +6123,23 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M13)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T23)], Fault::Illegal(M13)),
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T27)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M14)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T20)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M15)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M16)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Comparison),
+                when: &[Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T28)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T29)], Fault::Comparison),
             },
         ],
-        gates: G16,
+        gates: G1,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -5182,11 +6148,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.f16.stype d, a, b, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C151),
-            slot("BoolOp", C23),
+            slot("CmpOp", C159),
+            slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("f16", C71),
-            slot("stype", C153),
+            slot("f16", C73),
+            slot("stype", C161),
         ],
         head: 0,
         operands: &[
@@ -5197,23 +6163,23 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M13)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T23)], Fault::Illegal(M13)),
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T27)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M14)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T20)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M15)],
+                when: &[Condition::Has(M31)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M16)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Comparison),
+                when: &[Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T28)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T29)], Fault::Comparison),
             },
         ],
-        gates: G16,
+        gates: G1,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -5221,7 +6187,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.bf16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C151), slot("bf16", C72), slot("stype", C154)],
+        slots: &[slot("CmpOp", C159), slot("bf16", C74), slot("stype", C162)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5230,19 +6196,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M14)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T20)], Fault::Comparison),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M15)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Comparison),
+                when: &[Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M16)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T27)], Fault::Comparison),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Comparison),
             },
         ],
-        gates: G17,
+        gates: G192,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -5250,7 +6216,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.BoolOp.bf16.stype d, a, b, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C151), slot("BoolOp", C23), slot("bf16", C72), slot("stype", C154)],
+        slots: &[slot("CmpOp", C159), slot("BoolOp", C24), slot("bf16", C74), slot("stype", C162)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5260,19 +6226,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M14)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T20)], Fault::Comparison),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M15)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Comparison),
+                when: &[Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M16)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T27)], Fault::Comparison),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Comparison),
             },
         ],
-        gates: G17,
+        gates: G192,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -5280,7 +6246,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp{.ftz}.dtype.f16 d, a:f16, b:f16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C155), optional("ftz", C0), slot("dtype", C156), slot("f16", C71)],
+        slots: &[slot("CmpOp", C163), optional("ftz", C0), slot("dtype", C164), slot("f16", C73)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5288,7 +6254,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G18,
+        gates: G193,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -5297,11 +6263,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16 d, a:f16, b:f16, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C155),
-            slot("BoolOp", C23),
+            slot("CmpOp", C163),
+            slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C156),
-            slot("f16", C71),
+            slot("dtype", C164),
+            slot("f16", C73),
         ],
         head: 0,
         operands: &[
@@ -5311,7 +6277,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G18,
+        gates: G193,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -5319,7 +6285,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.dtype.bf16 d, a:bf16, b:bf16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C155), slot("dtype", C156), slot("bf16", C72)],
+        slots: &[slot("CmpOp", C163), slot("dtype", C164), slot("bf16", C74)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5327,7 +6293,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G17,
+        gates: G192,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -5335,7 +6301,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.BoolOp.dtype.bf16 d, a:bf16, b:bf16, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C155), slot("BoolOp", C23), slot("dtype", C156), slot("bf16", C72)],
+        slots: &[slot("CmpOp", C163), slot("BoolOp", C24), slot("dtype", C164), slot("bf16", C74)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5344,7 +6310,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G17,
+        gates: G192,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -5352,15 +6318,15 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C155), optional("ftz", C0), slot("dtype", C157), slot("f16x2", C78)],
+        slots: &[slot("CmpOp", C163), optional("ftz", C0), slot("dtype", C165), slot("f16x2", C80)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
         ],
-        rules: &[],
-        gates: G16,
+        rules: &[Rule { when: &[Condition::TypeIn(0, T32)], then: Consequence::Gates(G194) }],
+        gates: G1,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -5369,11 +6335,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C155),
-            slot("BoolOp", C23),
+            slot("CmpOp", C163),
+            slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C157),
-            slot("f16x2", C78),
+            slot("dtype", C165),
+            slot("f16x2", C80),
         ],
         head: 0,
         operands: &[
@@ -5382,8 +6348,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[],
-        gates: G16,
+        rules: &[Rule { when: &[Condition::TypeIn(0, T32)], then: Consequence::Gates(G194) }],
+        gates: G1,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -5391,7 +6357,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C155), slot("dtype", C158), slot("bf16x2", C79)],
+        slots: &[slot("CmpOp", C163), slot("dtype", C166), slot("bf16x2", C81)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5399,7 +6365,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G19,
+        gates: G195,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -5407,7 +6373,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.BoolOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C155), slot("BoolOp", C23), slot("dtype", C158), slot("bf16x2", C79)],
+        slots: &[slot("CmpOp", C163), slot("BoolOp", C24), slot("dtype", C166), slot("bf16x2", C81)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5416,7 +6382,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G19,
+        gates: G195,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -5424,11 +6390,11 @@ pub static FORMS: &[Form] = &[
         opcode: "setmaxnreg",
         syntax: "setmaxnreg.action.sync.aligned.u32 a<imm 24..256>",
         section: "9.7.19.5",
-        slots: &[slot("action", C34), slot("sync", C42), slot("aligned", C49), slot("u32", C35)],
+        slots: &[slot("action", C35), slot("sync", C44), slot("aligned", C51), slot("u32", C36)],
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
         rules: &[],
-        gates: G20,
+        gates: G196,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::SetMaxNReg),
     },
@@ -5436,7 +6402,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp{.ftz}.type p[|q], a, b",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C151), optional("ftz", C0), slot("type", C150)],
+        slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("type", C158)],
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -5445,20 +6411,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M13)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Illegal(M13)),
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M14)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Comparison),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M15)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Comparison),
+                when: &[Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T25)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M16)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Comparison),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T26)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -5469,7 +6435,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.BoolOp{.ftz}.type p[|q], a, b, {!}c",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C151), slot("BoolOp", C23), optional("ftz", C0), slot("type", C150)],
+        slots: &[slot("CmpOp", C159), slot("BoolOp", C24), optional("ftz", C0), slot("type", C158)],
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -5479,20 +6445,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M13)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Illegal(M13)),
+                when: &[Condition::Has(M9)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M14)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Comparison),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M15)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Comparison),
+                when: &[Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T25)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M16)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Comparison),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T26)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -5503,7 +6469,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp{.ftz}.type p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C155), optional("ftz", C0), slot("type", C3)],
+        slots: &[slot("CmpOp", C163), optional("ftz", C0), slot("type", C167)],
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -5511,7 +6477,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G16,
+        gates: G1,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -5519,7 +6485,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.BoolOp{.ftz}.type p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C155), slot("BoolOp", C23), optional("ftz", C0), slot("type", C3)],
+        slots: &[slot("CmpOp", C163), slot("BoolOp", C24), optional("ftz", C0), slot("type", C167)],
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -5528,7 +6494,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G16,
+        gates: G1,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -5536,7 +6502,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.type p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C155), slot("type", C4)],
+        slots: &[slot("CmpOp", C163), slot("type", C168)],
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -5544,7 +6510,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G21,
+        gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -5552,7 +6518,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.BoolOp.type p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C155), slot("BoolOp", C23), slot("type", C4)],
+        slots: &[slot("CmpOp", C163), slot("BoolOp", C24), slot("type", C168)],
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -5561,7 +6527,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G21,
+        gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -5569,7 +6535,7 @@ pub static FORMS: &[Form] = &[
         opcode: "shf",
         syntax: "shf.direction.mode.b32 d, a, b, c",
         section: "9.7.8.7",
-        slots: &[slot("direction", C159), slot("mode", C56), slot("b32", C6)],
+        slots: &[slot("direction", C169), slot("mode", C58), slot("b32", C6)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5578,7 +6544,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -5586,7 +6552,7 @@ pub static FORMS: &[Form] = &[
         opcode: "shfl",
         syntax: "shfl.mode.b32 d[|p], a, b:u32, c:u32",
         section: "9.7.9.5",
-        slots: &[slot("mode", C160), slot("b32", C6)],
+        slots: &[slot("mode", C170), slot("b32", C6)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional),
@@ -5595,7 +6561,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G22,
+        gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -5603,7 +6569,7 @@ pub static FORMS: &[Form] = &[
         opcode: "shfl",
         syntax: "shfl.sync.mode.b32 d[|p], a, b:u32, c:u32, membermask:b32",
         section: "9.7.9.6",
-        slots: &[slot("sync", C42), slot("mode", C160), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("mode", C170), slot("b32", C6)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional),
@@ -5613,7 +6579,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G201,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -5621,7 +6587,7 @@ pub static FORMS: &[Form] = &[
         opcode: "shl",
         syntax: "shl.bits d, a, b:u32",
         section: "9.7.8.8",
-        slots: &[slot("bits", C59)],
+        slots: &[slot("bits", C61)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5637,7 +6603,7 @@ pub static FORMS: &[Form] = &[
         opcode: "shr",
         syntax: "shr.type d, a, b:u32",
         section: "9.7.8.9",
-        slots: &[slot("type", C161)],
+        slots: &[slot("type", C171)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5653,7 +6619,7 @@ pub static FORMS: &[Form] = &[
         opcode: "sin",
         syntax: "sin.approx{.ftz}.f32 d, a",
         section: "9.7.3.18",
-        slots: &[slot("approx", C61), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -5665,7 +6631,7 @@ pub static FORMS: &[Form] = &[
         opcode: "slct",
         syntax: "slct.dtype.s32 d, a, b, c:s32",
         section: "9.7.6.4",
-        slots: &[slot("dtype", C150), slot("s32", C12)],
+        slots: &[slot("dtype", C158), slot("s32", C13)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5682,7 +6648,7 @@ pub static FORMS: &[Form] = &[
         opcode: "slct",
         syntax: "slct{.ftz}.dtype.f32 d, a, b, c:f32",
         section: "9.7.6.4",
-        slots: &[optional("ftz", C0), slot("dtype", C150), slot("f32", C1)],
+        slots: &[optional("ftz", C0), slot("dtype", C158), slot("f32", C1)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5699,10 +6665,10 @@ pub static FORMS: &[Form] = &[
         opcode: "sqrt",
         syntax: "sqrt.approx{.ftz}.f32 d, a",
         section: "9.7.3.15",
-        slots: &[slot("approx", C61), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G202) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -5714,7 +6680,7 @@ pub static FORMS: &[Form] = &[
         slots: &[slot("rnd", C7), optional("ftz", C0), slot("f32", C1)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G202) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -5726,7 +6692,7 @@ pub static FORMS: &[Form] = &[
         slots: &[slot("rnd", C7), slot("f64", C2)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Gates(G203) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -5736,12 +6702,12 @@ pub static FORMS: &[Form] = &[
         syntax: "st{.weak}{.store_space}{.cop}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            optional("weak", C112),
-            optional("store_space", C162),
-            optional("cop", C163),
-            optional("cache_hint", C24),
-            optional("wide_vec", C39),
-            slot("memory_type", C116),
+            optional("weak", C116),
+            optional("store_space", C172),
+            optional("cop", C173),
+            optional("cache_hint", C25),
+            optional("wide_vec", C40),
+            slot("memory_type", C120),
         ],
         head: 0,
         operands: &[
@@ -5752,44 +6718,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M3)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule {
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M23)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+            },
+            Rule {
+                when: &[Condition::Has(M24)],
+                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
+            },
+            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M27), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M27), Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
-            },
-            Rule {
-                when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
-            },
-            Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M0)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M0)),
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -5801,13 +6771,13 @@ pub static FORMS: &[Form] = &[
         syntax: "st{.weak}{.store_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            optional("weak", C112),
-            optional("store_space", C162),
-            optional("level1_eviction", C117),
-            optional("level2_eviction", C118),
-            optional("cache_hint", C24),
-            optional("wide_vec", C39),
-            slot("memory_type", C116),
+            optional("weak", C116),
+            optional("store_space", C172),
+            optional("level1_eviction", C174),
+            optional("level2_eviction", C122),
+            optional("cache_hint", C25),
+            optional("wide_vec", C40),
+            slot("memory_type", C120),
         ],
         head: 0,
         operands: &[
@@ -5818,44 +6788,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M3)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule {
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M23)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+            },
+            Rule {
+                when: &[Condition::Has(M24)],
+                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
+            },
+            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M27), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M27), Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
-            },
-            Rule {
-                when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
-            },
-            Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M0)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M0)),
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -5867,10 +6841,10 @@ pub static FORMS: &[Form] = &[
         syntax: "st.volatile{.store_space}{.wide_vec}.memory_type [a], b.vec+",
         section: "9.7.9.11",
         slots: &[
-            slot("volatile", C119),
-            optional("store_space", C162),
-            optional("wide_vec", C39),
-            slot("memory_type", C116),
+            slot("volatile", C123),
+            optional("store_space", C172),
+            optional("wide_vec", C40),
+            slot("memory_type", C120),
         ],
         head: 0,
         operands: &[
@@ -5879,44 +6853,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M3)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule {
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M23)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+            },
+            Rule {
+                when: &[Condition::Has(M24)],
+                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
+            },
+            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M27), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M27), Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
-            },
-            Rule {
-                when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
-            },
-            Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M0)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M0)),
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -5928,14 +6906,14 @@ pub static FORMS: &[Form] = &[
         syntax: "st.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            slot("order", C149),
-            slot("scope", C21),
-            optional("shared_or_global", C22),
-            optional("level1_eviction", C117),
-            optional("level2_eviction", C118),
-            optional("cache_hint", C24),
-            optional("wide_vec", C39),
-            slot("memory_type", C116),
+            slot("order", C156),
+            slot("scope", C22),
+            optional("shared_or_global", C23),
+            optional("level1_eviction", C174),
+            optional("level2_eviction", C122),
+            optional("cache_hint", C25),
+            optional("wide_vec", C40),
+            slot("memory_type", C120),
         ],
         head: 0,
         operands: &[
@@ -5946,44 +6924,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M3)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule {
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M23)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+            },
+            Rule {
+                when: &[Condition::Has(M24)],
+                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
+            },
+            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M27), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M27), Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
-            },
-            Rule {
-                when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
-            },
-            Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M0)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M0)),
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -5995,54 +6977,58 @@ pub static FORMS: &[Form] = &[
         syntax: "st.mmio.relaxed.sys{.global}.memory_type [a], b+",
         section: "9.7.9.11",
         slots: &[
-            slot("mmio", C121),
-            slot("relaxed", C122),
-            slot("sys", C123),
-            optional("global", C18),
-            slot("memory_type", C116),
+            slot("mmio", C125),
+            slot("relaxed", C126),
+            slot("sys", C127),
+            optional("global", C19),
+            slot("memory_type", C120),
         ],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[
             Rule {
-                when: &[Condition::Has(M3)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T15)], Fault::Vector),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule {
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+            },
+            Rule {
+                when: &[Condition::Has(M23)],
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+            },
+            Rule {
+                when: &[Condition::Has(M24)],
+                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
+            },
+            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M27), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M27), Condition::Has(M19)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T16)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M5), Condition::TypeIn(0, T17)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M4), Condition::TypeIn(0, T18)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M7)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M7)),
-            },
-            Rule {
-                when: &[Condition::Has(M8)],
-                then: Consequence::Needs(&[Condition::HasNot(M9)], Fault::Illegal(M8)),
-            },
-            Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::Has(M11)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M5)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T17)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M10), Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T18)], Fault::Illegal(M10)),
-            },
-            Rule {
-                when: &[Condition::Has(M0)],
-                then: Consequence::Needs(&[Condition::HasNot(M6)], Fault::Illegal(M0)),
+                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -6053,11 +7039,11 @@ pub static FORMS: &[Form] = &[
         opcode: "stackrestore",
         syntax: "stackrestore.type a<reg>",
         section: "9.7.15.3",
-        slots: &[slot("type", C16)],
+        slots: &[slot("type", C17)],
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: &[],
+        gates: G210,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -6065,11 +7051,11 @@ pub static FORMS: &[Form] = &[
         opcode: "stacksave",
         syntax: "stacksave.type d",
         section: "9.7.15.2",
-        slots: &[slot("type", C16)],
+        slots: &[slot("type", C17)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: &[],
+        gates: G211,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -6084,7 +7070,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G212) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -6101,7 +7087,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G213,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -6141,7 +7127,7 @@ pub static FORMS: &[Form] = &[
         opcode: "sub",
         syntax: "sub{.rn}.bhalf d, a, b",
         section: "9.7.4.2",
-        slots: &[optional("rn", C10), slot("bhalf", C4)],
+        slots: &[optional("rn", C10), slot("bhalf", C175)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6157,7 +7143,7 @@ pub static FORMS: &[Form] = &[
         opcode: "sub",
         syntax: "sub.type d, a, b",
         section: "9.7.1.2",
-        slots: &[slot("type", C95)],
+        slots: &[slot("type", C97)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6173,7 +7159,7 @@ pub static FORMS: &[Form] = &[
         opcode: "sub",
         syntax: "sub{.sat}.s32 d, a, b",
         section: "9.7.1.2",
-        slots: &[optional("sat", C8), slot("s32", C12)],
+        slots: &[optional("sat", C8), slot("s32", C13)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6189,15 +7175,15 @@ pub static FORMS: &[Form] = &[
         opcode: "sub",
         syntax: "sub.cc.type d, a, b",
         section: "9.7.2.3",
-        slots: &[slot("cc", C13), slot("type", C14)],
+        slots: &[slot("cc", C14), slot("type", C15)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G12) }],
+        gates: G216,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -6205,7 +7191,7 @@ pub static FORMS: &[Form] = &[
         opcode: "sub",
         syntax: "sub{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.2",
-        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C15)],
+        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C176)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6213,7 +7199,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G23,
+        gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::sub"),
     },
@@ -6221,7 +7207,7 @@ pub static FORMS: &[Form] = &[
         opcode: "subc",
         syntax: "subc.type d, a, b",
         section: "9.7.2.4",
-        slots: &[slot("type", C14)],
+        slots: &[slot("type", C15)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6229,7 +7215,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G219,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -6237,15 +7223,15 @@ pub static FORMS: &[Form] = &[
         opcode: "subc",
         syntax: "subc.cc.type d, a, b",
         section: "9.7.2.4",
-        slots: &[slot("cc", C13), slot("type", C14)],
+        slots: &[slot("cc", C14), slot("type", C15)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G12) }],
+        gates: G219,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -6253,7 +7239,7 @@ pub static FORMS: &[Form] = &[
         opcode: "szext",
         syntax: "szext.mode.type d, a, b:u32",
         section: "9.7.1.21",
-        slots: &[slot("mode", C56), slot("type", C97)],
+        slots: &[slot("mode", C58), slot("type", C99)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6261,7 +7247,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G220,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -6269,23 +7255,35 @@ pub static FORMS: &[Form] = &[
         opcode: "tanh",
         syntax: "tanh.approx.f32 d, a",
         section: "9.7.3.22",
-        slots: &[slot("approx", C61), slot("f32", C1)],
+        slots: &[slot("approx", C63), slot("f32", C1)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: &[],
+        gates: G221,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
     Form {
         opcode: "tanh",
-        syntax: "tanh.approx.type d, a",
+        syntax: "tanh.approx.half d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C61), slot("type", C33)],
+        slots: &[slot("approx", C63), slot("half", C3)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: &[],
+        gates: G221,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("half::tanh_approx"),
+    },
+    Form {
+        opcode: "tanh",
+        syntax: "tanh.approx.bhalf d, a",
+        section: "9.7.4.9",
+        slots: &[slot("approx", C63), slot("bhalf", C177)],
+        head: 0,
+        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
+        rules: &[],
+        gates: G221,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -6293,14 +7291,14 @@ pub static FORMS: &[Form] = &[
         opcode: "testp",
         syntax: "testp.op.type p, a",
         section: "9.7.3.1",
-        slots: &[slot("op", C164), slot("type", C60)],
+        slots: &[slot("op", C178), slot("type", C62)],
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).sink(),
             read("a", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G224,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -6320,14 +7318,14 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.mode.pred d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("mode", C165), slot("pred", C47)],
+        slots: &[slot("mode", C179), slot("pred", C49)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[],
-        gates: G24,
+        rules: &[Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G225) }],
+        gates: G226,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -6335,14 +7333,14 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.ballot.b32 d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("ballot", C166), slot("b32", C6)],
+        slots: &[slot("ballot", C180), slot("b32", C6)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[],
-        gates: G24,
+        rules: &[Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G225) }],
+        gates: G226,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -6350,15 +7348,15 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.sync.mode.pred d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C42), slot("mode", C165), slot("pred", C47)],
+        slots: &[slot("sync", C44), slot("mode", C179), slot("pred", C49)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G225) }],
+        gates: G227,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -6366,15 +7364,15 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.sync.ballot.b32 d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C42), slot("ballot", C166), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("ballot", C180), slot("b32", C6)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
-        gates: &[],
+        rules: &[Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G225) }],
+        gates: G227,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -6382,7 +7380,7 @@ pub static FORMS: &[Form] = &[
         opcode: "xor",
         syntax: "xor.logical d, a, b",
         section: "9.7.8.3",
-        slots: &[slot("logical", C17)],
+        slots: &[slot("logical", C18)],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
