@@ -9,20 +9,31 @@ use crate::compare::{MinMax, min_max_float};
 use crate::format::{F64_UPPER, Format};
 use crate::operands::{Sources, each_lane, one};
 use crate::round::{Clamp, Mode, clamp};
-use isa::{Mod, Picks, Rounding, Type};
+use isa::{Mod, Picks, Type};
 use std::cmp::Ordering;
 
 /// The rounding (to nearest even if none is given), flushing and clamping that the modifiers ask for.
 pub(crate) fn mode(picks: &Picks) -> Mode {
-    let clamp = match (picks.has(Mod::Sat), picks.has(Mod::Relu), picks.has(Mod::Satfinite)) {
+    let mut mode = Mode::NEAREST;
+    let (mut relu, mut finite, mut saturate) = (false, false, false);
+    // One pass: this runs for every lane.
+    for &modifier in picks.mods() {
+        match modifier {
+            Mod::Ftz => mode.ftz = true,
+            Mod::Sat => saturate = true,
+            Mod::Relu => relu = true,
+            Mod::Satfinite => finite = true,
+            _ => mode.rounding = modifier.rounding().unwrap_or(mode.rounding),
+        }
+    }
+    mode.clamp = match (saturate, relu, finite) {
         (true, _, _) => Clamp::Saturate,
         (_, true, true) => Clamp::ReluFinite,
         (_, true, false) => Clamp::Relu,
         (_, false, true) => Clamp::Finite,
         _ => Clamp::None,
     };
-    let rounding = picks.rounding().unwrap_or(Rounding::NearestEven);
-    Mode { rounding, ftz: picks.has(Mod::Ftz), clamp }
+    mode
 }
 
 /// A function of one, two or three operands on each lane.

@@ -40,12 +40,13 @@ impl Sources for [u64] {
 
 /// Applies an operation on elements to each lane of up to four sources of the same type: packed forms are by
 /// definition their scalar form on each element. The operation gets as many elements as there are sources.
+#[inline]
 pub(crate) fn each_lane(ty: Type, s: &[u64], operation: impl Fn(Type, &[u64]) -> u64) -> [u64; 2] {
     let (element, width) = (ty.element(), ty.element().bits());
+    let count = s.len().clamp(1, 4);
     let mut d = 0;
     for lane in 0..ty.lanes() {
         let elements = [0, 1, 2, 3].map(|i| s.lane(i, lane, width));
-        let count = s.len().clamp(1, 4);
         d |= low_bits(operation(element, &elements[..count]), width) << (lane * width);
     }
     one(d)

@@ -133,13 +133,16 @@ const fn shift_right_jam(x: u128, distance: u32) -> u128 {
 pub fn unpack(format: &Format, ftz: bool, bits: u64) -> Value {
     let negative = bits & format.sign() != 0;
     let magnitude = (bits & format.magnitude_mask()) >> format.padding;
-    if format.is_nan(bits) {
-        return Value::Nan(nan_payload(format, bits));
-    }
-    if format.specials == Specials::InfinityAndNan && magnitude << format.padding == format.infinity() {
-        return Value::Infinite { negative };
-    }
     let biased = (magnitude >> format.fraction_bits) as i32;
+    if biased == (1 << format.exponent_bits) - 1 {
+        match format.specials {
+            Specials::NanOnly | Specials::InfinityAndNan if format.is_nan(bits) => {
+                return Value::Nan(nan_payload(format, bits));
+            }
+            Specials::InfinityAndNan => return Value::Infinite { negative },
+            Specials::NanOnly | Specials::None => {}
+        }
+    }
     let fraction = magnitude & ((1 << format.fraction_bits) - 1);
     let quantum = format.min_exponent() - format.fraction_bits as i32;
     Value::Finite(match biased {

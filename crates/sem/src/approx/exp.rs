@@ -22,7 +22,7 @@ pub fn ex2(f: &Format, mode: Mode, a: u64) -> u64 {
     evaluate(f, mode, a, |_| Value::Finite(ONE), infinite, exp2)
 }
 
-fn exp2(x: Exact) -> Value {
+pub(super) fn exp2(x: Exact) -> Value {
     let (integer, fraction) = floor(x);
     // Far beyond any exponent, and still with room to add to.
     let exponent = integer.clamp(-1 << 20, 1 << 20) - 126;
@@ -39,7 +39,7 @@ pub fn tanh(f: &Format, mode: Mode, a: u64) -> u64 {
     evaluate(f, mode, a, Value::zero, infinite, hyperbolic_tangent)
 }
 
-fn hyperbolic_tangent(x: Exact) -> Value {
+pub(super) fn hyperbolic_tangent(x: Exact) -> Value {
     // tanh x = x - x^3 / 3 + ..., and 1 - 2 e^(-2x) + ...
     match x.leading_exponent() {
         ..-32 => next_to(x, true),

@@ -23,7 +23,7 @@ pub fn lg2(f: &Format, mode: Mode, a: u64) -> u64 {
     evaluate(f, mode, a, |_| Value::Infinite { negative: true }, infinite, log2)
 }
 
-fn log2(x: Exact) -> Value {
+pub(super) fn log2(x: Exact) -> Value {
     if x.negative {
         return INVALID;
     }

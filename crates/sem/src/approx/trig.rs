@@ -32,39 +32,29 @@ const PI_OVER_2: u128 = 0xc90f_daa2_2168_c234_c4c6_628b_80dc_1cd1;
 
 /// `sin.approx`. A subnormal gives a zero of its sign even without `.ftz` (ptxas folds so); infinity gives NaN.
 pub fn sin(f: &Format, mode: Mode, a: u64) -> u64 {
-    evaluate(
-        f,
-        mode,
-        f.flush(a),
-        Value::zero,
-        |_| INVALID,
-        |x| {
-            if x.leading_exponent() < -30 {
-                return next_to(x, true);
-            }
-            let (quadrant, r) = reduce(x);
-            let result = quarter_turns(quadrant, r);
-            Value::Finite(Exact { negative: result.negative != x.negative, ..result })
-        },
-    )
+    evaluate(f, mode, f.flush(a), Value::zero, |_| INVALID, sine)
+}
+
+pub(super) fn sine(x: Exact) -> Value {
+    if x.leading_exponent() < -30 {
+        return next_to(x, true);
+    }
+    let (quadrant, r) = reduce(x);
+    let result = quarter_turns(quadrant, r);
+    Value::Finite(Exact { negative: result.negative != x.negative, ..result })
 }
 
 /// `cos.approx`. Infinity gives NaN.
 pub fn cos(f: &Format, mode: Mode, a: u64) -> u64 {
-    evaluate(
-        f,
-        mode,
-        a,
-        |_| Value::Finite(ONE),
-        |_| INVALID,
-        |x| {
-            if x.leading_exponent() < -30 {
-                return next_to(ONE, true);
-            }
-            let (quadrant, r) = reduce(x);
-            Value::Finite(quarter_turns(quadrant + 1, r))
-        },
-    )
+    evaluate(f, mode, a, |_| Value::Finite(ONE), |_| INVALID, cosine)
+}
+
+pub(super) fn cosine(x: Exact) -> Value {
+    if x.leading_exponent() < -30 {
+        return next_to(ONE, true);
+    }
+    let (quadrant, r) = reduce(x);
+    Value::Finite(quarter_turns(quadrant + 1, r))
 }
 
 /// sin(quadrant * pi/2 + r): sin r, cos r, -sin r, -cos r.
