@@ -1,0 +1,303 @@
+//! Loops that apply a function of scalars to every lane.
+//!
+//! A function is given as a closure that captures nothing: its type alone stands for it, so that the loop around it
+//! can be compiled for every path. Blocks of 16 lanes are read whole before their results are written: a destination
+//! may be a source's array, and the compiler needs no check for overlaps to use vector instructions.
+
+use super::path::{BLOCK, Block, Kernel, Path, version};
+use super::{HostPath, LaneArgs, LaneFn};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// A type of lanes: plain bits of 2, 4 or 8 bytes.
+pub(super) trait Lane: Copy + Default + 'static {}
+
+macro_rules! lane {
+    ($($ty:ty)*) => { $(impl Lane for $ty {})* };
+}
+lane!(u16 i16 u32 i32 u64 i64 f32 f64);
+
+/// The closure of a type, conjured from the type.
+#[inline(always)]
+fn function<F: Copy>() -> F {
+    const { assert!(size_of::<F>() == 0, "a lane function captures nothing") };
+    // SAFETY: a dangling pointer is a valid place of a value of no bytes; the value exists, since every caller gets
+    // `F` from `map1` and its kin, which were given one, and it may be copied.
+    unsafe { NonNull::<F>::dangling().read() }
+}
+
+/// Block `i` of source `n`.
+///
+/// # Safety
+/// The source must be an array of `T` with that block.
+#[inline(always)]
+pub(super) unsafe fn load<T: Copy>(args: &LaneArgs, n: usize, i: usize) -> Block<T> {
+    // SAFETY: the caller's promise.
+    unsafe { args.src[n].cast::<Block<T>>().add(i).read() }
+}
+
+/// Writes block `i` of destination `n`.
+///
+/// # Safety
+/// The destination must be an array of `T` with that block.
+#[inline(always)]
+pub(super) unsafe fn store<T: Copy>(args: &LaneArgs, n: usize, i: usize, block: Block<T>) {
+    // SAFETY: the caller's promise.
+    unsafe { args.dst[n].cast::<Block<T>>().add(i).write(block) }
+}
+
+/// The 16 bits of block `i` of source `n`, a predicate.
+///
+/// # Safety
+/// The source must be a predicate with that block.
+#[inline(always)]
+pub(super) unsafe fn load_mask(args: &LaneArgs, n: usize, i: usize) -> u16 {
+    // SAFETY: the caller's promise.
+    unsafe { args.src[n].cast::<u16>().add(i).read() }
+}
+
+/// Writes the 16 bits of block `i` of destination `n`, a predicate; nothing if it is null.
+///
+/// # Safety
+/// The destination must be null or a predicate with that block.
+#[inline(always)]
+pub(super) unsafe fn store_mask(args: &LaneArgs, n: usize, i: usize, mask: u16) {
+    if !args.dst[n].is_null() {
+        // SAFETY: the caller's promise.
+        unsafe { args.dst[n].cast::<u16>().add(i).write(mask) }
+    }
+}
+
+/// `f` of every element.
+#[inline(always)]
+pub(super) fn apply1<A: Copy, R: Copy + Default>(f: impl Fn(A) -> R, a: Block<A>) -> Block<R> {
+    let mut out = [R::default(); BLOCK];
+    for i in 0..BLOCK {
+        out[i] = f(a[i]);
+    }
+    out
+}
+
+/// `f` of every pair of elements.
+#[inline(always)]
+pub(super) fn apply2<A: Copy, B: Copy, R: Copy + Default>(
+    f: impl Fn(A, B) -> R,
+    a: Block<A>,
+    b: Block<B>,
+) -> Block<R> {
+    let mut out = [R::default(); BLOCK];
+    for i in 0..BLOCK {
+        out[i] = f(a[i], b[i]);
+    }
+    out
+}
+
+/// `f` of every triple of elements.
+#[inline(always)]
+pub(super) fn apply3<A: Copy, B: Copy, C: Copy, R: Copy + Default>(
+    f: impl Fn(A, B, C) -> R,
+    a: Block<A>,
+    b: Block<B>,
+    c: Block<C>,
+) -> Block<R> {
+    let mut out = [R::default(); BLOCK];
+    for i in 0..BLOCK {
+        out[i] = f(a[i], b[i], c[i]);
+    }
+    out
+}
+
+struct Map1<A, R, F>(PhantomData<(A, R, F)>);
+
+impl<A: Lane, R: Lane, F: Fn(A) -> R + Copy> Kernel for Map1<A, R, F> {
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs) {
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: the sources and the destination have `lanes` elements of their types.
+            unsafe { store(args, 0, i, apply1(function::<F>(), load(args, 0, i))) }
+        }
+    }
+}
+
+/// d = f(a)
+pub(super) fn map1<A: Lane, R: Lane, F: Fn(A) -> R + Copy>(path: HostPath, _: F) -> LaneFn {
+    version::<Map1<A, R, F>>(path)
+}
+
+struct Map2<A, B, R, F>(PhantomData<(A, B, R, F)>);
+
+impl<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R + Copy> Kernel for Map2<A, B, R, F> {
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs) {
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: the sources and the destination have `lanes` elements of their types.
+            unsafe { store(args, 0, i, apply2(function::<F>(), load(args, 0, i), load(args, 1, i))) }
+        }
+    }
+}
+
+/// d = f(a, b)
+pub(super) fn map2<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R + Copy>(path: HostPath, _: F) -> LaneFn {
+    version::<Map2<A, B, R, F>>(path)
+}
+
+struct Map3<A, B, C, R, F>(PhantomData<(A, B, C, R, F)>);
+
+impl<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R + Copy> Kernel for Map3<A, B, C, R, F> {
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs) {
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: the sources and the destination have `lanes` elements of their types.
+            unsafe {
+                let (a, b, c) = (load(args, 0, i), load(args, 1, i), load(args, 2, i));
+                store(args, 0, i, apply3(function::<F>(), a, b, c));
+            }
+        }
+    }
+}
+
+/// d = f(a, b, c)
+pub(super) fn map3<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R + Copy>(
+    path: HostPath,
+    _: F,
+) -> LaneFn {
+    version::<Map3<A, B, C, R, F>>(path)
+}
+
+/// `f` of four sources of one type.
+struct Map4<A, R, F>(PhantomData<(A, R, F)>);
+
+impl<A: Lane, R: Lane, F: Fn(A, A, u32, u32) -> R + Copy> Kernel for Map4<A, R, F> {
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs) {
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: the sources and the destination have `lanes` elements of their types.
+            unsafe {
+                let (a, b) = (load(args, 0, i), load(args, 1, i));
+                let (c, d) = (load(args, 2, i), load(args, 3, i));
+                let mut out = [R::default(); BLOCK];
+                for k in 0..BLOCK {
+                    out[k] = function::<F>()(a[k], b[k], c[k], d[k]);
+                }
+                store(args, 0, i, out);
+            }
+        }
+    }
+}
+
+/// d = f(a, b, c, d), the last two 32 bits wide
+pub(super) fn map4<A: Lane, R: Lane, F: Fn(A, A, u32, u32) -> R + Copy>(path: HostPath, _: F) -> LaneFn {
+    version::<Map4<A, R, F>>(path)
+}
+
+/// A half-precision format, computed in binary32.
+pub(super) trait Half: Copy + 'static {
+    /// Exact; a NaN becomes some NaN.
+    ///
+    /// # Safety
+    /// As for the methods of [`Path`].
+    unsafe fn widen<P: Path>(x: Block<u16>) -> Block<f32>;
+
+    /// To nearest even; a NaN becomes 0x7fff.
+    ///
+    /// # Safety
+    /// As for the methods of [`Path`].
+    unsafe fn narrow<P: Path>(x: Block<f32>) -> Block<u16>;
+}
+
+/// binary16.
+#[derive(Clone, Copy)]
+pub(super) struct F16;
+
+impl Half for F16 {
+    #[inline(always)]
+    unsafe fn widen<P: Path>(x: Block<u16>) -> Block<f32> {
+        // SAFETY: the caller's promise.
+        unsafe { P::f16_to_f32(x) }
+    }
+
+    #[inline(always)]
+    unsafe fn narrow<P: Path>(x: Block<f32>) -> Block<u16> {
+        // A conversion keeps the top of a NaN's payload: this NaN becomes 0x7fff.
+        let x = apply1(|x: f32| if x.is_nan() { f32::from_bits(0x7fff_ffff) } else { x }, x);
+        // SAFETY: the caller's promise.
+        unsafe { P::f32_to_f16(x) }
+    }
+}
+
+/// bfloat16.
+#[derive(Clone, Copy)]
+pub(super) struct Bf16;
+
+impl Half for Bf16 {
+    #[inline(always)]
+    unsafe fn widen<P: Path>(x: Block<u16>) -> Block<f32> {
+        apply1(|x: u16| f32::from_bits(u32::from(x) << 16), x)
+    }
+
+    #[inline(always)]
+    unsafe fn narrow<P: Path>(x: Block<f32>) -> Block<u16> {
+        apply1(
+            |x: f32| {
+                let bits = x.to_bits();
+                let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
+                if x.is_nan() { 0x7fff } else { rounded as u16 }
+            },
+            x,
+        )
+    }
+}
+
+/// `K` on elements of which a lane has two.
+struct Packed<K>(PhantomData<K>);
+
+impl<K: Kernel> Kernel for Packed<K> {
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs) {
+        let args = LaneArgs { lanes: 2 * args.lanes, ..*args };
+        // A call, so that there is one copy of `K` for scalars and pairs.
+        let kernel = version::<K>(P::PATH);
+        // SAFETY: twice as many elements of half the width lie in the same bytes.
+        unsafe { kernel(&args) }
+    }
+}
+
+/// The kernel on scalars, or on packed pairs of them.
+pub(super) fn packed<K: Kernel>(pairs: bool, path: HostPath) -> LaneFn {
+    if pairs { version::<Packed<K>>(path) } else { version::<K>(path) }
+}
+
+/// `f` on halves.
+struct HalfMap<H, const SOURCES: usize, F>(PhantomData<(H, F)>);
+
+impl<H: Half, const SOURCES: usize, F: Fn([f32; SOURCES]) -> f32 + Copy> Kernel for HalfMap<H, SOURCES, F> {
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs) {
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: the sources and the destination have `lanes` halves; `P` by contract.
+            unsafe {
+                let mut sources = [[0.0; BLOCK]; SOURCES];
+                for (n, source) in sources.iter_mut().enumerate() {
+                    *source = H::widen::<P>(load(args, n, i));
+                }
+                let mut out = [0.0; BLOCK];
+                for (k, out) in out.iter_mut().enumerate() {
+                    let mut x = [0.0; SOURCES];
+                    for n in 0..SOURCES {
+                        x[n] = sources[n][k];
+                    }
+                    *out = function::<F>()(x);
+                }
+                store(args, 0, i, H::narrow::<P>(out));
+            }
+        }
+    }
+}
+
+/// Each half of d is f of the halves of the sources, rounded to the format; of `pairs` of halves, or single ones.
+pub(super) fn half_map<H: Half, const SOURCES: usize, F>(pairs: bool, path: HostPath, _: F) -> LaneFn
+where
+    F: Fn([f32; SOURCES]) -> f32 + Copy,
+{
+    packed::<HalfMap<H, SOURCES, F>>(pairs, path)
+}

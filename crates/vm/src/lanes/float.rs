@@ -1,0 +1,256 @@
+//! Binary32 and binary64 arithmetic, to nearest even: add, sub, mul, fma, mad, div, rcp, sqrt, rsqrt, neg, abs, min,
+//! max.
+
+use super::drive::{map1, map2, map3};
+use super::macros::flags;
+use super::{HostPath, LaneFn, only};
+use isa::{Mod, Picks, Type};
+
+/// The NaN of binary32 arithmetic.
+pub(super) const NAN32: f32 = f32::from_bits(0x7fff_ffff);
+const NAN64: f64 = f64::from_bits(0xfff8_0000_0000_0000);
+
+/// By this a result is scaled to see it rounded with an unbounded exponent: any power of two from 2^24 on would do.
+const SCALE: f32 = (1 << 24) as f32;
+
+/// A subnormal becomes zero of the same sign.
+#[inline(always)]
+pub(super) fn flush<const FTZ: bool>(x: f32) -> f32 {
+    flush_if(FTZ && x.abs() < f32::MIN_POSITIVE, x)
+}
+
+#[inline(always)]
+fn flush_if(small: bool, x: f32) -> f32 {
+    if small { f32::from_bits(x.to_bits() & 0x8000_0000) } else { x }
+}
+
+/// `.sat`, and the canonical NaN.
+#[inline(always)]
+pub(super) fn finish<const SAT: bool>(x: f32) -> f32 {
+    if SAT {
+        // NaN is not greater than 0, and neither is -0.0.
+        let x = if x > 0.0 { x } else { 0.0 };
+        if x < 1.0 { x } else { 1.0 }
+    } else if x.is_nan() {
+        NAN32
+    } else {
+        x
+    }
+}
+
+/// The result of binary64 arithmetic: of NaN operands the first one, made quiet, else the NaN of an invalid operation.
+#[inline(always)]
+fn finish64<const N: usize>(operands: [f64; N], x: f64) -> f64 {
+    let mut nan = NAN64;
+    for operand in operands.into_iter().rev() {
+        nan = if operand.is_nan() { f64::from_bits(operand.to_bits() | 1 << 51) } else { nan };
+    }
+    if x.is_nan() { nan } else { x }
+}
+
+#[inline(always)]
+fn fma64(a: f64, b: f64, c: f64) -> f64 {
+    // An invalid product counts before a NaN c.
+    let product = a * b;
+    let invalid = product.is_nan() && !a.is_nan() && !b.is_nan();
+    finish64([a, b, if invalid { NAN64 } else { c }], a.mul_add(b, c))
+}
+
+fn add<const FTZ: bool, const SAT: bool>(path: HostPath) -> LaneFn {
+    // A sum below the normal numbers is exact: flushing it is all that `.ftz` needs.
+    map2(path, |a: f32, b: f32| finish::<SAT>(flush::<FTZ>(flush::<FTZ>(a) + flush::<FTZ>(b))))
+}
+
+fn sub<const FTZ: bool, const SAT: bool>(path: HostPath) -> LaneFn {
+    map2(path, |a: f32, b: f32| finish::<SAT>(flush::<FTZ>(flush::<FTZ>(a) - flush::<FTZ>(b))))
+}
+
+/// Whether to flush a product or a sum of products whose value, scaled by [`SCALE`], is `scaled`.
+///
+/// Scaled, a result about the smallest normal number is rounded as if the exponent were unbounded. Where scaling
+/// overflows the result is far from there: factors of 2^104 and 2^-126 have bits of 2^-68 and more, and so have their
+/// sums.
+#[inline(always)]
+fn is_small(scaled: f32) -> bool {
+    scaled.abs() < f32::MIN_POSITIVE * SCALE
+}
+
+fn mul<const FTZ: bool, const SAT: bool>(path: HostPath) -> LaneFn {
+    map2(path, |a: f32, b: f32| {
+        let (a, b) = (flush::<FTZ>(a), flush::<FTZ>(b));
+        finish::<SAT>(flush_if(FTZ && is_small(a * SCALE * b), a * b))
+    })
+}
+
+/// a * b + c, rounded once.
+#[inline(always)]
+fn fma_lane<const FTZ: bool, const SAT: bool>(a: f32, b: f32, c: f32) -> f32 {
+    let (a, b, c) = (flush::<FTZ>(a), flush::<FTZ>(b), flush::<FTZ>(c));
+    let small = FTZ && is_small((a * SCALE).mul_add(b, c * SCALE));
+    finish::<SAT>(flush_if(small, a.mul_add(b, c)))
+}
+
+fn fma<const FTZ: bool, const SAT: bool>(path: HostPath) -> LaneFn {
+    map3(path, |a: f32, b: f32, c: f32| fma_lane::<FTZ, SAT>(a, b, c))
+}
+
+/// A NaN made quiet; its sign and payload stay.
+#[inline(always)]
+fn quiet(x: f32) -> f32 {
+    if x.is_nan() { f32::from_bits(x.to_bits() | 1 << 22) } else { x }
+}
+
+fn neg<const FTZ: bool>(path: HostPath) -> LaneFn {
+    map1(path, |a: f32| quiet(f32::from_bits(flush::<FTZ>(a).to_bits() ^ 0x8000_0000)))
+}
+
+fn abs<const FTZ: bool>(path: HostPath) -> LaneFn {
+    map1(path, |a: f32| quiet(f32::from_bits(flush::<FTZ>(a).to_bits() & 0x7fff_ffff)))
+}
+
+/// a / b; `APPROX`: a times the reciprocal of b, which is flushed to zero from 2^126 on.
+fn div<const FTZ: bool, const APPROX: bool>(path: HostPath) -> LaneFn {
+    map2(path, |a: f32, b: f32| {
+        let (a, b) = (flush::<FTZ>(a), flush::<FTZ>(b));
+        let quotient = flush_if(FTZ && is_small(a * SCALE / b), a / b);
+        let large = b.abs() > f32::from_bits((127 + 126) << 23) && b.abs() < f32::INFINITY;
+        finish::<false>(if APPROX && large { a * 0f32.copysign(b) } else { quotient })
+    })
+}
+
+fn rcp<const FTZ: bool>(path: HostPath) -> LaneFn {
+    map1(path, |a: f32| {
+        let a = flush::<FTZ>(a);
+        finish::<false>(flush_if(FTZ && is_small(SCALE / a), 1.0 / a))
+    })
+}
+
+fn sqrt<const FTZ: bool>(path: HostPath) -> LaneFn {
+    map1(path, |a: f32| {
+        let bits = flush::<FTZ>(a).sqrt().to_bits();
+        // In integers: LLVM takes "NaN if sqrt(a) is one, else sqrt(a)" for sqrt(a).
+        f32::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 { NAN32.to_bits() } else { bits })
+    })
+}
+
+fn rsqrt<const FTZ: bool>(path: HostPath) -> LaneFn {
+    // Correctly rounded for every significand (the tests try them all): no 1 / sqrt(a) lies so close to the middle of
+    // two binary32 numbers that binary64 puts it on the other side.
+    map1(path, |a: f32| finish::<false>((1.0 / f64::from(flush::<FTZ>(a)).sqrt()) as f32))
+}
+
+/// Larger for larger numbers, with -0.0 just below +0.0.
+#[inline(always)]
+fn key32(x: f32) -> i32 {
+    let bits = x.to_bits() as i32;
+    bits ^ (bits >> 31 & 0x7fff_ffff)
+}
+
+#[inline(always)]
+fn key64(x: f64) -> i64 {
+    let bits = x.to_bits() as i64;
+    bits ^ (bits >> 63 & 0x7fff_ffff_ffff_ffff)
+}
+
+/// `min` or `max` of two numbers; of a number and a NaN the number, or with `.NaN` the canonical NaN.
+#[inline(always)]
+pub(super) fn extreme<const MAX: bool, const NAN: bool>(a: f32, b: f32) -> f32 {
+    let keep_a = if MAX { key32(a) > key32(b) } else { key32(a) < key32(b) };
+    let number = if keep_a { a } else { b };
+    let one_nan = if a.is_nan() { b } else { a };
+    let unordered = if NAN || one_nan.is_nan() { NAN32 } else { one_nan };
+    if a.is_nan() | b.is_nan() { unordered } else { number }
+}
+
+fn min<const FTZ: bool, const NAN: bool>(path: HostPath) -> LaneFn {
+    map2(path, |a: f32, b: f32| extreme::<false, NAN>(flush::<FTZ>(a), flush::<FTZ>(b)))
+}
+
+fn max<const FTZ: bool, const NAN: bool>(path: HostPath) -> LaneFn {
+    map2(path, |a: f32, b: f32| extreme::<true, NAN>(flush::<FTZ>(a), flush::<FTZ>(b)))
+}
+
+#[inline(always)]
+fn extreme64<const MAX: bool>(a: f64, b: f64) -> f64 {
+    let keep_a = if MAX { key64(a) > key64(b) } else { key64(a) < key64(b) };
+    let number = if keep_a { a } else { b };
+    let one_nan = if a.is_nan() { b } else { a };
+    let unordered = if one_nan.is_nan() { NAN64 } else { one_nan };
+    if a.is_nan() | b.is_nan() { unordered } else { number }
+}
+
+fn min3<const FTZ: bool, const NAN: bool>(path: HostPath) -> LaneFn {
+    map3(path, |a: f32, b: f32, c: f32| {
+        let (a, b, c) = (flush::<FTZ>(a), flush::<FTZ>(b), flush::<FTZ>(c));
+        extreme::<false, NAN>(extreme::<false, NAN>(a, b), c)
+    })
+}
+
+fn max3<const FTZ: bool, const NAN: bool>(path: HostPath) -> LaneFn {
+    map3(path, |a: f32, b: f32, c: f32| {
+        let (a, b, c) = (flush::<FTZ>(a), flush::<FTZ>(b), flush::<FTZ>(c));
+        extreme::<true, NAN>(extreme::<true, NAN>(a, b), c)
+    })
+}
+
+/// The handlers of instructions whose only type is `.f32`.
+fn f32_handler(opcode: &str, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+    let (ftz, sat, nan) = (picks.has(Mod::Ftz), picks.has(Mod::Sat), picks.has(Mod::NaN));
+    let allowed: &[Mod] = match opcode {
+        "neg" | "abs" => &[Mod::Ftz],
+        "min" | "max" => &[Mod::Ftz, Mod::NaN],
+        "div" => &[Mod::Ftz, Mod::Rn, Mod::Approx, Mod::Full],
+        "rcp" | "sqrt" | "rsqrt" => &[Mod::Ftz, Mod::Rn, Mod::Approx],
+        _ => &[Mod::Ftz, Mod::Sat, Mod::Rn],
+    };
+    if !only(picks, allowed) {
+        return None;
+    }
+    Some(match (opcode, sources) {
+        ("add", 2) => flags!(add(path); ftz, sat),
+        ("sub", 2) => flags!(sub(path); ftz, sat),
+        ("mul", 2) => flags!(mul(path); ftz, sat),
+        ("fma" | "mad", 3) => flags!(fma(path); ftz, sat),
+        ("div", 2) => flags!(div(path); ftz, picks.has(Mod::Approx)),
+        ("rcp", 1) => flags!(rcp(path); ftz),
+        ("sqrt", 1) => flags!(sqrt(path); ftz),
+        ("rsqrt", 1) => flags!(rsqrt(path); ftz),
+        ("neg", 1) => flags!(neg(path); ftz),
+        ("abs", 1) => flags!(abs(path); ftz),
+        ("min", 2) => flags!(min(path); ftz, nan),
+        ("max", 2) => flags!(max(path); ftz, nan),
+        ("min", 3) => flags!(min3(path); ftz, nan),
+        ("max", 3) => flags!(max3(path); ftz, nan),
+        _ => return None,
+    })
+}
+
+/// The handlers of instructions whose only type is `.f64`.
+fn f64_handler(opcode: &str, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+    if !only(picks, &[Mod::Rn]) {
+        return None;
+    }
+    Some(match (opcode, sources) {
+        ("add", 2) => map2(path, |a: f64, b: f64| finish64([a, b], a + b)),
+        ("sub", 2) => map2(path, |a: f64, b: f64| finish64([a, b], a - b)),
+        ("mul", 2) => map2(path, |a: f64, b: f64| finish64([a, b], a * b)),
+        ("fma" | "mad", 3) => map3(path, |a: f64, b: f64, c: f64| fma64(a, b, c)),
+        ("div", 2) => map2(path, |a: f64, b: f64| finish64([a, b], a / b)),
+        ("rcp", 1) => map1(path, |a: f64| finish64([a], 1.0 / a)),
+        ("sqrt", 1) => map1(path, |a: f64| finish64([a], a.sqrt())),
+        ("neg", 1) => map1(path, |a: u64| a ^ 1 << 63),
+        ("abs", 1) => map1(path, |a: u64| a & !(1 << 63)),
+        ("min", 2) => map2(path, |a: f64, b: f64| extreme64::<false>(a, b)),
+        ("max", 2) => map2(path, |a: f64, b: f64| extreme64::<true>(a, b)),
+        _ => return None,
+    })
+}
+
+/// The handler of a form of one type.
+pub(super) fn find(opcode: &str, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+    match picks.types() {
+        [Type::F32] => f32_handler(opcode, sources, picks, path),
+        [Type::F64] => f64_handler(opcode, sources, picks, path),
+        _ => None,
+    }
+}

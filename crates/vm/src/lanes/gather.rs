@@ -1,0 +1,243 @@
+//! Memory to lanes and back: one address a lane, or consecutive bytes and vectors.
+//!
+//! The caller has checked every address. Kernel memory is touched by single reads and writes of whole elements.
+
+use super::helpers::{Element, Width};
+use super::mask_ops::group;
+use super::path::{BLOCK, Path};
+
+/// `f(lane)` for every lane of the mask, in ascending order.
+#[inline(always)]
+fn each_lane(mask: &[u64; 4], mut f: impl FnMut(usize)) {
+    for i in 0..BLOCK {
+        let bits = group(mask, i);
+        if bits == !0 {
+            for lane in 0..BLOCK {
+                f(i * BLOCK + lane);
+            }
+        } else {
+            let mut rest = bits;
+            while rest != 0 {
+                f(i * BLOCK + rest.trailing_zeros() as usize);
+                rest &= rest - 1;
+            }
+        }
+    }
+}
+
+/// An expression with `$offset(lane)` as the offset of a lane, compiled for each width of offsets.
+macro_rules! with_offsets {
+    ($offsets:expr, $width:expr, $offset:ident => $body:expr) => {
+        match $width {
+            Width::B4 => {
+                let offsets = $offsets.cast::<u32>();
+                // SAFETY: the caller's promise: lanes of the mask have offsets.
+                let $offset = |lane: usize| unsafe { offsets.add(lane).read() as usize };
+                $body
+            }
+            _ => {
+                let offsets = $offsets.cast::<u64>();
+                // SAFETY: as above.
+                let $offset = |lane: usize| unsafe { offsets.add(lane).read() as usize };
+                $body
+            }
+        }
+    };
+}
+
+/// dst[lane] = f(memory at base + offset)
+///
+/// # Safety
+/// As for [`gather`].
+#[inline(always)]
+unsafe fn load_lanes<M, R>(
+    dst: *mut u8,
+    base: *const u8,
+    mask: &[u64; 4],
+    offset: impl Fn(usize) -> usize,
+    f: impl Fn(M) -> R,
+) {
+    let dst = dst.cast::<R>();
+    // SAFETY: the caller's promise.
+    each_lane(mask, |lane| unsafe {
+        dst.add(lane).write(f(base.wrapping_add(offset(lane)).cast::<M>().read_unaligned()));
+    });
+}
+
+/// See [`Helpers`](super::Helpers), for this and the following.
+#[inline(always)]
+pub(super) unsafe fn gather<P: Path>(
+    dst: *mut u8,
+    element: Element,
+    base: *const u8,
+    offsets: *const u8,
+    width: Width,
+    mask: &[u64; 4],
+) {
+    // SAFETY: the caller's promise.
+    with_offsets!(offsets, width, offset => unsafe {
+        match element {
+            Element::U8 => load_lanes(dst, base, mask, offset, |x: u8| u16::from(x)),
+            Element::S8 => load_lanes(dst, base, mask, offset, |x: i8| i16::from(x)),
+            Element::B2 => load_lanes(dst, base, mask, offset, |x: u16| x),
+            Element::B4 => load_lanes(dst, base, mask, offset, |x: u32| x),
+            Element::B8 => load_lanes(dst, base, mask, offset, |x: u64| x),
+        }
+    });
+}
+
+/// memory at base + offset = f(src[lane])
+///
+/// # Safety
+/// As for [`scatter`].
+#[inline(always)]
+unsafe fn store_lanes<A, M>(
+    src: *const u8,
+    base: *mut u8,
+    mask: &[u64; 4],
+    offset: impl Fn(usize) -> usize,
+    f: impl Fn(A) -> M,
+) {
+    let src = src.cast::<A>();
+    // SAFETY: the caller's promise.
+    each_lane(mask, |lane| unsafe {
+        base.wrapping_add(offset(lane)).cast::<M>().write_unaligned(f(src.add(lane).read()));
+    });
+}
+
+#[inline(always)]
+pub(super) unsafe fn scatter<P: Path>(
+    src: *const u8,
+    element: Element,
+    base: *mut u8,
+    offsets: *const u8,
+    width: Width,
+    mask: &[u64; 4],
+) {
+    // SAFETY: the caller's promise.
+    with_offsets!(offsets, width, offset => unsafe {
+        match element {
+            Element::U8 | Element::S8 => store_lanes(src, base, mask, offset, |x: u16| x as u8),
+            Element::B2 => store_lanes(src, base, mask, offset, |x: u16| x),
+            Element::B4 => store_lanes(src, base, mask, offset, |x: u32| x),
+            Element::B8 => store_lanes(src, base, mask, offset, |x: u64| x),
+        }
+    });
+}
+
+#[inline(always)]
+pub(super) unsafe fn widen_bytes<P: Path>(dst: *mut u8, src: *const u8, signed: bool, lanes: usize) {
+    for i in 0..lanes / BLOCK {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let bytes = src.cast::<[u8; BLOCK]>().add(i).read();
+            let mut out = [0; BLOCK];
+            for k in 0..BLOCK {
+                out[k] = if signed { bytes[k] as i8 as u16 } else { u16::from(bytes[k]) };
+            }
+            dst.cast::<[u16; BLOCK]>().add(i).write(out);
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn narrow_bytes<P: Path>(dst: *mut u8, src: *const u8, lanes: usize) {
+    for i in 0..lanes / BLOCK {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let words = src.cast::<[u16; BLOCK]>().add(i).read();
+            let mut out = [0; BLOCK];
+            for k in 0..BLOCK {
+                out[k] = words[k] as u8;
+            }
+            dst.cast::<[u8; BLOCK]>().add(i).write_unaligned(out);
+        }
+    }
+}
+
+/// An expression with `$T` as the bits of a width; nothing for predicates.
+macro_rules! with_width {
+    ($width:expr, $T:ident => $body:expr) => {
+        match $width {
+            Width::Bit => {}
+            Width::B2 => {
+                type $T = u16;
+                $body
+            }
+            Width::B4 => {
+                type $T = u32;
+                $body
+            }
+            Width::B8 => {
+                type $T = u64;
+                $body
+            }
+        }
+    };
+}
+
+/// Register k from element k of every vector of `N` in memory.
+///
+/// # Safety
+/// As for [`deinterleave`].
+#[inline(always)]
+unsafe fn split<T: Copy + Default, const N: usize>(dst: [*mut u8; N], src: *const u8, lanes: usize) {
+    for i in 0..lanes / BLOCK {
+        // SAFETY: the caller's promise. Memory is aligned to its elements at least.
+        unsafe {
+            let vectors = src.cast::<[[T; N]; BLOCK]>().add(i).read_unaligned();
+            for k in 0..N {
+                let mut out = [T::default(); BLOCK];
+                for lane in 0..BLOCK {
+                    out[lane] = vectors[lane][k];
+                }
+                dst[k].cast::<[T; BLOCK]>().add(i).write(out);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn deinterleave<P: Path>(dst: &[*mut u8], src: *const u8, width: Width, lanes: usize) {
+    // SAFETY: the caller's promise.
+    with_width!(width, T => unsafe {
+        match *dst {
+            [a, b] => split::<T, 2>([a, b], src, lanes),
+            [a, b, c, d] => split::<T, 4>([a, b, c, d], src, lanes),
+            _ => {}
+        }
+    });
+}
+
+/// Every vector of `N` in memory from element k of register k.
+///
+/// # Safety
+/// As for [`interleave`].
+#[inline(always)]
+unsafe fn join<T: Copy + Default, const N: usize>(dst: *mut u8, src: [*const u8; N], lanes: usize) {
+    for i in 0..lanes / BLOCK {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let mut vectors = [[T::default(); N]; BLOCK];
+            for k in 0..N {
+                let register = src[k].cast::<[T; BLOCK]>().add(i).read();
+                for lane in 0..BLOCK {
+                    vectors[lane][k] = register[lane];
+                }
+            }
+            dst.cast::<[[T; N]; BLOCK]>().add(i).write_unaligned(vectors);
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn interleave<P: Path>(dst: *mut u8, src: &[*const u8], width: Width, lanes: usize) {
+    // SAFETY: the caller's promise.
+    with_width!(width, T => unsafe {
+        match *src {
+            [a, b] => join::<T, 2>(dst, [a, b], lanes),
+            [a, b, c, d] => join::<T, 4>(dst, [a, b, c, d], lanes),
+            _ => {}
+        }
+    });
+}

@@ -1,0 +1,317 @@
+//! binary16 and bfloat16 arithmetic, scalar and packed, and the mixed forms whose result is binary32.
+//!
+//! Computed in binary32, which has more than twice the precision: a sum or product rounded to binary32 and then to the
+//! half is what one rounding gives (24 >= 2 * 11 + 2). Where that does not hold, the first rounding is to odd, which
+//! loses nothing that the second one looks at.
+
+use super::drive::{Bf16, F16, Half, apply2, apply3, half_map, load, map1, store};
+use super::float::{extreme, finish};
+use super::macros::flags;
+use super::path::{BLOCK, Kernel, Path, version};
+use super::{HostPath, LaneArgs, LaneFn, only};
+use isa::{Mod, Picks, Type};
+use std::marker::PhantomData;
+
+/// 2^-14, the smallest normal binary16.
+const F16_MIN_NORMAL: f32 = f32::from_bits((127 - 14) << 23);
+/// What rounds to [`F16_MIN_NORMAL`] with an unbounded exponent: from half a unit in the last place below it.
+const F16_MIN_ROUNDED: f32 = f32::from_bits(((127 - 14) << 23) - (1 << 12));
+
+#[inline(always)]
+fn signed_zero_if(small: bool, x: f32) -> f32 {
+    if small { f32::from_bits(x.to_bits() & 0x8000_0000) } else { x }
+}
+
+/// `.ftz` on a binary16 operand, widened.
+#[inline(always)]
+fn flush<const FTZ: bool>(x: f32) -> f32 {
+    signed_zero_if(FTZ && x.abs() < F16_MIN_NORMAL, x)
+}
+
+/// `.ftz` on a result not yet rounded to binary16.
+#[inline(always)]
+fn flush_result<const FTZ: bool>(x: f32) -> f32 {
+    signed_zero_if(FTZ && x.abs() < F16_MIN_ROUNDED, x)
+}
+
+/// What happens to the result: nothing, `.sat` or `.relu`.
+const NONE: u8 = 0;
+const SAT: u8 = 1;
+const RELU: u8 = 2;
+
+/// `.sat` and `.relu` before rounding: 0 and 1 are halves, so nothing changes sides.
+#[inline(always)]
+fn clamp<const CLAMP: u8>(x: f32) -> f32 {
+    match CLAMP {
+        SAT => finish::<true>(x),
+        // A NaN stays; -0.0 and what rounds to it become +0.0.
+        RELU if x.to_bits() >> 31 != 0 && !x.is_nan() => 0.0,
+        _ => x,
+    }
+}
+
+/// What must be added to the bits of `value` to round to odd, where `rest` is what its rounding lost.
+#[inline(always)]
+fn odd_step(bits: i32, rest_sign: i32, lost: bool) -> i32 {
+    // Toward the rest: away from zero if it has the sign of the value.
+    let step = (bits ^ rest_sign) >> 31 | 1;
+    if lost && bits & 1 == 0 { step } else { 0 }
+}
+
+/// a * b + c rounded to odd, for binary16 operands: their product is exact, and nothing overflows or underflows.
+#[inline(always)]
+fn fma_f16(a: f32, b: f32, c: f32) -> f32 {
+    let product = a * b;
+    let sum = product + c;
+    // Knuth's two-sum: sum + rest is product + c exactly.
+    let part = sum - product;
+    let rest = (product - (sum - part)) + (c - part);
+    let bits = sum.to_bits() as i32;
+    // The rest of an infinite or NaN sum is NaN, and neither.
+    let lost = rest < 0.0 || rest > 0.0;
+    f32::from_bits((bits + odd_step(bits, rest.to_bits() as i32, lost)) as u32)
+}
+
+/// A binary64 number, itself rounded to odd, to binary32, rounded to odd.
+#[inline(always)]
+pub(super) fn to_odd_f32(x: f64) -> f32 {
+    let nearest = x as f32;
+    let rest = x - f64::from(nearest);
+    let bits = nearest.to_bits() as i32;
+    let lost = rest < 0.0 || rest > 0.0;
+    f32::from_bits((bits + odd_step(bits, (rest.to_bits() >> 32) as i32, lost)) as u32)
+}
+
+/// a * b + c rounded to odd, for bfloat16 operands: in binary64 their product is exact.
+#[inline(always)]
+fn fma_bf16(a: f32, b: f32, c: f32) -> f32 {
+    let (product, c) = (f64::from(a) * f64::from(b), f64::from(c));
+    let sum = product + c;
+    let part = sum - product;
+    let rest = (product - (sum - part)) + (c - part);
+    let bits = sum.to_bits() as i64;
+    let step = (bits ^ rest.to_bits() as i64) >> 63 | 1;
+    let lost = (rest < 0.0 || rest > 0.0) && bits & 1 == 0;
+    to_odd_f32(f64::from_bits((bits + if lost { step } else { 0 }) as u64))
+}
+
+fn add_f16<const FTZ: bool, const CLAMP: u8>(pairs: bool, path: HostPath) -> LaneFn {
+    half_map::<F16, 2, _>(pairs, path, |[a, b]| {
+        clamp::<CLAMP>(flush_result::<FTZ>(flush::<FTZ>(a) + flush::<FTZ>(b)))
+    })
+}
+
+fn sub_f16<const FTZ: bool, const CLAMP: u8>(pairs: bool, path: HostPath) -> LaneFn {
+    half_map::<F16, 2, _>(pairs, path, |[a, b]| {
+        clamp::<CLAMP>(flush_result::<FTZ>(flush::<FTZ>(a) - flush::<FTZ>(b)))
+    })
+}
+
+fn mul_f16<const FTZ: bool, const CLAMP: u8>(pairs: bool, path: HostPath) -> LaneFn {
+    half_map::<F16, 2, _>(pairs, path, |[a, b]| {
+        clamp::<CLAMP>(flush_result::<FTZ>(flush::<FTZ>(a) * flush::<FTZ>(b)))
+    })
+}
+
+fn fma_f16_handler<const FTZ: bool, const CLAMP: u8>(pairs: bool, path: HostPath) -> LaneFn {
+    half_map::<F16, 3, _>(pairs, path, |[a, b, c]| {
+        let (a, b, c) = (flush::<FTZ>(a), flush::<FTZ>(b), flush::<FTZ>(c));
+        clamp::<CLAMP>(flush_result::<FTZ>(fma_f16(a, b, c)))
+    })
+}
+
+/// `$f::<FTZ, CLAMP>` for run-time values.
+macro_rules! clamped {
+    ($f:ident $args:tt; $ftz:expr, $clamp:expr) => {
+        match ($ftz, $clamp) {
+            (false, NONE) => clamped!(@ $f, false, NONE, $args),
+            (false, SAT) => clamped!(@ $f, false, SAT, $args),
+            (false, _) => clamped!(@ $f, false, RELU, $args),
+            (true, NONE) => clamped!(@ $f, true, NONE, $args),
+            (true, SAT) => clamped!(@ $f, true, SAT, $args),
+            (true, _) => clamped!(@ $f, true, RELU, $args),
+        }
+    };
+    (@ $f:ident, $ftz:literal, $clamp:ident, ($($arg:expr),*)) => { $f::<$ftz, $clamp>($($arg),*) };
+}
+
+fn arithmetic_f16(
+    opcode: &str,
+    sources: usize,
+    packed: bool,
+    picks: &Picks,
+    path: HostPath,
+) -> Option<LaneFn> {
+    if !only(picks, &[Mod::Rn, Mod::Ftz, Mod::Sat, Mod::Relu]) {
+        return None;
+    }
+    let ftz = picks.has(Mod::Ftz);
+    let clamp = match (picks.has(Mod::Sat), picks.has(Mod::Relu)) {
+        (false, false) => NONE,
+        (true, false) => SAT,
+        (false, true) => RELU,
+        (true, true) => return None,
+    };
+    Some(match (opcode, sources) {
+        ("add", 2) => clamped!(add_f16(packed, path); ftz, clamp),
+        ("sub", 2) => clamped!(sub_f16(packed, path); ftz, clamp),
+        ("mul", 2) => clamped!(mul_f16(packed, path); ftz, clamp),
+        ("fma", 3) => clamped!(fma_f16_handler(packed, path); ftz, clamp),
+        _ => return None,
+    })
+}
+
+fn add_bf16(pairs: bool, path: HostPath) -> LaneFn {
+    half_map::<Bf16, 2, _>(pairs, path, |[a, b]| a + b)
+}
+
+fn sub_bf16(pairs: bool, path: HostPath) -> LaneFn {
+    half_map::<Bf16, 2, _>(pairs, path, |[a, b]| a - b)
+}
+
+fn mul_bf16(pairs: bool, path: HostPath) -> LaneFn {
+    // The exact product of 16 bits; in binary32 it could underflow, and be rounded twice.
+    half_map::<Bf16, 2, _>(pairs, path, |[a, b]| to_odd_f32(f64::from(a) * f64::from(b)))
+}
+
+fn fma_bf16_handler<const RECTIFY: bool>(pairs: bool, path: HostPath) -> LaneFn {
+    half_map::<Bf16, 3, _>(pairs, path, |[a, b, c]| {
+        let x = fma_bf16(a, b, c);
+        if RECTIFY { clamp::<RELU>(x) } else { x }
+    })
+}
+
+fn arithmetic_bf16(
+    opcode: &str,
+    sources: usize,
+    packed: bool,
+    picks: &Picks,
+    path: HostPath,
+) -> Option<LaneFn> {
+    Some(match (opcode, sources) {
+        ("add", 2) if only(picks, &[Mod::Rn]) => add_bf16(packed, path),
+        ("sub", 2) if only(picks, &[Mod::Rn]) => sub_bf16(packed, path),
+        ("mul", 2) if only(picks, &[Mod::Rn]) => mul_bf16(packed, path),
+        ("fma", 3) if only(picks, &[Mod::Rn, Mod::Relu]) => {
+            flags!(fma_bf16_handler(packed, path); picks.has(Mod::Relu))
+        }
+        _ => return None,
+    })
+}
+
+fn min_f16<const FTZ: bool, const NAN: bool>(pairs: bool, path: HostPath) -> LaneFn {
+    half_map::<F16, 2, _>(pairs, path, |[a, b]| extreme::<false, NAN>(flush::<FTZ>(a), flush::<FTZ>(b)))
+}
+
+fn max_f16<const FTZ: bool, const NAN: bool>(pairs: bool, path: HostPath) -> LaneFn {
+    half_map::<F16, 2, _>(pairs, path, |[a, b]| extreme::<true, NAN>(flush::<FTZ>(a), flush::<FTZ>(b)))
+}
+
+fn extreme_bf16<const MAX: bool, const NAN: bool>(pairs: bool, path: HostPath) -> LaneFn {
+    half_map::<Bf16, 2, _>(pairs, path, |[a, b]| extreme::<MAX, NAN>(a, b))
+}
+
+fn min_max(opcode: &str, binary16: bool, packed: bool, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+    let (ftz, nan, max) = (picks.has(Mod::Ftz), picks.has(Mod::NaN), opcode == "max");
+    let allowed: &[Mod] = if binary16 { &[Mod::Ftz, Mod::NaN] } else { &[Mod::NaN] };
+    if !only(picks, allowed) {
+        return None;
+    }
+    Some(match (binary16, max) {
+        (true, false) => flags!(min_f16(packed, path); ftz, nan),
+        (true, true) => flags!(max_f16(packed, path); ftz, nan),
+        (false, _) => flags!(extreme_bf16(packed, path); max, nan),
+    })
+}
+
+/// A change of sign bits: of a scalar NaN the canonical NaN, of a packed one its bits.
+fn sign(opcode: &str, ty: Type, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+    /// A scalar whose magnitudes above `INFINITY` are NaNs.
+    #[inline(always)]
+    fn scalar<const INFINITY: u16>(a: u16, signed: u16) -> u16 {
+        if a & 0x7fff > INFINITY { 0x7fff } else { signed }
+    }
+    if !only(picks, &[]) {
+        return None;
+    }
+    Some(match (opcode, ty) {
+        ("neg", Type::F16) => map1(path, |a: u16| scalar::<0x7c00>(a, a ^ 0x8000)),
+        ("abs", Type::F16) => map1(path, |a: u16| scalar::<0x7c00>(a, a & 0x7fff)),
+        ("neg", Type::Bf16) => map1(path, |a: u16| scalar::<0x7f80>(a, a ^ 0x8000)),
+        ("abs", Type::Bf16) => map1(path, |a: u16| scalar::<0x7f80>(a, a & 0x7fff)),
+        ("neg", _) => map1(path, |a: u32| a ^ 0x8000_8000),
+        ("abs", _) => map1(path, |a: u32| a & 0x7fff_7fff),
+        _ => return None,
+    })
+}
+
+/// Mixed precision: d = a + c.
+struct MixedAdd<H, const NEGATE: bool, const SAT: bool>(PhantomData<H>);
+
+impl<H: Half, const NEGATE: bool, const SAT: bool> Kernel for MixedAdd<H, NEGATE, SAT> {
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs) {
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: `lanes` halves, `lanes` binary32 numbers; `P` by contract.
+            unsafe {
+                let a = H::widen::<P>(load(args, 0, i));
+                let add = |a: f32, c: f32| finish::<SAT>(if NEGATE { a - c } else { a + c });
+                store(args, 0, i, apply2(add, a, load(args, 1, i)));
+            }
+        }
+    }
+}
+
+/// Mixed precision: d = a * b + c.
+struct MixedFma<H, const SAT: bool>(PhantomData<H>);
+
+impl<H: Half, const SAT: bool> Kernel for MixedFma<H, SAT> {
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs) {
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: `lanes` halves, twice, and `lanes` binary32 numbers; `P` by contract.
+            unsafe {
+                let (a, b) = (H::widen::<P>(load(args, 0, i)), H::widen::<P>(load(args, 1, i)));
+                let fma = |a: f32, b: f32, c: f32| finish::<SAT>(a.mul_add(b, c));
+                store(args, 0, i, apply3(fma, a, b, load(args, 2, i)));
+            }
+        }
+    }
+}
+
+fn mixed<H: Half>(opcode: &str, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+    if !only(picks, &[Mod::Rn, Mod::Sat]) {
+        return None;
+    }
+    Some(match (opcode, sources, picks.has(Mod::Sat)) {
+        ("add", 2, false) => version::<MixedAdd<H, false, false>>(path),
+        ("add", 2, true) => version::<MixedAdd<H, false, true>>(path),
+        ("sub", 2, false) => version::<MixedAdd<H, true, false>>(path),
+        ("sub", 2, true) => version::<MixedAdd<H, true, true>>(path),
+        ("fma", 3, false) => version::<MixedFma<H, false>>(path),
+        ("fma", 3, true) => version::<MixedFma<H, true>>(path),
+        _ => return None,
+    })
+}
+
+/// The handler of a form on halves.
+pub(super) fn find(opcode: &str, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+    let ty = match picks.types() {
+        [Type::F32, Type::F16] => return mixed::<F16>(opcode, sources, picks, path),
+        [Type::F32, Type::Bf16] => return mixed::<Bf16>(opcode, sources, picks, path),
+        [ty] => *ty,
+        _ => return None,
+    };
+    let packed = ty.lanes() == 2;
+    match ty {
+        Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2 => {}
+        _ => return None,
+    }
+    let binary16 = matches!(ty, Type::F16 | Type::F16x2);
+    match (opcode, sources) {
+        ("neg" | "abs", 1) => sign(opcode, ty, picks, path),
+        ("min" | "max", 2) => min_max(opcode, binary16, packed, picks, path),
+        _ if binary16 => arithmetic_f16(opcode, sources, packed, picks, path),
+        _ => arithmetic_bf16(opcode, sources, packed, picks, path),
+    }
+}

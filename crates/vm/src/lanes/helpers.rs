@@ -1,0 +1,131 @@
+//! What the interpreter needs besides handlers, compiled for every path: one table of functions for each.
+
+use super::HostPath;
+use super::address::{AddressShape, shape};
+use super::gather::{deinterleave, gather, interleave, narrow_bytes, scatter, widen_bytes};
+use super::macros::multiversion;
+use super::mask_ops::{extend, fill, merge, ramp, truncate};
+use std::ops::Range;
+use std::sync::LazyLock;
+
+/// Width of a register's lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Width {
+    /// One bit a lane: predicates.
+    Bit,
+    /// 2 bytes: types of 8 and 16 bits.
+    B2,
+    /// 4 bytes.
+    B4,
+    /// 8 bytes.
+    B8,
+}
+
+impl Width {
+    /// Bytes of `lanes` lanes, a multiple of 16.
+    pub const fn bytes(self, lanes: usize) -> usize {
+        match self {
+            Width::Bit => lanes / 8,
+            Width::B2 => 2 * lanes,
+            Width::B4 => 4 * lanes,
+            Width::B8 => 8 * lanes,
+        }
+    }
+}
+
+/// A value narrower than a register, and how it is extended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Extend {
+    U8,
+    S8,
+    U16,
+    S16,
+    U32,
+    S32,
+}
+
+/// What the interpreter needs besides handlers.
+///
+/// # Safety
+/// All functions: the host must have the path's instructions; arrays must be valid for `lanes` lanes of their width
+/// (a multiple of 16), predicates and masks for 16 bits a group of 16 lanes; arrays do not overlap unless it says so.
+pub struct Helpers {
+    /// `fill(dst, width, value, lanes)`: every lane is `value` (of a predicate, its lowest bit).
+    pub fill: unsafe fn(*mut u8, Width, u64, usize),
+    /// `ramp(dst, width, base, stride, lanes)`: lane i is base + i * stride, wrapping. No predicates.
+    pub ramp: unsafe fn(*mut u8, Width, u64, u64, usize),
+    /// `merge(dst, src, width, mask, groups)`: lanes of the groups become those of `src` where the mask has a one.
+    pub merge: unsafe fn(*mut u8, *const u8, Width, &[u64; 4], Range<usize>),
+    /// `extend(dst, width, src, from, lanes)`: the low 8, 16 or 32 bits of lanes of 2, 2 or 4 bytes, extended to
+    /// `width`. `dst` may be `src` if the widths are the same.
+    pub extend: unsafe fn(*mut u8, Width, *const u8, Extend, usize),
+    /// `truncate(dst, width, src, from, lanes)`: the low bits of lanes of width `from`, which is wider.
+    pub truncate: unsafe fn(*mut u8, Width, *const u8, Width, usize),
+    /// `shape(addresses, width, mask)`: how the addresses of the mask's lanes lie; of 4 or 8 bytes. Only groups with
+    /// lanes in the mask are read.
+    pub shape: unsafe fn(*const u8, Width, &[u64; 4]) -> AddressShape,
+    /// `gather(dst, element, base, offsets, width, mask)`: lanes of the mask become the memory at `base + offset`
+    /// (wrapping, so that a base may be that of another address space); see [`gather`](super::gather).
+    pub gather: unsafe fn(*mut u8, Element, *const u8, *const u8, Width, &[u64; 4]),
+    /// `scatter(src, element, base, offsets, width, mask)`: the memory at `base + offset` becomes the lane, in
+    /// ascending order of lanes.
+    pub scatter: unsafe fn(*const u8, Element, *mut u8, *const u8, Width, &[u64; 4]),
+    /// `widen_bytes(dst, src, signed, lanes)`: lanes of 2 bytes from consecutive bytes of memory.
+    pub widen_bytes: unsafe fn(*mut u8, *const u8, bool, usize),
+    /// `narrow_bytes(dst, src, lanes)`: consecutive bytes of memory from the low bytes of lanes of 2 bytes.
+    pub narrow_bytes: unsafe fn(*mut u8, *const u8, usize),
+    /// `deinterleave(dst, src, width, lanes)`: two or four registers from consecutive vectors in memory.
+    pub deinterleave: unsafe fn(&[*mut u8], *const u8, Width, usize),
+    /// `interleave(dst, src, width, lanes)`: consecutive vectors in memory from two or four registers.
+    pub interleave: unsafe fn(*mut u8, &[*const u8], Width, usize),
+}
+
+/// An element of memory that a lane is loaded from or stored to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Element {
+    /// A byte, extended by zeros to 2 bytes.
+    U8,
+    /// A byte, extended by its sign to 2 bytes.
+    S8,
+    /// 2 bytes.
+    B2,
+    /// 4 bytes.
+    B4,
+    /// 8 bytes.
+    B8,
+}
+
+fn build(path: HostPath) -> Helpers {
+    // SAFETY of all: the callers keep the contract of `Helpers`.
+    macro_rules! version {
+        ($name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?) => {
+            // SAFETY: as above.
+            multiversion!(path, [] ($($arg: $ty),*) $(-> $ret)?, P => unsafe { $name::<P>($($arg),*) })
+        };
+    }
+    Helpers {
+        fill: version!(fill(dst: *mut u8, width: Width, value: u64, lanes: usize)),
+        ramp: version!(ramp(dst: *mut u8, width: Width, base: u64, stride: u64, lanes: usize)),
+        merge: version!(merge(dst: *mut u8, src: *const u8, width: Width, mask: &[u64; 4], groups: Range<usize>)),
+        extend: version!(extend(dst: *mut u8, width: Width, src: *const u8, from: Extend, lanes: usize)),
+        truncate: version!(truncate(dst: *mut u8, width: Width, src: *const u8, from: Width, lanes: usize)),
+        shape: version!(shape(addresses: *const u8, width: Width, mask: &[u64; 4]) -> AddressShape),
+        gather: version!(gather(
+            dst: *mut u8, element: Element, base: *const u8, offsets: *const u8, width: Width, mask: &[u64; 4]
+        )),
+        scatter: version!(scatter(
+            src: *const u8, element: Element, base: *mut u8, offsets: *const u8, width: Width, mask: &[u64; 4]
+        )),
+        widen_bytes: version!(widen_bytes(dst: *mut u8, src: *const u8, signed: bool, lanes: usize)),
+        narrow_bytes: version!(narrow_bytes(dst: *mut u8, src: *const u8, lanes: usize)),
+        deinterleave: version!(deinterleave(dst: &[*mut u8], src: *const u8, width: Width, lanes: usize)),
+        interleave: version!(interleave(dst: *mut u8, src: &[*const u8], width: Width, lanes: usize)),
+    }
+}
+
+/// The functions for a path. The path must be one that the machine has.
+pub fn helpers(path: HostPath) -> &'static Helpers {
+    static TABLES: LazyLock<[Helpers; 3]> = LazyLock::new(|| HostPath::ALL.map(build));
+    &TABLES[path as usize]
+}

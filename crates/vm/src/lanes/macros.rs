@@ -1,0 +1,58 @@
+//! [`multiversion!`]: one body compiled for every path of the host.
+
+/// A pointer to the version of a function for a [`HostPath`](super::HostPath):
+/// `multiversion!(path, [K: Kernel] (x: X) -> R, P => body)`.
+///
+/// `K` are the generic parameters that `body` uses; in `body`, `P` is the [`Path`](super::path::Path). What `body`
+/// calls must be `#[inline(always)]`, so that it is compiled with the instructions of the path. The caller of the
+/// function promises that the host has them; a path that this architecture does not have gives the portable version.
+macro_rules! multiversion {
+    ($path:expr, [$($g:ident : $bound:path),*] ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)?, $p:ident => $body:expr) => {{
+        unsafe fn portable<$($g: $bound),*>($($arg: $ty),*) $(-> $ret)? {
+            type $p = $crate::lanes::path::Portable;
+            $body
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+        unsafe fn avx2<$($g: $bound),*>($($arg: $ty),*) $(-> $ret)? {
+            type $p = $crate::lanes::x86::Avx2;
+            $body
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+        unsafe fn avx512<$($g: $bound),*>($($arg: $ty),*) $(-> $ret)? {
+            type $p = $crate::lanes::x86::Avx512;
+            $body
+        }
+
+        match $path {
+            $crate::lanes::HostPath::Portable => portable::<$($g),*>,
+            #[cfg(target_arch = "x86_64")]
+            $crate::lanes::HostPath::Avx2 => avx2::<$($g),*>,
+            #[cfg(target_arch = "x86_64")]
+            $crate::lanes::HostPath::Avx512 => avx512::<$($g),*>,
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => portable::<$($g),*>,
+        }
+    }};
+}
+pub(super) use multiversion;
+
+/// `flags!(f [T] (x, y); a, b)` is `f::<T, A, B>(x, y)`, where `A` and `B` are the run-time Booleans `a` and `b`.
+macro_rules! flags {
+    ($f:ident $([$($t:ty),+])? ($($arg:expr),*); $a:expr) => {
+        if $a { flags!(@ $f [$($($t,)+)? true] ($($arg),*)) } else { flags!(@ $f [$($($t,)+)? false] ($($arg),*)) }
+    };
+    ($f:ident $([$($t:ty),+])? ($($arg:expr),*); $a:expr, $b:expr) => {
+        match ($a, $b) {
+            (false, false) => flags!(@ $f [$($($t,)+)? false, false] ($($arg),*)),
+            (false, true) => flags!(@ $f [$($($t,)+)? false, true] ($($arg),*)),
+            (true, false) => flags!(@ $f [$($($t,)+)? true, false] ($($arg),*)),
+            (true, true) => flags!(@ $f [$($($t,)+)? true, true] ($($arg),*)),
+        }
+    };
+    (@ $f:ident [$($g:tt)*] ($($arg:expr),*)) => { $f::<$($g)*>($($arg),*) };
+}
+pub(super) use flags;

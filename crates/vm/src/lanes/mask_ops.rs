@@ -1,0 +1,152 @@
+//! Registers filled, merged under a mask, and brought from one width to another.
+
+use super::drive::Lane;
+use super::helpers::{Extend, Width};
+use super::path::{BLOCK, Block, Path};
+use super::select::Select;
+use std::ops::Range;
+
+/// The mask's bits for a group of 16 lanes.
+#[inline(always)]
+pub(super) fn group(mask: &[u64; 4], group: usize) -> u16 {
+    (mask[group / 4] >> (group % 4 * BLOCK)) as u16
+}
+
+/// See [`Helpers`](super::Helpers), for this and the following.
+#[inline(always)]
+pub(super) unsafe fn fill<P: Path>(dst: *mut u8, width: Width, value: u64, lanes: usize) {
+    /// # Safety
+    /// `dst` must be valid for `count` elements.
+    #[inline(always)]
+    unsafe fn fill<T: Copy>(dst: *mut u8, value: T, count: usize) {
+        for i in 0..count {
+            // SAFETY: the caller's promise.
+            unsafe { dst.cast::<T>().add(i).write(value) }
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        match width {
+            Width::Bit => fill(dst, 0u16.wrapping_sub(value as u16 & 1), lanes / BLOCK),
+            Width::B2 => fill(dst, value as u16, lanes),
+            Width::B4 => fill(dst, value as u32, lanes),
+            Width::B8 => fill(dst, value, lanes),
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn ramp<P: Path>(dst: *mut u8, width: Width, base: u64, stride: u64, lanes: usize) {
+    macro_rules! ramp {
+        ($T:ident) => {
+            for i in 0..lanes {
+                let value = (base as $T).wrapping_add((stride as $T).wrapping_mul(i as $T));
+                // SAFETY: the caller's promise.
+                unsafe { dst.cast::<$T>().add(i).write(value) }
+            }
+        };
+    }
+    match width {
+        Width::Bit => {}
+        Width::B2 => ramp!(u16),
+        Width::B4 => ramp!(u32),
+        Width::B8 => ramp!(u64),
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn merge<P: Path>(
+    dst: *mut u8,
+    src: *const u8,
+    width: Width,
+    mask: &[u64; 4],
+    groups: Range<usize>,
+) {
+    /// # Safety
+    /// `dst` and `src` must be valid for the groups.
+    #[inline(always)]
+    unsafe fn merge<P: Path, T: Select>(dst: *mut u8, src: *const u8, mask: &[u64; 4], groups: Range<usize>) {
+        let (dst, src) = (dst.cast::<Block<T>>(), src.cast::<Block<T>>());
+        for i in groups {
+            // SAFETY: the caller's promise.
+            unsafe { dst.add(i).write(T::select::<P>(group(mask, i), src.add(i).read(), dst.add(i).read())) }
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        match width {
+            Width::Bit => {
+                let (dst, src) = (dst.cast::<u16>(), src.cast::<u16>());
+                for i in groups {
+                    let m = group(mask, i);
+                    dst.add(i).write(src.add(i).read() & m | dst.add(i).read() & !m);
+                }
+            }
+            Width::B2 => merge::<P, u16>(dst, src, mask, groups),
+            Width::B4 => merge::<P, u32>(dst, src, mask, groups),
+            Width::B8 => merge::<P, u64>(dst, src, mask, groups),
+        }
+    }
+}
+
+/// dst = f(src), lane by lane.
+///
+/// # Safety
+/// Both must be valid for `lanes` lanes.
+#[inline(always)]
+unsafe fn convert<A: Lane, R: Lane>(dst: *mut u8, src: *const u8, lanes: usize, f: impl Fn(A) -> R) {
+    for i in 0..lanes / BLOCK {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let block = src.cast::<Block<A>>().add(i).read();
+            dst.cast::<Block<R>>().add(i).write(super::drive::apply1(&f, block));
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn extend<P: Path>(dst: *mut u8, width: Width, src: *const u8, from: Extend, lanes: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (from, width) {
+            (_, Width::Bit) => {}
+            (Extend::U8, Width::B2) => convert(dst, src, lanes, |x: u16| x & 0xff),
+            (Extend::U8, Width::B4) => convert(dst, src, lanes, |x: u16| u32::from(x & 0xff)),
+            (Extend::U8, Width::B8) => convert(dst, src, lanes, |x: u16| u64::from(x & 0xff)),
+            (Extend::S8, Width::B2) => convert(dst, src, lanes, |x: u16| i16::from(x as i8)),
+            (Extend::S8, Width::B4) => convert(dst, src, lanes, |x: u16| i32::from(x as i8)),
+            (Extend::S8, Width::B8) => convert(dst, src, lanes, |x: u16| i64::from(x as i8)),
+            (Extend::U16 | Extend::S16, Width::B2) => convert(dst, src, lanes, |x: u16| x),
+            (Extend::U16, Width::B4) => convert(dst, src, lanes, |x: u16| u32::from(x)),
+            (Extend::U16, Width::B8) => convert(dst, src, lanes, |x: u16| u64::from(x)),
+            (Extend::S16, Width::B4) => convert(dst, src, lanes, |x: i16| i32::from(x)),
+            (Extend::S16, Width::B8) => convert(dst, src, lanes, |x: i16| i64::from(x)),
+            (Extend::U32 | Extend::S32, Width::B2) => convert(dst, src, lanes, |x: u32| x as u16),
+            (Extend::U32 | Extend::S32, Width::B4) => convert(dst, src, lanes, |x: u32| x),
+            (Extend::U32, Width::B8) => convert(dst, src, lanes, |x: u32| u64::from(x)),
+            (Extend::S32, Width::B8) => convert(dst, src, lanes, |x: i32| i64::from(x)),
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn truncate<P: Path>(
+    dst: *mut u8,
+    width: Width,
+    src: *const u8,
+    from: Width,
+    lanes: usize,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (from, width) {
+            (Width::B4, Width::B2) => convert(dst, src, lanes, |x: u32| x as u16),
+            (Width::B8, Width::B2) => convert(dst, src, lanes, |x: u64| x as u16),
+            (Width::B8, Width::B4) => convert(dst, src, lanes, |x: u64| x as u32),
+            (Width::B2, Width::B2) => convert(dst, src, lanes, |x: u16| x),
+            (Width::B4, Width::B4) => convert(dst, src, lanes, |x: u32| x),
+            (Width::B8, Width::B8) => convert(dst, src, lanes, |x: u64| x),
+            _ => {}
+        }
+    }
+}

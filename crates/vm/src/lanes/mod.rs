@@ -1,0 +1,181 @@
+//! Vector handlers: what `sem` computes for one lane, for all lanes of a chunk at once.
+//!
+//! A handler is a lowering of a pure instruction and must return the bits that `sem` returns. Each is written once, as
+//! a function of scalars or of blocks of 16 lanes, and compiled for every [`HostPath`]; a form without a handler is
+//! left to `sem`, lane by lane. The [`Helpers`] are what the interpreter needs besides, compiled the same way.
+//!
+//! - `path`, `x86`, `macros`: how one body becomes a function for every instruction set of the host
+//! - `drive`: loops that apply a function to every lane
+//! - `float`, `half`, `integer`, `logic`, `compare`, `select`, `convert`: the handlers
+//! - `helpers`, `mask_ops`, `address`, `gather`: what is no instruction of its own
+
+mod address;
+mod compare;
+mod convert;
+mod drive;
+mod float;
+mod gather;
+mod half;
+mod helpers;
+mod integer;
+mod logic;
+mod macros;
+mod mask_ops;
+mod path;
+mod select;
+#[cfg(test)]
+mod tests;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use isa::{Form, Mod, Picks};
+use std::sync::LazyLock;
+
+pub use address::{AddressShape, Shape};
+pub use helpers::{Element, Extend, Helpers, Width, helpers};
+
+/// Operands of a handler.
+///
+/// Registers are arrays of one element a lane: 2 bytes for types of 8 and 16 bits, 4 for 32, 8 for 64, and one
+/// bit a lane for predicates (a `u16` for every 16 lanes). 8-bit values are zero- or sign-extended by their type.
+/// A negated predicate operand (`!c`) is passed negated.
+#[repr(C)]
+pub struct LaneArgs {
+    /// Destinations; the second is null when the form or the instruction has none. A first one that is a predicate
+    /// may be null too (`_|q`).
+    pub dst: [*mut u8; 2],
+    /// Sources in operand order.
+    pub src: [*const u8; 4],
+    /// Number of lanes to compute: a multiple of 16, at least 16.
+    pub lanes: usize,
+}
+
+/// A vector handler.
+///
+/// # Safety
+/// Every pointer that the form uses must be valid for `lanes` elements of its operand's width, aligned to
+/// 32 bytes for 16 lanes of 2 bytes and more (2 for predicates); a destination is a source's very array or does
+/// not overlap it. The host must have the instructions of the path that it was looked up for.
+pub type LaneFn = unsafe fn(&LaneArgs);
+
+/// Instruction sets of the host that handlers exist for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HostPath {
+    /// What every x86-64 or aarch64 machine has.
+    Portable,
+    /// AVX2, FMA, F16C, BMI2.
+    Avx2,
+    /// AVX-512 F, BW, DQ, VL.
+    Avx512,
+}
+
+impl HostPath {
+    /// Every path, the slowest first.
+    pub const ALL: [HostPath; 3] = [HostPath::Portable, HostPath::Avx2, HostPath::Avx512];
+
+    /// The name that [`HOST_PATH_VARIABLE`] takes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            HostPath::Portable => "portable",
+            HostPath::Avx2 => "avx2",
+            HostPath::Avx512 => "avx512",
+        }
+    }
+
+    /// Whether this machine has the instructions.
+    pub fn is_available(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        {
+            macro_rules! has {
+                ($($feature:tt)*) => { $(std::arch::is_x86_feature_detected!($feature))&&* };
+            }
+            let avx2 = || has!("avx2" "fma" "f16c" "bmi1" "bmi2" "lzcnt" "popcnt");
+            match self {
+                HostPath::Portable => true,
+                HostPath::Avx2 => avx2(),
+                HostPath::Avx512 => avx2() && has!("avx512f" "avx512bw" "avx512dq" "avx512vl"),
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            self == HostPath::Portable
+        }
+    }
+}
+
+/// The environment variable that forces a path: `portable`, `avx2` or `avx512`.
+pub const HOST_PATH_VARIABLE: &str = "PTXVM_HOST_PATH";
+
+/// Why [`HOST_PATH_VARIABLE`] could not be followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostPathError {
+    /// It names no path.
+    Unknown(String),
+    /// This machine does not have that path.
+    Unavailable(HostPath),
+}
+
+impl std::fmt::Display for HostPathError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            HostPathError::Unknown(name) => {
+                write!(f, "{HOST_PATH_VARIABLE}={name}: not one of portable, avx2, avx512")
+            }
+            HostPathError::Unavailable(path) => {
+                write!(f, "{HOST_PATH_VARIABLE}={}: this machine does not have it", path.name())
+            }
+        }
+    }
+}
+
+impl std::error::Error for HostPathError {}
+
+/// The paths that this machine has, the slowest first.
+pub fn available_paths() -> Vec<HostPath> {
+    HostPath::ALL.into_iter().filter(|path| path.is_available()).collect()
+}
+
+/// The path that a value of [`HOST_PATH_VARIABLE`] means; the fastest of the machine without one.
+pub fn choose_host_path(forced: Option<&str>) -> Result<HostPath, HostPathError> {
+    let Some(name) = forced else {
+        return Ok(HostPath::ALL.into_iter().rfind(|path| path.is_available()).unwrap_or(HostPath::Portable));
+    };
+    match HostPath::ALL.into_iter().find(|path| path.name() == name) {
+        None => Err(HostPathError::Unknown(name.to_owned())),
+        Some(path) if path.is_available() => Ok(path),
+        Some(path) => Err(HostPathError::Unavailable(path)),
+    }
+}
+
+/// The path to use in this process, found once.
+pub fn host_path() -> Result<HostPath, HostPathError> {
+    static CHOICE: LazyLock<Result<HostPath, HostPathError>> = LazyLock::new(|| {
+        let forced = std::env::var_os(HOST_PATH_VARIABLE);
+        choose_host_path(forced.as_ref().map(|name| name.to_string_lossy()).as_deref())
+    });
+    CHOICE.clone()
+}
+
+/// No other modifiers than these were picked.
+fn only(picks: &Picks, allowed: &[Mod]) -> bool {
+    picks.mods().iter().all(|m| allowed.contains(m))
+}
+
+/// The handler for a form, if it has one for this path. The path must be one that the machine has.
+///
+/// Handlers depend on the opcode, the number of operands and the picks alone, and exist for forms that neither read
+/// nor write CC.CF. `mov` has one for a register moved to a register.
+pub fn lookup(form: &'static Form, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+    if form.carry.reads || form.carry.writes {
+        return None;
+    }
+    let sources = form.operands_with(picks).count().checked_sub(1)?;
+    let opcode = form.opcode;
+    compare::find(opcode, sources, picks, path)
+        .or_else(|| select::find(opcode, sources, picks, path))
+        .or_else(|| convert::find(opcode, sources, picks, path))
+        .or_else(|| logic::find(opcode, sources, picks, path))
+        .or_else(|| integer::find(opcode, sources, picks, path))
+        .or_else(|| float::find(opcode, sources, picks, path))
+        .or_else(|| half::find(opcode, sources, picks, path))
+}

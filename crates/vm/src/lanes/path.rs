@@ -1,0 +1,143 @@
+//! The host's instruction sets behind one interface: what autovectorising does not find by itself.
+//!
+//! A handler is written once, over [`Path`], and compiled for every [`HostPath`] by [`version`]. Arithmetic is plain
+//! Rust on blocks of 16 lanes, which the compiler turns into vector instructions. Lanes to mask bits, mask bits to
+//! lanes and conversions of halves are the methods of [`Path`], written with intrinsics where there are some.
+
+use super::macros::multiversion;
+use super::{HostPath, LaneArgs, LaneFn};
+
+/// Lanes of a block: one `u16` of a predicate.
+pub(super) const BLOCK: usize = 16;
+
+/// One value for each lane of a block.
+pub(super) type Block<T> = [T; BLOCK];
+
+/// What a host's instructions do on one block of lanes.
+///
+/// # Safety
+/// The methods of an implementation may be called only where its instructions exist: from a function that
+/// [`version`] made for it.
+pub(super) unsafe trait Path: 'static {
+    /// Its name.
+    const PATH: HostPath;
+
+    /// The top bit of every element.
+    unsafe fn top_bits16(x: Block<u16>) -> u16 {
+        gather_bits(x.map(|v| v >> 15 != 0))
+    }
+
+    /// The top bit of every element.
+    unsafe fn top_bits32(x: Block<u32>) -> u16 {
+        gather_bits(x.map(|v| v >> 31 != 0))
+    }
+
+    /// The top bit of every element.
+    unsafe fn top_bits64(x: Block<u64>) -> u16 {
+        gather_bits(x.map(|v| v >> 63 != 0))
+    }
+
+    /// `a` where the mask has a one, else `b`.
+    unsafe fn select16(mask: u16, a: Block<u16>, b: Block<u16>) -> Block<u16> {
+        select(mask, a, b)
+    }
+
+    /// `a` where the mask has a one, else `b`.
+    unsafe fn select32(mask: u16, a: Block<u32>, b: Block<u32>) -> Block<u32> {
+        select(mask, a, b)
+    }
+
+    /// `a` where the mask has a one, else `b`.
+    unsafe fn select64(mask: u16, a: Block<u64>, b: Block<u64>) -> Block<u64> {
+        select(mask, a, b)
+    }
+
+    /// binary16 to binary32, exactly; a NaN becomes some NaN.
+    unsafe fn f16_to_f32(x: Block<u16>) -> Block<f32> {
+        let mut out = [0.0; BLOCK];
+        for (out, x) in out.iter_mut().zip(x) {
+            *out = widen_f16(x);
+        }
+        out
+    }
+
+    /// binary32 to binary16, to nearest even; the NaN 0x7fffffff becomes 0x7fff.
+    unsafe fn f32_to_f16(x: Block<f32>) -> Block<u16> {
+        let mut out = [0; BLOCK];
+        for (out, x) in out.iter_mut().zip(x) {
+            *out = narrow_f16(x);
+        }
+        out
+    }
+}
+
+/// What every host has.
+pub(super) struct Portable;
+
+// SAFETY: the default methods use no particular instructions.
+unsafe impl Path for Portable {
+    const PATH: HostPath = HostPath::Portable;
+}
+
+#[inline(always)]
+fn gather_bits(x: Block<bool>) -> u16 {
+    // An or-reduction of powers of two, which vectorises; shifting bit by bit into one word does not.
+    let mut bits = [0; BLOCK];
+    for (i, (bit, x)) in bits.iter_mut().zip(x).enumerate() {
+        *bit = (1 << i) & 0u16.wrapping_sub(u16::from(x));
+    }
+    bits.into_iter().fold(0, |a, b| a | b)
+}
+
+#[inline(always)]
+fn select<T: Copy>(mask: u16, a: Block<T>, b: Block<T>) -> Block<T> {
+    let mut out = b;
+    for (i, (out, a)) in out.iter_mut().zip(a).enumerate() {
+        *out = if mask & 1 << i != 0 { a } else { *out };
+    }
+    out
+}
+
+/// binary16 to binary32 in integers and one multiplication, which takes subnormals along.
+#[inline(always)]
+fn widen_f16(x: u16) -> f32 {
+    let sign = u32::from(x & 0x8000) << 16;
+    let magnitude = u32::from(x & 0x7fff);
+    // Exponent and fraction in place, the exponent 112 too small; 2^112 corrects it.
+    let finite = f32::from_bits(magnitude << 13) * f32::from_bits((127 + 112) << 23);
+    let special = f32::from_bits(magnitude << 13 | 0x7f80_0000);
+    let value = if magnitude < 0x7c00 { finite } else { special };
+    f32::from_bits(value.to_bits() | sign)
+}
+
+/// binary32 to binary16: integer rounding of the normal numbers, one addition that rounds the subnormal ones.
+#[inline(always)]
+fn narrow_f16(x: f32) -> u16 {
+    let bits = x.to_bits();
+    let sign = (bits >> 16) as u16 & 0x8000;
+    let magnitude = bits & 0x7fff_ffff;
+    // 2^-1 has a unit in the last place of 2^-24, the quantum of binary16's subnormal numbers.
+    let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
+    let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(0xfff + (magnitude >> 13 & 1)) >> 13;
+    let finite = if magnitude < 113 << 23 { subnormal } else { normal };
+    // 65520, from where on everything rounds to infinity.
+    let large = if magnitude > 0x7f80_0000 { 0x7fff } else { 0x7c00 };
+    let value = if magnitude < 0x477f_f000 { finite } else { large };
+    value as u16 | sign
+}
+
+/// A loop over all lanes, written once for every path.
+pub(super) trait Kernel {
+    /// Computes all lanes.
+    ///
+    /// # Safety
+    /// As for [`LaneFn`]; the host must have the instructions of `P`. Must be inlined (`#[inline(always)]`), so that
+    /// it is compiled with the instructions that its caller may use.
+    unsafe fn run<P: Path>(args: &LaneArgs);
+}
+
+/// The kernel compiled for a path.
+pub(super) fn version<K: Kernel>(path: HostPath) -> LaneFn {
+    // SAFETY: the caller of a handler keeps the contract of `LaneFn`, which is that of `Kernel::run`.
+    multiversion!(path, [K: Kernel] (args: &LaneArgs), P => unsafe { K::run::<P>(args) })
+}

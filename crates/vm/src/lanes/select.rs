@@ -1,0 +1,86 @@
+//! selp and slct, and copysign: lanes chosen from two sources.
+
+use super::drive::{Lane, load, load_mask, map2, map3, store};
+use super::macros::flags;
+use super::path::{BLOCK, Block, Kernel, Path, version};
+use super::{HostPath, LaneArgs, LaneFn, only};
+use isa::{Mod, Picks, Type};
+use std::marker::PhantomData;
+
+/// Bits of a width that predicates choose from.
+pub(super) trait Select: Lane {
+    /// `a` where the mask has a one, else `b`.
+    ///
+    /// # Safety
+    /// As for the methods of [`Path`].
+    unsafe fn select<P: Path>(mask: u16, a: Block<Self>, b: Block<Self>) -> Block<Self>;
+}
+
+macro_rules! select {
+    ($($T:ident $select:ident)*) => {
+        $(impl Select for $T {
+            #[inline(always)]
+            unsafe fn select<P: Path>(mask: u16, a: Block<$T>, b: Block<$T>) -> Block<$T> {
+                // SAFETY: the caller's promise.
+                unsafe { P::$select(mask, a, b) }
+            }
+        })*
+    };
+}
+select!(u16 select16 u32 select32 u64 select64);
+
+struct Selp<T>(PhantomData<T>);
+
+impl<T: Select> Kernel for Selp<T> {
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs) {
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: two sources and the destination of `lanes` elements, and a predicate; `P` by contract.
+            unsafe {
+                let (a, b): (Block<T>, Block<T>) = (load(args, 0, i), load(args, 1, i));
+                store(args, 0, i, T::select::<P>(load_mask(args, 2, i), a, b));
+            }
+        }
+    }
+}
+
+/// a if c >= 0, else b; NaN selects b.
+fn slct_f32<T: Lane, const FTZ: bool>(path: HostPath) -> LaneFn {
+    map3(path, |a: T, b: T, c: f32| if super::float::flush::<FTZ>(c) >= 0.0 { a } else { b })
+}
+
+fn slct_s32<T: Lane>(path: HostPath) -> LaneFn {
+    map3(path, |a: T, b: T, c: i32| if c >= 0 { a } else { b })
+}
+
+/// The handler of a form that chooses.
+pub(super) fn find(opcode: &str, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+    let ftz = picks.has(Mod::Ftz);
+    match (opcode, sources, picks.types()) {
+        ("selp", 3, [ty]) if only(picks, &[]) => match ty.bits() {
+            16 => Some(version::<Selp<u16>>(path)),
+            32 => Some(version::<Selp<u32>>(path)),
+            64 => Some(version::<Selp<u64>>(path)),
+            _ => None,
+        },
+        ("slct", 3, [ty, Type::S32]) if only(picks, &[]) => match ty.bits() {
+            16 => Some(slct_s32::<u16>(path)),
+            32 => Some(slct_s32::<u32>(path)),
+            64 => Some(slct_s32::<u64>(path)),
+            _ => None,
+        },
+        ("slct", 3, [ty, Type::F32]) if only(picks, &[Mod::Ftz]) => match ty.bits() {
+            16 => Some(flags!(slct_f32 [u16] (path); ftz)),
+            32 => Some(flags!(slct_f32 [u32] (path); ftz)),
+            64 => Some(flags!(slct_f32 [u64] (path); ftz)),
+            _ => None,
+        },
+        ("copysign", 2, [Type::F32]) if only(picks, &[]) => {
+            Some(map2(path, |a: u32, b: u32| a & 0x8000_0000 | b & 0x7fff_ffff))
+        }
+        ("copysign", 2, [Type::F64]) if only(picks, &[]) => {
+            Some(map2(path, |a: u64, b: u64| a & 1 << 63 | b & !(1 << 63)))
+        }
+        _ => None,
+    }
+}

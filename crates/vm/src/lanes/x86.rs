@@ -1,0 +1,176 @@
+//! [`Path`] for AVX2 and AVX-512.
+
+use super::HostPath;
+use super::path::{Block, Path};
+use std::arch::x86_64::*;
+use std::mem::transmute;
+
+/// AVX2, FMA, F16C, BMI2.
+pub(super) struct Avx2;
+
+/// AVX-512 F, BW, DQ, VL.
+pub(super) struct Avx512;
+
+// SAFETY: the callers of the methods promise that the host has AVX2, FMA and F16C.
+unsafe impl Path for Avx2 {
+    const PATH: HostPath = HostPath::Avx2;
+
+    #[inline(always)]
+    unsafe fn top_bits16(x: Block<u16>) -> u16 {
+        // SAFETY: AVX2 by the contract of `Path`; arrays and vectors of the same 32 bytes.
+        unsafe {
+            let x: __m256i = transmute(x);
+            // Saturation keeps the sign.
+            let bytes = _mm_packs_epi16(_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
+            _mm_movemask_epi8(bytes) as u16
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn top_bits32(x: Block<u32>) -> u16 {
+        // SAFETY: as above, 64 bytes.
+        unsafe {
+            let [low, high]: [__m256; 2] = transmute(x);
+            (_mm256_movemask_ps(low) | _mm256_movemask_ps(high) << 8) as u16
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn top_bits64(x: Block<u64>) -> u16 {
+        // SAFETY: as above, 128 bytes.
+        unsafe {
+            let [a, b, c, d]: [__m256d; 4] = transmute(x);
+            let low = _mm256_movemask_pd(a) | _mm256_movemask_pd(b) << 4;
+            let high = _mm256_movemask_pd(c) | _mm256_movemask_pd(d) << 4;
+            (low | high << 8) as u16
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn select16(mask: u16, a: Block<u16>, b: Block<u16>) -> Block<u16> {
+        // SAFETY: as above, 32 bytes.
+        unsafe {
+            let (a, b): (__m256i, __m256i) = (transmute(a), transmute(b));
+            let bit = _mm256_setr_epi16(
+                1, 2, 4, 8, 0x10, 0x20, 0x40, 0x80, 0x100, 0x200, 0x400, 0x800, 0x1000, 0x2000, 0x4000,
+                -0x8000,
+            );
+            let ones = _mm256_cmpeq_epi16(_mm256_and_si256(_mm256_set1_epi16(mask as i16), bit), bit);
+            transmute(_mm256_blendv_epi8(b, a, ones))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn select32(mask: u16, a: Block<u32>, b: Block<u32>) -> Block<u32> {
+        // SAFETY: as above, 64 bytes.
+        unsafe {
+            let (a, b): ([__m256; 2], [__m256; 2]) = (transmute(a), transmute(b));
+            let bits = _mm256_set1_epi32(i32::from(mask));
+            // The blend looks at the top bit of each element only: shift each lane's bit there.
+            let low = _mm256_sllv_epi32(bits, _mm256_setr_epi32(31, 30, 29, 28, 27, 26, 25, 24));
+            let high = _mm256_sllv_epi32(bits, _mm256_setr_epi32(23, 22, 21, 20, 19, 18, 17, 16));
+            transmute([
+                _mm256_blendv_ps(b[0], a[0], _mm256_castsi256_ps(low)),
+                _mm256_blendv_ps(b[1], a[1], _mm256_castsi256_ps(high)),
+            ])
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn select64(mask: u16, a: Block<u64>, b: Block<u64>) -> Block<u64> {
+        // SAFETY: as above, 128 bytes.
+        unsafe {
+            let (a, mut b): ([__m256d; 4], [__m256d; 4]) = (transmute(a), transmute(b));
+            let mut shift = _mm256_setr_epi64x(63, 62, 61, 60);
+            let bits = _mm256_set1_epi64x(i64::from(mask));
+            for (a, b) in a.iter().zip(&mut b) {
+                *b = _mm256_blendv_pd(*b, *a, _mm256_castsi256_pd(_mm256_sllv_epi64(bits, shift)));
+                shift = _mm256_sub_epi64(shift, _mm256_set1_epi64x(4));
+            }
+            transmute(b)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn f16_to_f32(x: Block<u16>) -> Block<f32> {
+        // SAFETY: F16C by the contract of `Path`; arrays and vectors of the same size.
+        unsafe {
+            let [low, high]: [__m128i; 2] = transmute(x);
+            transmute([_mm256_cvtph_ps(low), _mm256_cvtph_ps(high)])
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn f32_to_f16(x: Block<f32>) -> Block<u16> {
+        // SAFETY: as above.
+        unsafe {
+            let [low, high]: [__m256; 2] = transmute(x);
+            transmute([
+                _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(low),
+                _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(high),
+            ])
+        }
+    }
+}
+
+// SAFETY: the callers of the methods promise that the host has AVX-512 F, BW, DQ and VL.
+unsafe impl Path for Avx512 {
+    const PATH: HostPath = HostPath::Avx512;
+
+    #[inline(always)]
+    unsafe fn top_bits16(x: Block<u16>) -> u16 {
+        // SAFETY: AVX-512 BW and VL by the contract of `Path`; arrays and vectors of the same size.
+        unsafe { _mm256_movepi16_mask(transmute::<Block<u16>, __m256i>(x)) }
+    }
+
+    #[inline(always)]
+    unsafe fn top_bits32(x: Block<u32>) -> u16 {
+        // SAFETY: as above, DQ.
+        unsafe { _mm512_movepi32_mask(transmute::<Block<u32>, __m512i>(x)) }
+    }
+
+    #[inline(always)]
+    unsafe fn top_bits64(x: Block<u64>) -> u16 {
+        // SAFETY: as above, DQ.
+        unsafe {
+            let [low, high]: [__m512i; 2] = transmute(x);
+            u16::from(_mm512_movepi64_mask(low)) | u16::from(_mm512_movepi64_mask(high)) << 8
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn select16(mask: u16, a: Block<u16>, b: Block<u16>) -> Block<u16> {
+        // SAFETY: as above, BW and VL.
+        unsafe { transmute(_mm256_mask_mov_epi16(transmute::<Block<u16>, __m256i>(b), mask, transmute(a))) }
+    }
+
+    #[inline(always)]
+    unsafe fn select32(mask: u16, a: Block<u32>, b: Block<u32>) -> Block<u32> {
+        // SAFETY: as above, F.
+        unsafe { transmute(_mm512_mask_mov_epi32(transmute::<Block<u32>, __m512i>(b), mask, transmute(a))) }
+    }
+
+    #[inline(always)]
+    unsafe fn select64(mask: u16, a: Block<u64>, b: Block<u64>) -> Block<u64> {
+        // SAFETY: as above, F.
+        unsafe {
+            let (a, b): ([__m512i; 2], [__m512i; 2]) = (transmute(a), transmute(b));
+            transmute([
+                _mm512_mask_mov_epi64(b[0], mask as u8, a[0]),
+                _mm512_mask_mov_epi64(b[1], (mask >> 8) as u8, a[1]),
+            ])
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn f16_to_f32(x: Block<u16>) -> Block<f32> {
+        // SAFETY: as above, F.
+        unsafe { transmute(_mm512_cvtph_ps(transmute::<Block<u16>, __m256i>(x))) }
+    }
+
+    #[inline(always)]
+    unsafe fn f32_to_f16(x: Block<f32>) -> Block<u16> {
+        // SAFETY: as above, F.
+        unsafe { transmute(_mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(transmute::<Block<f32>, __m512>(x))) }
+    }
+}
