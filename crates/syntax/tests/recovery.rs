@@ -97,6 +97,19 @@ fn what_is_sound_is_in_the_tree() {
 }
 
 #[test]
+fn heads_of_functions() {
+    assert_eq!(
+        in_module(
+            ".entry f()\n.maxntid 32, , 1\n.pragma \"x\";\n.maxnreg 4\n{ ret }\n.entry g(.param .u32 a b) { ret }"
+        ),
+        ["5:14 ','", "8:7 '}'", "9:24 'b'", "9:33 '}'"]
+    );
+    assert_eq!(in_module(".entry 5() { ret }\n.func f { ret }"), ["4:8 '5'", "4:18 '}'", "5:15 '}'"]);
+    assert_eq!(in_module(".pragma \"a\nb\" 5;"), ["5:4 '5'"]);
+    assert_eq!(in_module("\"a\nb\""), ["4:1 '\"a...'"]);
+}
+
+#[test]
 fn braces() {
     assert_eq!(in_module(".entry f() { ret;"), ["4:18 ''"]);
     assert_eq!(in_module(".entry f() { { ret; }\n"), ["5:1 ''"]);

@@ -22,7 +22,7 @@ use crate::tree::{Literal, Name, Operand, Tree};
 pub const MAX_DEPTH: u32 = 256;
 
 /// How many nodes a tree may have, so that a hostile file cannot use up memory: operands, modifiers, values, and
-/// statements, which count for [`STATEMENT_WEIGHT`] of them. Files of 100 MB of real code stay below.
+/// statements, each of which counts as four of them. Files of 100 MB of real code stay below.
 pub const MAX_NODES: u32 = 3 << 24;
 
 /// How much more memory a statement takes than an operand.
@@ -266,7 +266,9 @@ impl<'a> Parser<'a> {
             }
             (_, first) => {
                 let printable = !first.is_some_and(|c| c.is_ascii_control());
-                let quoted = if printable { &text[..text.floor_char_boundary(MAX_QUOTE)] } else { "" };
+                // Of a string of several lines, the first.
+                let line = text.lines().next().unwrap_or_default();
+                let quoted = if printable { &line[..line.floor_char_boundary(MAX_QUOTE)] } else { "" };
                 let dots = if printable && quoted.len() < text.len() { "..." } else { "" };
                 let message = format!("Parsing error near '{quoted}{dots}': syntax error");
                 Diagnostic::error("syntax-error", token.span, message).help(help.into())

@@ -1,6 +1,6 @@
 //! Operands and constant expressions (PTX ISA, "Instruction Operands", "Constant Expressions").
 
-use super::{MAX_DEPTH, Parsed, Parser, is_directive, is_type};
+use super::{MAX_DEPTH, Parsed, Parser, is_directive, is_space, is_type};
 use crate::lexer::Kind;
 use crate::tree::{
     Address, Binary, BinaryOp, Cast, Element, Index, Name, Operand, OperandList, Pair, Ternary, Unary,
@@ -88,7 +88,7 @@ impl<'a> Parser<'a> {
     fn element(&mut self, base: Name<'a>) -> Parsed<Operand<'a>> {
         match self.dotted() {
             None => Ok(Operand::Name(base)),
-            Some(word) if is_directive(word) => {
+            Some(word) if is_directive(word) || is_space(word) || matches!(word, "v2" | "v4" | "v8") => {
                 Err(self.fail("an element is named `.x`, `.y`, `.z` or `.w`"))
             }
             Some(_) => {

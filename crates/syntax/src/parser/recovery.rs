@@ -54,8 +54,17 @@ impl<'a> Parser<'a> {
             matches!(p.token.kind, Kind::LeftBrace | Kind::RightBrace | Kind::Semicolon)
                 || (p.token.first_on_line && p.starts_item(p.token))
         };
-        while !self.at_end() && !ends(self) {
-            self.advance();
+        loop {
+            if self.dotted() == Some("pragma") {
+                // In a head, the `;` after it ends nothing else.
+                while !self.at_end() && !self.eat(Kind::Semicolon) {
+                    self.advance();
+                }
+            } else if self.at_end() || ends(self) {
+                break;
+            } else {
+                self.advance();
+            }
         }
     }
 
