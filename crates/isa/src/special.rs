@@ -58,10 +58,10 @@ macro_rules! rows {
 
 rows! {
     scalars {
-        "%laneid" U32;
-        "%warpid" U32;
+        "%laneid" U32 ptx 1 . 3;
+        "%warpid" U32 ptx 1 . 3;
         "%nwarpid" U32 ptx 2 . 0 sm 20;
-        "%smid" U32;
+        "%smid" U32 ptx 1 . 3;
         "%nsmid" U32 ptx 2 . 0 sm 20;
         "%gridid" U64;
         "%is_explicit_cluster" Pred ptx 7 . 8 sm 90;
@@ -75,10 +75,10 @@ rows! {
         "%clock" U32;
         "%clock_hi" U32 ptx 5 . 0 sm 20;
         "%clock64" U64 ptx 2 . 0 sm 20;
-        "%pm0" U32;
-        "%pm1" U32;
-        "%pm2" U32;
-        "%pm3" U32;
+        "%pm0" U32 ptx 1 . 3;
+        "%pm1" U32 ptx 1 . 3;
+        "%pm2" U32 ptx 1 . 3;
+        "%pm3" U32 ptx 1 . 3;
         "%pm4" U32 ptx 3 . 0 sm 20;
         "%pm5" U32 ptx 3 . 0 sm 20;
         "%pm6" U32 ptx 3 . 0 sm 20;

@@ -112,249 +112,260 @@ const G4: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
 ];
-const G5: &[Gate] = &[sm("Instruction 'add.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
-const G6: &[Gate] = &[
+const G5: &[Gate] = &[
+    ptx("Feature 'activemask'", 6, 2, Stage::Form),
+    sm("Feature 'activemask'", &[Target::sm(30)], Stage::Form),
+];
+const G6: &[Gate] = &[sm("Instruction 'add.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
+const G7: &[Gate] = &[
     sm("Feature 'add.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'add.f32x2'", 8, 6, Stage::Form),
 ];
-const G7: &[Gate] = &[
+const G8: &[Gate] = &[sm("Instruction 'add.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
+const G9: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'add.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'add.bf16'", 7, 8, Stage::Form),
 ];
-const G8: &[Gate] = &[
+const G10: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'add.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'add.bf16x2'", 7, 8, Stage::Form),
 ];
-const G9: &[Gate] = &[
+const G11: &[Gate] = &[
     ptx("Feature 'add.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'add.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G10: &[Gate] = &[
+const G12: &[Gate] = &[
     ptx("Feature 'add.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'add.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G11: &[Gate] = &[ptx("Feature '.cc'", 1, 2, Stage::Token)];
-const G12: &[Gate] = &[
+const G13: &[Gate] = &[ptx("Feature '.cc'", 1, 2, Stage::Token)];
+const G14: &[Gate] = &[
     sm("Instruction '.cc with 64bit type'", &[Target::sm(20)], Stage::Form),
     ptx("Feature '.cc with 64bit type'", 4, 3, Stage::Form),
 ];
-const G13: &[Gate] = &[
+const G15: &[Gate] = &[
     sm("Feature 'add.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'add.f32.f16'", 8, 6, Stage::Form),
 ];
-const G14: &[Gate] = &[
+const G16: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'add.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'add.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G15: &[Gate] = &[ptx("Feature '1.2'", 1, 2, Stage::Form)];
-const G16: &[Gate] =
+const G17: &[Gate] = &[ptx("Feature '1.2'", 1, 2, Stage::Form)];
+const G18: &[Gate] =
     &[sm("Feature 'alloca'", &[Target::sm(52)], Stage::Form), ptx("Feature 'alloca'", 7, 3, Stage::Form)];
-const G17: &[Gate] = &[
+const G19: &[Gate] = &[
     sm("Feature 'applypriority'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'applypriority'", 7, 4, Stage::Form),
 ];
-const G18: &[Gate] = &[
+const G20: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Token),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
 ];
-const G19: &[Gate] = &[
+const G21: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Token),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Token),
 ];
-const G20: &[Gate] = &[
+const G22: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Token),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Token),
 ];
-const G21: &[Gate] = &[
+const G23: &[Gate] = &[
     ptx("Feature '.acq_rel'", 6, 0, Stage::Token),
     sm("Feature '.acq_rel'", &[Target::sm(70)], Stage::Token),
 ];
-const G22: &[Gate] = &[
+const G24: &[Gate] = &[
     sm("Feature '.cluster scope'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.cluster scope'", 7, 8, Stage::Token),
 ];
-const G23: &[Gate] = &[ptx("Feature '::cta'", 7, 8, Stage::Token)];
-const G24: &[Gate] = &[
+const G25: &[Gate] = &[ptx("Feature '::cta'", 7, 8, Stage::Token)];
+const G26: &[Gate] = &[
     ptx("Feature '::cluster'", 7, 8, Stage::Token),
     sm("Feature '::cluster'", &[Target::sm(90)], Stage::Token),
 ];
-const G25: &[Gate] = &[
+const G27: &[Gate] = &[
     sm("Modifier '.L2::cache_hint'", &[Target::sm(80)], Stage::Token),
     ptx("Modifier '.L2::cache_hint'", 7, 4, Stage::Token),
 ];
-const G26: &[Gate] = &[
+const G28: &[Gate] = &[
     sm("Feature 'generic addressing'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'generic addressing'", 2, 0, Stage::Form),
 ];
-const G27: &[Gate] = &[
+const G29: &[Gate] = &[
     sm("Feature 'scopes on atomic operations'", &[Target::sm(60)], Stage::Form),
     ptx("Feature 'scopes on atomic operations'", 5, 0, Stage::Form),
 ];
-const G28: &[Gate] = &[sm("Feature 'shared storage'", &[Target::sm(12)], Stage::Form)];
-const G29: &[Gate] = &[
+const G30: &[Gate] = &[sm("Feature 'shared storage'", &[Target::sm(12)], Stage::Form)];
+const G31: &[Gate] = &[
     sm("Instruction 'atom with this operation on .b64'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'atom with this operation on .b64'", 3, 1, Stage::Form),
 ];
-const G30: &[Gate] = &[sm("Instruction 'atom'", &[Target::sm(11)], Stage::Form)];
-const G31: &[Gate] =
+const G32: &[Gate] = &[sm("Instruction 'atom'", &[Target::sm(11)], Stage::Form)];
+const G33: &[Gate] =
     &[sm("Feature '.b128'", &[Target::sm(70)], Stage::Token), ptx("Feature '.b128'", 8, 3, Stage::Token)];
-const G32: &[Gate] = &[
+const G34: &[Gate] = &[
     sm("Instruction 'atom of 64 bits'", &[Target::sm(12)], Stage::Form),
     ptx("Instruction 'atom of 64 bits'", 1, 2, Stage::Form),
 ];
-const G33: &[Gate] = &[
+const G35: &[Gate] = &[
     sm("Instruction 'atom.shared of 64 bits'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'atom.shared of 64 bits'", 2, 0, Stage::Form),
 ];
-const G34: &[Gate] = &[
+const G36: &[Gate] = &[
     sm("Instruction 'atom.cas.b16'", &[Target::sm(70)], Stage::Form),
     ptx("Instruction 'atom.cas.b16'", 6, 3, Stage::Form),
 ];
-const G35: &[Gate] = &[
+const G37: &[Gate] = &[
     sm("Instruction 'atom.add.f64'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'atom.add.f64'", 5, 0, Stage::Form),
 ];
-const G36: &[Gate] = &[
+const G38: &[Gate] = &[
     ptx("Feature 'atom with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'atom with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G37: &[Gate] = &[
+const G39: &[Gate] = &[
     sm("Instruction 'atom'", &[Target::sm(11)], Stage::Form),
     sm("Instruction 'atom.add.f32'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'atom.add.f32'", 2, 0, Stage::Form),
 ];
-const G38: &[Gate] = &[
+const G40: &[Gate] = &[
     sm("Instruction 'atom.add.f16'", &[Target::sm(70)], Stage::Form),
     ptx("Instruction 'atom.add.f16'", 6, 3, Stage::Form),
 ];
-const G39: &[Gate] = &[
+const G41: &[Gate] = &[
     sm("Instruction 'atom.add.f16x2'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'atom.add.f16x2'", 6, 2, Stage::Form),
 ];
-const G40: &[Gate] = &[
+const G42: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Instruction 'atom.add.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'atom.add.bf16'", 7, 8, Stage::Form),
 ];
-const G41: &[Gate] = &[
+const G43: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Instruction 'atom.add.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'atom.add.bf16x2'", 7, 8, Stage::Form),
 ];
-const G42: &[Gate] = &[
+const G44: &[Gate] = &[
     sm("Instruction 'atom with this operation on 64 bits'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'atom with this operation on 64 bits'", 3, 1, Stage::Form),
 ];
-const G43: &[Gate] = &[
+const G45: &[Gate] = &[
     sm("Instruction 'atom'", &[Target::sm(11)], Stage::Form),
     sm("Feature 'atom instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'atom instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G44: &[Gate] = &[
+const G46: &[Gate] = &[
     sm("Instruction 'bar.cta'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'bar.cta'", 7, 8, Stage::Form),
 ];
-const G45: &[Gate] = &[ptx("Feature 'bar.cta.arrive'", 7, 8, Stage::Form)];
-const G46: &[Gate] = &[
+const G47: &[Gate] = &[ptx("Feature 'bar.cta.arrive'", 7, 8, Stage::Form)];
+const G48: &[Gate] = &[
     sm("Instruction 'bar.arrive'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'bar.arrive'", 2, 0, Stage::Form),
 ];
-const G47: &[Gate] = &[ptx("Feature 'bar.cta.red'", 7, 8, Stage::Form)];
-const G48: &[Gate] = &[
+const G49: &[Gate] = &[ptx("Feature 'bar.cta.red'", 7, 8, Stage::Form)];
+const G50: &[Gate] = &[
     sm("Instruction 'bar.red'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'bar.red'", 2, 0, Stage::Form),
 ];
-const G49: &[Gate] = &[
+const G51: &[Gate] = &[
     ptx("Feature 'bar.warp'", 6, 0, Stage::Form),
     sm("Instruction 'bar.warp'", &[Target::sm(30)], Stage::Form),
 ];
-const G50: &[Gate] = &[
+const G52: &[Gate] = &[
     ptx("Feature '.aligned'", 6, 0, Stage::Token),
     sm("Feature '.aligned'", &[Target::sm(20)], Stage::Token),
 ];
-const G51: &[Gate] = &[ptx("Feature 'barrier.cta'", 7, 8, Stage::Form)];
-const G52: &[Gate] = &[
+const G53: &[Gate] = &[ptx("Feature 'barrier.cta'", 7, 8, Stage::Form)];
+const G54: &[Gate] = &[
     sm("Instruction 'barrier'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'barrier'", 6, 0, Stage::Form),
 ];
-const G53: &[Gate] = &[
+const G55: &[Gate] = &[ptx("Modifier '.sem' on 'barrier.cluster'", 8, 0, Stage::Form)];
+const G56: &[Gate] = &[
     ptx("Feature 'barrier.cluster'", 7, 8, Stage::Form),
     sm("Feature 'barrier.cluster'", &[Target::sm(90)], Stage::Form),
 ];
-const G54: &[Gate] =
-    &[sm("Instruction 'bfe'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfe'", 2, 0, Stage::Form)];
-const G55: &[Gate] =
-    &[sm("Instruction 'bfi'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfi'", 2, 0, Stage::Form)];
-const G56: &[Gate] =
-    &[sm("Instruction 'bfind'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfind'", 2, 0, Stage::Form)];
 const G57: &[Gate] =
-    &[sm("Instruction 'bmsk'", &[Target::sm(70)], Stage::Form), ptx("Feature 'bmsk'", 7, 6, Stage::Form)];
+    &[sm("Instruction 'bfe'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfe'", 2, 0, Stage::Form)];
 const G58: &[Gate] =
-    &[sm("Instruction 'brev'", &[Target::sm(20)], Stage::Form), ptx("Feature 'brev'", 2, 0, Stage::Form)];
-const G59: &[Gate] = &[sm("Instruction 'brkpt'", &[Target::sm(11)], Stage::Form)];
+    &[sm("Instruction 'bfi'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfi'", 2, 0, Stage::Form)];
+const G59: &[Gate] =
+    &[sm("Instruction 'bfind'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfind'", 2, 0, Stage::Form)];
 const G60: &[Gate] =
+    &[sm("Instruction 'bmsk'", &[Target::sm(70)], Stage::Form), ptx("Feature 'bmsk'", 7, 6, Stage::Form)];
+const G61: &[Gate] =
+    &[sm("Instruction 'brev'", &[Target::sm(20)], Stage::Form), ptx("Feature 'brev'", 2, 0, Stage::Form)];
+const G62: &[Gate] = &[sm("Instruction 'brkpt'", &[Target::sm(11)], Stage::Form)];
+const G63: &[Gate] = &[
+    sm("Instruction 'brx.idx'", &[Target::sm(30)], Stage::Form),
+    ptx("Feature 'brx.idx'", 6, 0, Stage::Form),
+];
+const G64: &[Gate] =
     &[sm("Instruction 'clz'", &[Target::sm(20)], Stage::Form), ptx("Feature 'clz'", 2, 0, Stage::Form)];
-const G61: &[Gate] = &[
+const G65: &[Gate] = &[
     sm("Instruction 'copysign'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'copysign'", 2, 0, Stage::Form),
 ];
-const G62: &[Gate] = &[ptx("Feature '.approx'", 1, 4, Stage::Token)];
-const G63: &[Gate] = &[
+const G66: &[Gate] = &[ptx("Feature '.approx'", 1, 4, Stage::Token)];
+const G67: &[Gate] = &[
     sm("Feature 'createpolicy'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy'", 7, 4, Stage::Form),
 ];
-const G64: &[Gate] = &[
+const G68: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
+const G69: &[Gate] = &[
     sm("Feature 'cvt from .bf16 to an integer'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt from .bf16 to an integer'", 7, 8, Stage::Form),
 ];
-const G65: &[Gate] = &[
+const G70: &[Gate] = &[
     sm("Feature 'cvt from an integer to .bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt from an integer to .bf16'", 7, 8, Stage::Form),
 ];
-const G66: &[Gate] = &[
+const G71: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16.ftz'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16.ftz'", 7, 8, Stage::Form),
 ];
-const G67: &[Gate] = &[
+const G72: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16'", 7, 1, Stage::Form),
 ];
-const G68: &[Gate] = &[
+const G73: &[Gate] = &[
     sm("Feature 'cvt between .bf16 and this type'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt between .bf16 and this type'", 7, 8, Stage::Form),
 ];
-const G69: &[Gate] =
+const G74: &[Gate] =
     &[ptx("Feature '.relu'", 7, 0, Stage::Token), sm("Modifier '.relu'", &[Target::sm(80)], Stage::Token)];
-const G70: &[Gate] = &[
+const G75: &[Gate] = &[
     ptx("Feature '.satfinite'", 6, 0, Stage::Token),
     sm("Feature '.satfinite'", &[Target::sm(70)], Stage::Token),
 ];
-const G71: &[Gate] = &[ptx("Modifier '.satfinite on this conversion'", 8, 1, Stage::Form)];
-const G72: &[Gate] =
+const G76: &[Gate] = &[ptx("Modifier '.satfinite on this conversion'", 8, 1, Stage::Form)];
+const G77: &[Gate] =
     &[sm("Feature '.tf32'", &[Target::sm(80)], Stage::Token), ptx("Feature '.tf32'", 7, 0, Stage::Token)];
-const G73: &[Gate] = &[
+const G78: &[Gate] = &[
     ptx("Modifier '.satfinite on this conversion'", 8, 6, Stage::Form),
     sm("Modifier '.satfinite on this conversion'", &[Target::sm(100)], Stage::Form),
 ];
-const G74: &[Gate] = &[
+const G79: &[Gate] = &[
     sm("Feature 'cvt with .tf32.f32 and this rounding'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .tf32.f32 and this rounding'", 7, 8, Stage::Form),
 ];
-const G75: &[Gate] = &[
+const G80: &[Gate] = &[
     sm("Feature 'cvt of a pair of .f32'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt of a pair of .f32'", 7, 0, Stage::Form),
 ];
-const G76: &[Gate] = &[
+const G81: &[Gate] = &[
     ptx("Feature '.rs'", 8, 7, Stage::Token),
     sm(
         "Feature '.rs'",
@@ -366,15 +377,15 @@ const G76: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G77: &[Gate] = &[
+const G82: &[Gate] = &[
     sm("Feature 'cvt with .e4m3x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .e4m3x2'", 7, 8, Stage::Form),
 ];
-const G78: &[Gate] = &[
+const G83: &[Gate] = &[
     sm("Feature 'cvt with .e5m2x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .e5m2x2'", 7, 8, Stage::Form),
 ];
-const G79: &[Gate] = &[
+const G84: &[Gate] = &[
     ptx("Feature 'cvt with a format of 6 or 4 bits'", 8, 6, Stage::Form),
     sm(
         "Feature 'cvt with a format of 6 or 4 bits'",
@@ -386,7 +397,7 @@ const G79: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G80: &[Gate] = &[
+const G85: &[Gate] = &[
     ptx("Feature 'cvt with .ue8m0x2'", 8, 6, Stage::Form),
     sm(
         "Instruction 'cvt with .ue8m0x2'",
@@ -398,364 +409,366 @@ const G80: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G81: &[Gate] =
+const G86: &[Gate] =
     &[sm("Feature 'cvt.pack'", &[Target::sm(72)], Stage::Form), ptx("Feature 'cvt.pack'", 6, 5, Stage::Form)];
-const G82: &[Gate] =
+const G87: &[Gate] =
     &[sm("Feature '.u2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u2'", 6, 5, Stage::Token)];
-const G83: &[Gate] =
+const G88: &[Gate] =
     &[sm("Feature '.s2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s2'", 6, 5, Stage::Token)];
-const G84: &[Gate] =
+const G89: &[Gate] =
     &[sm("Feature '.u4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u4'", 6, 3, Stage::Token)];
-const G85: &[Gate] =
+const G90: &[Gate] =
     &[sm("Feature '.s4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s4'", 6, 3, Stage::Token)];
-const G86: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
-const G87: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
-const G88: &[Gate] = &[
+const G91: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
+const G92: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
+const G93: &[Gate] = &[
     sm("Feature 'cvta/isspacep with .param state space'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'cvta/isspacep with .param state space'", 7, 7, Stage::Form),
 ];
-const G89: &[Gate] =
-    &[sm("Instruction 'cvta'", &[Target::sm(20)], Stage::Form), ptx("Feature 'cvta'", 2, 0, Stage::Form)];
-const G90: &[Gate] =
-    &[sm("Feature 'discard'", &[Target::sm(80)], Stage::Form), ptx("Feature 'discard'", 7, 4, Stage::Form)];
-const G91: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G92: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G93: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
 const G94: &[Gate] =
-    &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
+    &[sm("Instruction 'cvta'", &[Target::sm(20)], Stage::Form), ptx("Feature 'cvta'", 2, 0, Stage::Form)];
 const G95: &[Gate] =
+    &[sm("Feature 'discard'", &[Target::sm(80)], Stage::Form), ptx("Feature 'discard'", 7, 4, Stage::Form)];
+const G96: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G97: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G98: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
+const G99: &[Gate] =
+    &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
+const G100: &[Gate] =
     &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
-const G96: &[Gate] =
+const G101: &[Gate] =
     &[ptx("Feature 'elect'", 8, 0, Stage::Form), sm("Feature 'elect'", &[Target::sm(90)], Stage::Form)];
-const G97: &[Gate] = &[
+const G102: &[Gate] = &[
     sm("Feature 'ex2.f16/f16x2'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ex2.f16/f16x2'", 7, 0, Stage::Form),
 ];
-const G98: &[Gate] = &[
+const G103: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16'", 7, 8, Stage::Form),
 ];
-const G99: &[Gate] = &[
+const G104: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16x2'", 7, 8, Stage::Form),
 ];
-const G100: &[Gate] =
+const G105: &[Gate] =
     &[ptx("Feature '.sc'", 6, 0, Stage::Token), sm("Feature '.sc'", &[Target::sm(70)], Stage::Token)];
-const G101: &[Gate] = &[
+const G106: &[Gate] = &[
     sm("Feature '.cluster scope'", &[Target::sm(90)], Stage::Form),
     ptx("Feature '.cluster scope'", 7, 8, Stage::Form),
 ];
-const G102: &[Gate] = &[
+const G107: &[Gate] = &[
     sm("Feature 'fence with .acquire or .release'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'fence with .acquire or .release'", 8, 6, Stage::Form),
 ];
-const G103: &[Gate] = &[
+const G108: &[Gate] = &[
     ptx("Feature 'fence instruction'", 6, 0, Stage::Form),
     sm("Feature 'fence instruction'", &[Target::sm(70)], Stage::Form),
 ];
-const G104: &[Gate] = &[
+const G109: &[Gate] = &[
     sm("Feature '.sync_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.sync_restrict'", 8, 6, Stage::Token),
 ];
-const G105: &[Gate] = &[
+const G110: &[Gate] = &[
     sm("Feature '.op_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.op_restrict'", 8, 0, Stage::Token),
 ];
-const G106: &[Gate] =
+const G111: &[Gate] =
     &[sm("Modifier '.alias'", &[Target::sm(60)], Stage::Token), ptx("Modifier '.alias'", 7, 5, Stage::Token)];
-const G107: &[Gate] = &[
+const G112: &[Gate] = &[
     ptx("Feature 'fence.proxy'", 7, 5, Stage::Form),
     sm("Feature 'fence.proxy'", &[Target::sm(70)], Stage::Form),
 ];
-const G108: &[Gate] =
+const G113: &[Gate] =
     &[sm("Modifier '.async'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.async'", 8, 0, Stage::Token)];
-const G109: &[Gate] = &[
+const G114: &[Gate] = &[
     ptx("Feature 'fence.proxy with unidirection proxy fence'", 8, 3, Stage::Form),
     sm("Feature 'fence.proxy with unidirection proxy fence'", &[Target::sm(90)], Stage::Form),
 ];
-const G110: &[Gate] = &[
+const G115: &[Gate] = &[
     ptx("Feature 'fma.f32'", 2, 0, Stage::Form),
     sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Form),
 ];
-const G111: &[Gate] = &[
+const G116: &[Gate] = &[
     sm("Feature 'fma.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32x2'", 8, 6, Stage::Form),
 ];
-const G112: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
-const G113: &[Gate] =
+const G117: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
+const G118: &[Gate] =
     &[sm("Modifier '.oob'", &[Target::sm(90)], Stage::Token), ptx("Feature '.oob'", 8, 1, Stage::Token)];
-const G114: &[Gate] = &[
+const G119: &[Gate] = &[
     sm("Feature 'fma.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.f16'", 8, 6, Stage::Form),
 ];
-const G115: &[Gate] = &[
+const G120: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'fma.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G116: &[Gate] =
+const G121: &[Gate] =
     &[sm("Instruction 'fns'", &[Target::sm(30)], Stage::Form), ptx("Feature 'fns'", 6, 0, Stage::Form)];
-const G117: &[Gate] = &[
+const G122: &[Gate] = &[
     sm("Feature 'getctarank'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'getctarank'", 7, 8, Stage::Form),
 ];
-const G118: &[Gate] = &[
+const G123: &[Gate] = &[
     ptx("Feature 'griddepcontrol'", 7, 8, Stage::Form),
     sm("Feature 'griddepcontrol'", &[Target::sm(90)], Stage::Form),
 ];
-const G119: &[Gate] = &[
+const G124: &[Gate] = &[
     sm("Instruction 'isspacep'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'isspacep'", 2, 0, Stage::Form),
 ];
-const G120: &[Gate] =
+const G125: &[Gate] =
     &[ptx("Feature '.weak'", 6, 0, Stage::Token), sm("Feature '.weak'", &[Target::sm(70)], Stage::Token)];
-const G121: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
-const G122: &[Gate] = &[
+const G126: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
+const G127: &[Gate] = &[
     sm("Instruction 'ld'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G123: &[Gate] = &[
+const G128: &[Gate] = &[
     sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Token),
     ptx("Feature 'cache prefetching'", 7, 4, Stage::Token),
 ];
-const G124: &[Gate] = &[
+const G129: &[Gate] = &[
     sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Token),
     ptx("Feature 'cache prefetching'", 7, 4, Stage::Token),
     sm("Modifier '.L2::256B'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '256B cache prefetching'", 7, 4, Stage::Token),
 ];
-const G125: &[Gate] = &[
+const G130: &[Gate] = &[
     ptx("Feature '256 bit wide load/store'", 8, 8, Stage::Form),
     sm("Feature '256 bit wide load/store'", &[Target::sm(100)], Stage::Form),
 ];
-const G126: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
-const G127: &[Gate] = &[
+const G131: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
+const G132: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_normal' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G128: &[Gate] = &[
+const G133: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_unchanged' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G129: &[Gate] = &[
+const G134: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_first' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G130: &[Gate] = &[
+const G135: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_last' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G131: &[Gate] = &[
+const G136: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.no_allocate' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G132: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
-const G133: &[Gate] =
+const G137: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
+const G138: &[Gate] =
     &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
-const G134: &[Gate] =
+const G139: &[Gate] =
     &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
-const G135: &[Gate] =
+const G140: &[Gate] =
     &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
-const G136: &[Gate] =
+const G141: &[Gate] =
     &[sm("Instruction 'lop3'", &[Target::sm(50)], Stage::Form), ptx("Feature 'lop3'", 4, 3, Stage::Form)];
-const G137: &[Gate] = &[
+const G142: &[Gate] = &[
     sm("Instruction 'lop3.<BoolOp>'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'lop3.<BoolOp>'", 8, 2, Stage::Form),
 ];
-const G138: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G139: &[Gate] =
+const G143: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G144: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
+const G145: &[Gate] =
     &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
-const G140: &[Gate] =
+const G146: &[Gate] =
     &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
-const G141: &[Gate] =
+const G147: &[Gate] =
     &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
-const G142: &[Gate] =
+const G148: &[Gate] =
     &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
-const G143: &[Gate] =
+const G149: &[Gate] =
     &[ptx("Feature '.NaN'", 7, 0, Stage::Token), sm("Modifier '.NaN'", &[Target::sm(80)], Stage::Token)];
-const G144: &[Gate] = &[
+const G150: &[Gate] = &[
     ptx("Feature '.xorsign'", 7, 2, Stage::Token),
     sm("Modifier '.xorsign'", &[Target::sm(86)], Stage::Token),
 ];
-const G145: &[Gate] =
+const G151: &[Gate] =
     &[sm("Feature '.abs'", &[Target::sm(86)], Stage::Token), ptx("Feature '.abs'", 7, 2, Stage::Token)];
-const G146: &[Gate] = &[
+const G152: &[Gate] = &[
     sm("Feature 'max.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'max.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G147: &[Gate] = &[
+const G153: &[Gate] = &[
     sm("Feature 'max.f16 or max.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'max.f16 or max.f16x2'", 7, 0, Stage::Late),
 ];
-const G148: &[Gate] = &[
+const G154: &[Gate] = &[
     ptx("Feature 'max.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G149: &[Gate] = &[
+const G155: &[Gate] = &[
     ptx("Feature 'max.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G150: &[Gate] =
+const G156: &[Gate] =
     &[sm("Feature 'max.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'max.relu'", 8, 0, Stage::Form)];
-const G151: &[Gate] = &[
+const G157: &[Gate] = &[
     ptx("Feature 'membar.sys'", 2, 0, Stage::Form),
     sm("Instruction 'membar.sys'", &[Target::sm(20)], Stage::Form),
 ];
-const G152: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
-const G153: &[Gate] = &[
+const G158: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
+const G159: &[Gate] = &[
     ptx("Feature 'membar.proxy'", 7, 5, Stage::Form),
     sm("Feature 'membar.proxy'", &[Target::sm(60)], Stage::Form),
 ];
-const G154: &[Gate] = &[
+const G160: &[Gate] = &[
     sm("Feature 'min.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'min.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G155: &[Gate] = &[
+const G161: &[Gate] = &[
     sm("Feature 'min.f16 or min.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'min.f16 or min.f16x2'", 7, 0, Stage::Late),
 ];
-const G156: &[Gate] = &[
+const G162: &[Gate] = &[
     ptx("Feature 'min.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G157: &[Gate] = &[
+const G163: &[Gate] = &[
     ptx("Feature 'min.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G158: &[Gate] =
+const G164: &[Gate] =
     &[sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'min.relu'", 8, 0, Stage::Form)];
-const G159: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
-const G160: &[Gate] = &[
+const G165: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
+const G166: &[Gate] = &[
     sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
 ];
-const G161: &[Gate] = &[
+const G167: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
+const G168: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16'", 7, 8, Stage::Form),
 ];
-const G162: &[Gate] = &[
+const G169: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16x2'", 7, 8, Stage::Form),
 ];
-const G163: &[Gate] = &[
+const G170: &[Gate] = &[
     sm("Instruction 'nanosleep'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'nanosleep'", 6, 2, Stage::Form),
 ];
-const G164: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
-const G165: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
-const G166: &[Gate] = &[
+const G171: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
+const G172: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
+const G173: &[Gate] = &[
     ptx("Feature 'pmevent.mask'", 3, 0, Stage::Form),
     sm("Feature 'pmevent.mask'", &[Target::sm(20)], Stage::Form),
 ];
-const G167: &[Gate] =
+const G174: &[Gate] =
     &[sm("Instruction 'popc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'popc'", 2, 0, Stage::Form)];
-const G168: &[Gate] = &[
+const G175: &[Gate] = &[
     sm("Instruction 'prefetch'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetch'", 2, 0, Stage::Form),
 ];
-const G169: &[Gate] = &[
+const G176: &[Gate] = &[
     ptx("Modifier 'cache eviction priority' on 'prefetch'", 7, 4, Stage::Token),
     sm("Modifier 'cache eviction priority' on 'prefetch'", &[Target::sm(80)], Stage::Token),
 ];
-const G170: &[Gate] = &[
+const G177: &[Gate] = &[
     sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
 ];
-const G171: &[Gate] = &[
+const G178: &[Gate] = &[
     sm("Instruction 'prefetchu'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetchu'", 2, 0, Stage::Form),
 ];
-const G172: &[Gate] =
+const G179: &[Gate] =
     &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
-const G173: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G174: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G175: &[Gate] = &[
+const G180: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G181: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G182: &[Gate] = &[
     ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
     sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G176: &[Gate] = &[
+const G183: &[Gate] = &[
     sm("Instruction 'red with this operation on .b64'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'red with this operation on .b64'", 3, 1, Stage::Form),
 ];
-const G177: &[Gate] =
+const G184: &[Gate] =
     &[ptx("Feature 'red'", 1, 2, Stage::Form), sm("Instruction 'red'", &[Target::sm(11)], Stage::Form)];
-const G178: &[Gate] = &[
+const G185: &[Gate] = &[
     sm("Instruction 'red.add.f64'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'red.add.f64'", 5, 0, Stage::Form),
 ];
-const G179: &[Gate] = &[
+const G186: &[Gate] = &[
     sm("Instruction 'red of 64 bits'", &[Target::sm(12)], Stage::Form),
     ptx("Instruction 'red of 64 bits'", 1, 2, Stage::Form),
 ];
-const G180: &[Gate] = &[
+const G187: &[Gate] = &[
     sm("Instruction 'red.shared of 64 bits'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'red.shared of 64 bits'", 2, 0, Stage::Form),
 ];
-const G181: &[Gate] = &[
+const G188: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G182: &[Gate] = &[
+const G189: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Instruction 'red.add.f32'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'red.add.f32'", 2, 0, Stage::Form),
 ];
-const G183: &[Gate] = &[
+const G190: &[Gate] = &[
     sm("Instruction 'red.add.f16'", &[Target::sm(70)], Stage::Form),
     ptx("Instruction 'red.add.f16'", 6, 3, Stage::Form),
 ];
-const G184: &[Gate] = &[
+const G191: &[Gate] = &[
     sm("Instruction 'red.add.f16x2'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'red.add.f16x2'", 6, 2, Stage::Form),
 ];
-const G185: &[Gate] = &[
+const G192: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Instruction 'red.add.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'red.add.bf16'", 7, 8, Stage::Form),
 ];
-const G186: &[Gate] = &[
+const G193: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Instruction 'red.add.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'red.add.bf16x2'", 7, 8, Stage::Form),
 ];
-const G187: &[Gate] = &[
+const G194: &[Gate] = &[
     sm("Instruction 'red with this operation on 64 bits'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'red with this operation on 64 bits'", 3, 1, Stage::Form),
 ];
-const G188: &[Gate] = &[
+const G195: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G189: &[Gate] =
+const G196: &[Gate] =
     &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
-const G190: &[Gate] = &[
+const G197: &[Gate] = &[
     sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
     ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
 ];
-const G191: &[Gate] = &[
+const G198: &[Gate] = &[
     ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
     sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G192: &[Gate] =
+const G199: &[Gate] =
     &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
-const G193: &[Gate] = &[
+const G200: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Late),
@@ -765,7 +778,7 @@ const G193: &[Gate] = &[
         Stage::Late,
     ),
 ];
-const G194: &[Gate] = &[
+const G201: &[Gate] = &[
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Late),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
@@ -773,11 +786,11 @@ const G194: &[Gate] = &[
         Stage::Late,
     ),
 ];
-const G195: &[Gate] = &[
+const G202: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G196: &[Gate] = &[
+const G203: &[Gate] = &[
     sm(
         "Instruction 'setmaxnreg'",
         &[
@@ -790,124 +803,125 @@ const G196: &[Gate] = &[
     ),
     ptx("Instruction 'setmaxnreg'", 8, 0, Stage::Form),
 ];
-const G197: &[Gate] = &[
+const G204: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G198: &[Gate] = &[
+const G205: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
-const G199: &[Gate] =
+const G206: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
-const G200: &[Gate] = &[
+const G207: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'shfl'", 3, 0, Stage::Form),
     until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G201: &[Gate] = &[
+const G208: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'shfl'", 3, 0, Stage::Form),
     ptx("Feature 'shfl.sync'", 6, 0, Stage::Form),
 ];
-const G202: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G203: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G204: &[Gate] = &[
+const G209: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G210: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G211: &[Gate] = &[
     sm("Instruction 'st'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G205: &[Gate] = &[
+const G212: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G206: &[Gate] = &[
+const G213: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G207: &[Gate] = &[
+const G214: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G208: &[Gate] = &[
+const G215: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G209: &[Gate] = &[
+const G216: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G210: &[Gate] = &[
+const G217: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G211: &[Gate] = &[
+const G218: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G212: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
-const G213: &[Gate] = &[
+const G219: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
+const G220: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G214: &[Gate] = &[
+const G221: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
+const G222: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G215: &[Gate] = &[
+const G223: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G216: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G217: &[Gate] = &[
+const G224: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G225: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G218: &[Gate] = &[
+const G226: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G219: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G220: &[Gate] =
+const G227: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G228: &[Gate] =
     &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
-const G221: &[Gate] =
+const G229: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G222: &[Gate] = &[
+const G230: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G223: &[Gate] = &[
+const G231: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G224: &[Gate] =
+const G232: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G225: &[Gate] = &[
+const G233: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G226: &[Gate] = &[
+const G234: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G227: &[Gate] = &[
+const G235: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Form),
@@ -925,7 +939,7 @@ const C7: &[Choice] = &[md(Mod::Rn), md(Mod::Rz), md(Mod::Rm), md(Mod::Rp)];
 const C8: &[Choice] = &[md(Mod::Sat)];
 const C9: &[Choice] = &[ty(Type::F32x2)];
 const C10: &[Choice] = &[md(Mod::Rn)];
-const C11: &[Choice] = &[ty(Type::Bf16).gated(G7), ty(Type::Bf16x2).gated(G8)];
+const C11: &[Choice] = &[ty(Type::Bf16).gated(G9), ty(Type::Bf16x2).gated(G10)];
 const C12: &[Choice] = &[
     ty(Type::U16),
     ty(Type::U32),
@@ -933,41 +947,41 @@ const C12: &[Choice] = &[
     ty(Type::S16),
     ty(Type::S32),
     ty(Type::S64),
-    ty(Type::U16x2).gated(G9),
-    ty(Type::S16x2).gated(G10),
+    ty(Type::U16x2).gated(G11),
+    ty(Type::S16x2).gated(G12),
 ];
 const C13: &[Choice] = &[ty(Type::S32)];
-const C14: &[Choice] = &[md(Mod::Cc).gated(G11)];
+const C14: &[Choice] = &[md(Mod::Cc).gated(G13)];
 const C15: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
-const C16: &[Choice] = &[ty(Type::F16).gated(G13), ty(Type::Bf16).gated(G14)];
+const C16: &[Choice] = &[ty(Type::F16).gated(G15), ty(Type::Bf16).gated(G16)];
 const C17: &[Choice] = &[ty(Type::U32), ty(Type::U64)];
 const C18: &[Choice] = &[ty(Type::Pred), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
 const C19: &[Choice] = &[md(Mod::Global)];
 const C20: &[Choice] = &[md(Mod::L2EvictNormal)];
 const C21: &[Choice] = &[
-    md(Mod::Relaxed).gated(G18),
-    md(Mod::Acquire).gated(G19),
-    md(Mod::Release).gated(G20),
-    md(Mod::AcqRel).gated(G21),
+    md(Mod::Relaxed).gated(G20),
+    md(Mod::Acquire).gated(G21),
+    md(Mod::Release).gated(G22),
+    md(Mod::AcqRel).gated(G23),
 ];
-const C22: &[Choice] = &[md(Mod::Cta), md(Mod::Gpu), md(Mod::Sys), md(Mod::Cluster).gated(G22)];
+const C22: &[Choice] = &[md(Mod::Cta), md(Mod::Gpu), md(Mod::Sys), md(Mod::Cluster).gated(G24)];
 const C23: &[Choice] =
-    &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G23), md(Mod::SharedCluster).gated(G24)];
+    &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
 const C24: &[Choice] = &[md(Mod::And), md(Mod::Or), md(Mod::Xor)];
-const C25: &[Choice] = &[md(Mod::L2CacheHint).gated(G25)];
+const C25: &[Choice] = &[md(Mod::L2CacheHint).gated(G27)];
 const C26: &[Choice] = &[ty(Type::B32), ty(Type::B64)];
 const C27: &[Choice] = &[md(Mod::Exch)];
-const C28: &[Choice] = &[ty(Type::B32), ty(Type::B64), ty(Type::B128).gated(G31)];
+const C28: &[Choice] = &[ty(Type::B32), ty(Type::B64), ty(Type::B128).gated(G33)];
 const C29: &[Choice] = &[md(Mod::Cas)];
-const C30: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64), ty(Type::B128).gated(G31)];
+const C30: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64), ty(Type::B128).gated(G33)];
 const C31: &[Choice] = &[md(Mod::Add)];
 const C32: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::F64)];
 const C33: &[Choice] = &[md(Mod::Noftz)];
 const C34: &[Choice] = &[
-    ty(Type::F16).gated(G38),
-    ty(Type::F16x2).gated(G39),
-    ty(Type::Bf16).gated(G40),
-    ty(Type::Bf16x2).gated(G41),
+    ty(Type::F16).gated(G40),
+    ty(Type::F16x2).gated(G41),
+    ty(Type::Bf16).gated(G42),
+    ty(Type::Bf16x2).gated(G43),
 ];
 const C35: &[Choice] = &[md(Mod::Inc), md(Mod::Dec)];
 const C36: &[Choice] = &[ty(Type::U32)];
@@ -985,11 +999,11 @@ const C47: &[Choice] = &[md(Mod::Popc)];
 const C48: &[Choice] = &[md(Mod::And), md(Mod::Or)];
 const C49: &[Choice] = &[ty(Type::Pred)];
 const C50: &[Choice] = &[md(Mod::Warp)];
-const C51: &[Choice] = &[md(Mod::Aligned).gated(G50)];
+const C51: &[Choice] = &[md(Mod::Aligned).gated(G52)];
 const C52: &[Choice] = &[md(Mod::Cluster)];
-const C53: &[Choice] = &[md(Mod::Release).gated(G20), md(Mod::Relaxed).gated(G18)];
+const C53: &[Choice] = &[md(Mod::Release).gated(G22), md(Mod::Relaxed).gated(G20)];
 const C54: &[Choice] = &[md(Mod::Wait)];
-const C55: &[Choice] = &[md(Mod::Acquire).gated(G19)];
+const C55: &[Choice] = &[md(Mod::Acquire).gated(G21)];
 const C56: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::S64)];
 const C57: &[Choice] = &[md(Mod::Shiftamt)];
 const C58: &[Choice] = &[md(Mod::Clamp), md(Mod::Wrap)];
@@ -997,7 +1011,7 @@ const C59: &[Choice] = &[md(Mod::Uni)];
 const C60: &[Choice] = &[md(Mod::Idx)];
 const C61: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64)];
 const C62: &[Choice] = &[ty(Type::F32), ty(Type::F64)];
-const C63: &[Choice] = &[md(Mod::Approx).gated(G62)];
+const C63: &[Choice] = &[md(Mod::Approx).gated(G66)];
 const C64: &[Choice] = &[md(Mod::Range)];
 const C65: &[Choice] =
     &[md(Mod::L2EvictLast), md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
@@ -1020,14 +1034,14 @@ const C72: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)]
 const C73: &[Choice] = &[ty(Type::F16)];
 const C74: &[Choice] = &[ty(Type::Bf16).gated(G3)];
 const C75: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
-const C76: &[Choice] = &[md(Mod::Relu).gated(G69)];
-const C77: &[Choice] = &[md(Mod::Satfinite).gated(G70)];
+const C76: &[Choice] = &[md(Mod::Relu).gated(G74)];
+const C77: &[Choice] = &[md(Mod::Satfinite).gated(G75)];
 const C78: &[Choice] = &[md(Mod::Rna)];
-const C79: &[Choice] = &[ty(Type::Tf32).gated(G72)];
+const C79: &[Choice] = &[ty(Type::Tf32).gated(G77)];
 const C80: &[Choice] = &[ty(Type::F16x2)];
 const C81: &[Choice] = &[ty(Type::Bf16x2).gated(G4)];
-const C82: &[Choice] = &[md(Mod::Rs).gated(G76)];
-const C83: &[Choice] = &[ty(Type::E4m3x2).gated(G77), ty(Type::E5m2x2).gated(G78)];
+const C82: &[Choice] = &[md(Mod::Rs).gated(G81)];
+const C83: &[Choice] = &[ty(Type::E4m3x2).gated(G82), ty(Type::E5m2x2).gated(G83)];
 const C84: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
 const C85: &[Choice] = &[ty(Type::E2m1x2)];
 const C86: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
@@ -1038,10 +1052,10 @@ const C90: &[Choice] = &[ty(Type::E2m1x4)];
 const C91: &[Choice] = &[md(Mod::Pack)];
 const C92: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
 const C93: &[Choice] = &[
-    ty(Type::U2).gated(G82),
-    ty(Type::S2).gated(G83),
-    ty(Type::U4).gated(G84),
-    ty(Type::S4).gated(G85),
+    ty(Type::U2).gated(G87),
+    ty(Type::S2).gated(G88),
+    ty(Type::U4).gated(G89),
+    ty(Type::S4).gated(G90),
     ty(Type::U8),
     ty(Type::S8),
 ];
@@ -1050,10 +1064,10 @@ const C94: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Shared),
-    md(Mod::SharedCta).gated(G23),
-    md(Mod::SharedCluster).gated(G24),
+    md(Mod::SharedCta).gated(G25),
+    md(Mod::SharedCluster).gated(G26),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G86),
+    md(Mod::ParamEntry).gated(G91),
 ];
 const C95: &[Choice] = &[md(Mod::To)];
 const C96: &[Choice] = &[md(Mod::Full)];
@@ -1061,48 +1075,48 @@ const C97: &[Choice] =
     &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S32), ty(Type::S64)];
 const C98: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
 const C99: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
-const C100: &[Choice] = &[ty(Type::Bf16).gated(G98), ty(Type::Bf16x2).gated(G99)];
+const C100: &[Choice] = &[ty(Type::Bf16).gated(G103), ty(Type::Bf16x2).gated(G104)];
 const C101: &[Choice] = &[
-    md(Mod::Sc).gated(G100),
-    md(Mod::AcqRel).gated(G21),
-    md(Mod::Acquire).gated(G19),
-    md(Mod::Release).gated(G20),
+    md(Mod::Sc).gated(G105),
+    md(Mod::AcqRel).gated(G23),
+    md(Mod::Acquire).gated(G21),
+    md(Mod::Release).gated(G22),
 ];
-const C102: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G104)];
-const C103: &[Choice] = &[md(Mod::Release).gated(G20)];
-const C104: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G104)];
-const C105: &[Choice] = &[md(Mod::MbarrierInit).gated(G105)];
+const C102: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G109)];
+const C103: &[Choice] = &[md(Mod::Release).gated(G22)];
+const C104: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G109)];
+const C105: &[Choice] = &[md(Mod::MbarrierInit).gated(G110)];
 const C106: &[Choice] = &[md(Mod::Proxy)];
-const C107: &[Choice] = &[md(Mod::Alias).gated(G106)];
-const C108: &[Choice] = &[md(Mod::Async).gated(G108)];
-const C109: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G23), md(Mod::SharedCluster).gated(G24)];
+const C107: &[Choice] = &[md(Mod::Alias).gated(G111)];
+const C108: &[Choice] = &[md(Mod::Async).gated(G113)];
+const C109: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
 const C110: &[Choice] = &[md(Mod::TensormapGeneric)];
 const C111: &[Choice] = &[md(Mod::AsyncGeneric)];
-const C112: &[Choice] = &[md(Mod::Oob).gated(G113)];
-const C113: &[Choice] = &[ty(Type::F16).gated(G114), ty(Type::Bf16).gated(G115)];
-const C114: &[Choice] = &[md(Mod::SharedCluster).gated(G24)];
+const C112: &[Choice] = &[md(Mod::Oob).gated(G118)];
+const C113: &[Choice] = &[ty(Type::F16).gated(G119), ty(Type::Bf16).gated(G120)];
+const C114: &[Choice] = &[md(Mod::SharedCluster).gated(G26)];
 const C115: &[Choice] = &[md(Mod::LaunchDependents), md(Mod::Wait)];
-const C116: &[Choice] = &[md(Mod::Weak).gated(G120)];
+const C116: &[Choice] = &[md(Mod::Weak).gated(G125)];
 const C117: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G86),
-    md(Mod::ParamFunc).gated(G121),
+    md(Mod::ParamEntry).gated(G91),
+    md(Mod::ParamFunc).gated(G126),
     md(Mod::Shared),
-    md(Mod::SharedCta).gated(G23),
-    md(Mod::SharedCluster).gated(G24),
+    md(Mod::SharedCta).gated(G25),
+    md(Mod::SharedCluster).gated(G26),
 ];
 const C118: &[Choice] = &[
-    md(Mod::Ca).gated(G122),
-    md(Mod::Cg).gated(G122),
-    md(Mod::Cs).gated(G122),
-    md(Mod::Lu).gated(G122),
-    md(Mod::Cv).gated(G122),
+    md(Mod::Ca).gated(G127),
+    md(Mod::Cg).gated(G127),
+    md(Mod::Cs).gated(G127),
+    md(Mod::Lu).gated(G127),
+    md(Mod::Cv).gated(G127),
 ];
 const C119: &[Choice] =
-    &[md(Mod::L264B).gated(G123), md(Mod::L2128B).gated(G123), md(Mod::L2256B).gated(G124)];
+    &[md(Mod::L264B).gated(G128), md(Mod::L2128B).gated(G128), md(Mod::L2256B).gated(G129)];
 const C120: &[Choice] = &[
     ty(Type::B8),
     ty(Type::B16),
@@ -1118,23 +1132,23 @@ const C120: &[Choice] = &[
     ty(Type::S64),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::B128).gated(G31),
+    ty(Type::B128).gated(G33),
 ];
 const C121: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G127),
-    md(Mod::L1EvictUnchanged).gated(G128),
-    md(Mod::L1EvictFirst).gated(G129),
-    md(Mod::L1EvictLast).gated(G130),
-    md(Mod::L1NoAllocate).gated(G131),
+    md(Mod::L1EvictNormal).gated(G132),
+    md(Mod::L1EvictUnchanged).gated(G133),
+    md(Mod::L1EvictFirst).gated(G134),
+    md(Mod::L1EvictLast).gated(G135),
+    md(Mod::L1NoAllocate).gated(G136),
 ];
 const C122: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
-const C123: &[Choice] = &[md(Mod::Volatile).gated(G132)];
-const C124: &[Choice] = &[md(Mod::Relaxed).gated(G18), md(Mod::Acquire).gated(G19)];
-const C125: &[Choice] = &[md(Mod::Mmio).gated(G133)];
-const C126: &[Choice] = &[md(Mod::Relaxed).gated(G18)];
+const C123: &[Choice] = &[md(Mod::Volatile).gated(G137)];
+const C124: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Acquire).gated(G21)];
+const C125: &[Choice] = &[md(Mod::Mmio).gated(G138)];
+const C126: &[Choice] = &[md(Mod::Relaxed).gated(G20)];
 const C127: &[Choice] = &[md(Mod::Sys)];
-const C128: &[Choice] = &[md(Mod::Ca).gated(G122), md(Mod::Cg).gated(G122), md(Mod::Cs).gated(G122)];
-const C129: &[Choice] = &[md(Mod::Nc).gated(G134)];
+const C128: &[Choice] = &[md(Mod::Ca).gated(G127), md(Mod::Cg).gated(G127), md(Mod::Cs).gated(G127)];
+const C129: &[Choice] = &[md(Mod::Nc).gated(G139)];
 const C130: &[Choice] = &[md(Mod::Or), md(Mod::And)];
 const C131: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
 const C132: &[Choice] = &[md(Mod::Wide)];
@@ -1142,17 +1156,17 @@ const C133: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::
 const C134: &[Choice] = &[md(Mod::Hi)];
 const C135: &[Choice] = &[md(Mod::Any)];
 const C136: &[Choice] = &[md(Mod::All)];
-const C137: &[Choice] = &[md(Mod::NaN).gated(G143)];
-const C138: &[Choice] = &[md(Mod::Xorsign).gated(G144)];
-const C139: &[Choice] = &[md(Mod::Abs).gated(G145)];
+const C137: &[Choice] = &[md(Mod::NaN).gated(G149)];
+const C138: &[Choice] = &[md(Mod::Xorsign).gated(G150)];
+const C139: &[Choice] = &[md(Mod::Abs).gated(G151)];
 const C140: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G148)];
-const C141: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G149)];
-const C142: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G151)];
-const C143: &[Choice] = &[md(Mod::Alias).gated(G106), md(Mod::Async).gated(G108)];
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G154)];
+const C141: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G155)];
+const C142: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G157)];
+const C143: &[Choice] = &[md(Mod::Alias).gated(G111), md(Mod::Async).gated(G113)];
 const C144: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G156)];
-const C145: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G157)];
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G162)];
+const C145: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G163)];
 const C146: &[Choice] = &[
     ty(Type::Pred),
     ty(Type::B16),
@@ -1166,24 +1180,24 @@ const C146: &[Choice] = &[
     ty(Type::S64),
     ty(Type::F32),
     ty(Type::F64),
-    ty(Type::B128).gated(G31),
+    ty(Type::B128).gated(G33),
 ];
-const C147: &[Choice] = &[ty(Type::Bf16).gated(G161), ty(Type::Bf16x2).gated(G162)];
+const C147: &[Choice] = &[ty(Type::Bf16).gated(G168), ty(Type::Bf16x2).gated(G169)];
 const C148: &[Choice] = &[md(Mod::Mask)];
 const C149: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
 const C150: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
-const C151: &[Choice] = &[md(Mod::L2EvictLast).gated(G169), md(Mod::L2EvictNormal).gated(G169)];
+const C151: &[Choice] = &[md(Mod::L2EvictLast).gated(G176), md(Mod::L2EvictNormal).gated(G176)];
 const C152: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
-const C153: &[Choice] = &[md(Mod::Tensormap).gated(G170)];
+const C153: &[Choice] = &[md(Mod::Tensormap).gated(G177)];
 const C154: &[Choice] = &[md(Mod::L1)];
 const C155: &[Choice] =
     &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
-const C156: &[Choice] = &[md(Mod::Relaxed).gated(G18), md(Mod::Release).gated(G20)];
+const C156: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Release).gated(G22)];
 const C157: &[Choice] = &[
-    ty(Type::F16).gated(G183),
-    ty(Type::F16x2).gated(G184),
-    ty(Type::Bf16).gated(G185),
-    ty(Type::Bf16x2).gated(G186),
+    ty(Type::F16).gated(G190),
+    ty(Type::F16x2).gated(G191),
+    ty(Type::Bf16).gated(G192),
+    ty(Type::Bf16x2).gated(G193),
 ];
 const C158: &[Choice] = &[
     ty(Type::B16),
@@ -1268,7 +1282,7 @@ const C164: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::
 const C165: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
 const C166: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
 const C167: &[Choice] = &[ty(Type::F16), ty(Type::F16x2)];
-const C168: &[Choice] = &[ty(Type::Bf16).gated(G197), ty(Type::Bf16x2).gated(G198)];
+const C168: &[Choice] = &[ty(Type::Bf16).gated(G204), ty(Type::Bf16x2).gated(G205)];
 const C169: &[Choice] = &[md(Mod::L), md(Mod::R)];
 const C170: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
 const C171: &[Choice] = &[
@@ -1286,23 +1300,23 @@ const C172: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamFunc).gated(G121),
+    md(Mod::ParamFunc).gated(G126),
     md(Mod::Shared),
-    md(Mod::SharedCta).gated(G23),
-    md(Mod::SharedCluster).gated(G24),
+    md(Mod::SharedCta).gated(G25),
+    md(Mod::SharedCluster).gated(G26),
 ];
 const C173: &[Choice] =
-    &[md(Mod::Wb).gated(G204), md(Mod::Cg).gated(G204), md(Mod::Cs).gated(G204), md(Mod::Wt).gated(G204)];
+    &[md(Mod::Wb).gated(G211), md(Mod::Cg).gated(G211), md(Mod::Cs).gated(G211), md(Mod::Wt).gated(G211)];
 const C174: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G205),
-    md(Mod::L1EvictUnchanged).gated(G206),
-    md(Mod::L1EvictFirst).gated(G207),
-    md(Mod::L1EvictLast).gated(G208),
-    md(Mod::L1NoAllocate).gated(G209),
+    md(Mod::L1EvictNormal).gated(G212),
+    md(Mod::L1EvictUnchanged).gated(G213),
+    md(Mod::L1EvictFirst).gated(G214),
+    md(Mod::L1EvictLast).gated(G215),
+    md(Mod::L1NoAllocate).gated(G216),
 ];
-const C175: &[Choice] = &[ty(Type::Bf16).gated(G214), ty(Type::Bf16x2).gated(G215)];
-const C176: &[Choice] = &[ty(Type::F16).gated(G217), ty(Type::Bf16).gated(G218)];
-const C177: &[Choice] = &[ty(Type::Bf16).gated(G222), ty(Type::Bf16x2).gated(G223)];
+const C175: &[Choice] = &[ty(Type::Bf16).gated(G222), ty(Type::Bf16x2).gated(G223)];
+const C176: &[Choice] = &[ty(Type::F16).gated(G225), ty(Type::Bf16).gated(G226)];
+const C177: &[Choice] = &[ty(Type::Bf16).gated(G230), ty(Type::Bf16x2).gated(G231)];
 const C178: &[Choice] = &[
     md(Mod::Finite),
     md(Mod::Infinite),
@@ -1395,20 +1409,21 @@ const M4: &[Mod] = &[Mod::L2CacheHint];
 const M5: &[Mod] = &[Mod::Global];
 const M6: &[Mod] = &[Mod::Noftz];
 const M7: &[Mod] = &[Mod::Cta];
-const M8: &[Mod] = &[Mod::Sat];
-const M9: &[Mod] = &[Mod::Ftz];
-const M10: &[Mod] = &[Mod::Satfinite];
-const M11: &[Mod] = &[Mod::Const];
-const M12: &[Mod] = &[Mod::Param, Mod::ParamEntry];
-const M13: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
-const M14: &[Mod] = &[Mod::Rn];
-const M15: &[Mod] = &[Mod::Cluster];
-const M16: &[Mod] = &[Mod::Acquire, Mod::Release];
-const M17: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
-const M18: &[Mod] = &[Mod::V2, Mod::V4, Mod::V8];
-const M19: &[Mod] = &[Mod::V8];
-const M20: &[Mod] = &[Mod::V4];
-const M21: &[Mod] = &[
+const M8: &[Mod] = &[Mod::Acquire, Mod::Release, Mod::Relaxed];
+const M9: &[Mod] = &[Mod::Sat];
+const M10: &[Mod] = &[Mod::Ftz];
+const M11: &[Mod] = &[Mod::Satfinite];
+const M12: &[Mod] = &[Mod::Const];
+const M13: &[Mod] = &[Mod::Param, Mod::ParamEntry];
+const M14: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
+const M15: &[Mod] = &[Mod::Rn];
+const M16: &[Mod] = &[Mod::Cluster];
+const M17: &[Mod] = &[Mod::Acquire, Mod::Release];
+const M18: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
+const M19: &[Mod] = &[Mod::V2, Mod::V4, Mod::V8];
+const M20: &[Mod] = &[Mod::V8];
+const M21: &[Mod] = &[Mod::V4];
+const M22: &[Mod] = &[
     Mod::Const,
     Mod::Global,
     Mod::Local,
@@ -1419,7 +1434,7 @@ const M21: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M22: &[Mod] = &[
+const M23: &[Mod] = &[
     Mod::Const,
     Mod::Local,
     Mod::Param,
@@ -1429,7 +1444,7 @@ const M22: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M23: &[Mod] = &[
+const M24: &[Mod] = &[
     Mod::L1EvictNormal,
     Mod::L1EvictUnchanged,
     Mod::L1EvictFirst,
@@ -1439,17 +1454,17 @@ const M23: &[Mod] = &[
     Mod::L2EvictFirst,
     Mod::L2EvictLast,
 ];
-const M24: &[Mod] = &[Mod::Volatile];
-const M25: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
-const M26: &[Mod] = &[Mod::Local];
-const M27: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
-const M28: &[Mod] = &[Mod::V4, Mod::V8];
-const M29: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
-const M30: &[Mod] = &[Mod::Relu];
-const M31: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
-const M32: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
-const M33: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
-const M34: &[Mod] = &[Mod::Ballot];
+const M25: &[Mod] = &[Mod::Volatile];
+const M26: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
+const M27: &[Mod] = &[Mod::Local];
+const M28: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
+const M29: &[Mod] = &[Mod::V4, Mod::V8];
+const M30: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
+const M31: &[Mod] = &[Mod::Relu];
+const M32: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
+const M33: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
+const M34: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
+const M35: &[Mod] = &[Mod::Ballot];
 
 /// The table, sorted by opcode; within one, in the order of the files.
 pub static FORMS: &[Form] = &[
@@ -1521,7 +1536,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: &[],
+        gates: G5,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Activemask),
     },
@@ -1536,7 +1551,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G5) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G6) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::add"),
@@ -1553,7 +1568,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G6,
+        gates: G7,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::add"),
     },
@@ -1568,7 +1583,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G8) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::add"),
@@ -1648,7 +1663,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G12) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G14) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::add"),
@@ -1681,7 +1696,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G15,
+        gates: G17,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::addc"),
     },
@@ -1696,8 +1711,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G12) }],
-        gates: G15,
+        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G14) }],
+        gates: G17,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::addc"),
     },
@@ -1713,7 +1728,7 @@ pub static FORMS: &[Form] = &[
             read("immAlign", Kind::Immediate, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: G16,
+        gates: G18,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Alloca),
     },
@@ -1744,7 +1759,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G17,
+        gates: G19,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::ApplyPriority),
     },
@@ -1769,16 +1784,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G31) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G30,
+        gates: G32,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -1803,17 +1818,17 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::TypeIn(0, T1), Condition::Has(M5)], then: Consequence::Gates(G32) },
-            Rule { when: &[Condition::TypeIn(0, T1), Condition::Has(M3)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::TypeIn(0, T1), Condition::Has(M5)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::TypeIn(0, T1), Condition::Has(M3)], then: Consequence::Gates(G35) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G30,
+        gates: G32,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -1836,14 +1851,14 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::TypeIn(0, T1), Condition::Has(M5)], then: Consequence::Gates(G32) },
-            Rule { when: &[Condition::TypeIn(0, T1), Condition::Has(M3)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::TypeIn(0, T1), Condition::Has(M5)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::TypeIn(0, T1), Condition::Has(M3)], then: Consequence::Gates(G35) },
         ],
-        gates: G30,
+        gates: G32,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -1868,18 +1883,18 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G35) },
-            Rule { when: &[Condition::TypeIn(0, T4), Condition::Has(M5)], then: Consequence::Gates(G32) },
-            Rule { when: &[Condition::TypeIn(0, T4), Condition::Has(M3)], then: Consequence::Gates(G33) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G37) },
+            Rule { when: &[Condition::TypeIn(0, T4), Condition::Has(M5)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::TypeIn(0, T4), Condition::Has(M3)], then: Consequence::Gates(G35) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G30,
+        gates: G32,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -1905,16 +1920,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G38) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G37,
+        gates: G39,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -1940,15 +1955,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G30,
+        gates: G32,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -1973,15 +1988,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G30,
+        gates: G32,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -2006,16 +2021,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G42) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G44) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G30,
+        gates: G32,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -2042,12 +2057,12 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G38) },
         ],
-        gates: G43,
+        gates: G45,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -2074,11 +2089,11 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G43,
+        gates: G45,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -2105,11 +2120,11 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G43,
+        gates: G45,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -2123,7 +2138,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G44) }],
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G46) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
@@ -2138,8 +2153,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G45) }],
-        gates: G46,
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G47) }],
+        gates: G48,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -2154,8 +2169,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G47) }],
-        gates: G48,
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G49) }],
+        gates: G50,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -2171,8 +2186,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G47) }],
-        gates: G48,
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G49) }],
+        gates: G50,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -2187,8 +2202,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G47) }],
-        gates: G48,
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G49) }],
+        gates: G50,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -2204,8 +2219,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G47) }],
-        gates: G48,
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G49) }],
+        gates: G50,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -2217,7 +2232,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("membermask", Kind::Source, Ty::Fixed(Type::B32))],
         rules: &[],
-        gates: G49,
+        gates: G51,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BarWarpSync),
     },
@@ -2231,8 +2246,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G51) }],
-        gates: G52,
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G53) }],
+        gates: G54,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -2246,8 +2261,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G51) }],
-        gates: G52,
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G53) }],
+        gates: G54,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -2268,8 +2283,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G51) }],
-        gates: G52,
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G53) }],
+        gates: G54,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -2291,8 +2306,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G51) }],
-        gates: G52,
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G53) }],
+        gates: G54,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -2313,8 +2328,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G51) }],
-        gates: G52,
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G53) }],
+        gates: G54,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -2336,8 +2351,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G51) }],
-        gates: G52,
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G53) }],
+        gates: G54,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -2353,8 +2368,8 @@ pub static FORMS: &[Form] = &[
         ],
         head: 0,
         operands: &[],
-        rules: &[],
-        gates: G53,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G55) }],
+        gates: G56,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BarrierCluster),
     },
@@ -2365,8 +2380,8 @@ pub static FORMS: &[Form] = &[
         slots: &[slot("cluster", C52), slot("wait", C54), optional("acquire", C55), optional("aligned", C51)],
         head: 0,
         operands: &[],
-        rules: &[],
-        gates: G53,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G55) }],
+        gates: G56,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BarrierCluster),
     },
@@ -2383,7 +2398,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G54,
+        gates: G57,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfe"),
     },
@@ -2401,7 +2416,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G55,
+        gates: G58,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfi"),
     },
@@ -2413,7 +2428,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G56,
+        gates: G59,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfind"),
     },
@@ -2429,7 +2444,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G57,
+        gates: G60,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bmsk"),
     },
@@ -2453,7 +2468,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G58,
+        gates: G61,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::brev"),
     },
@@ -2465,7 +2480,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G59,
+        gates: G62,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Brkpt),
     },
@@ -2480,7 +2495,7 @@ pub static FORMS: &[Form] = &[
             read("list", Kind::BranchTargets, Ty::None),
         ],
         rules: &[],
-        gates: &[],
+        gates: G63,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BrxIdx),
     },
@@ -2504,7 +2519,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G60,
+        gates: G64,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::clz"),
     },
@@ -2532,7 +2547,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G61,
+        gates: G65,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::copysign"),
     },
@@ -2567,7 +2582,7 @@ pub static FORMS: &[Form] = &[
             read("total-size", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G63,
+        gates: G67,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -2582,7 +2597,7 @@ pub static FORMS: &[Form] = &[
             read("fraction", Kind::Immediate, Ty::Fixed(Type::F32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: G63,
+        gates: G67,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -2597,7 +2612,7 @@ pub static FORMS: &[Form] = &[
             read("access-property", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G63,
+        gates: G67,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -2613,36 +2628,36 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M8), Condition::TypeIn(0, T5)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T6)], Fault::Illegal(M8)),
+                when: &[Condition::Has(M9), Condition::TypeIn(0, T5)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T6)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M8), Condition::TypeIn(0, T7)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T8)], Fault::Illegal(M8)),
+                when: &[Condition::Has(M9), Condition::TypeIn(0, T7)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T8)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M8), Condition::TypeIn(0, T9)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T10)], Fault::Illegal(M8)),
+                when: &[Condition::Has(M9), Condition::TypeIn(0, T9)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T10)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M8), Condition::TypeIn(0, T4)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T11)], Fault::Illegal(M8)),
+                when: &[Condition::Has(M9), Condition::TypeIn(0, T4)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T11)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M8), Condition::TypeIn(0, T12)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T13)], Fault::Illegal(M8)),
+                when: &[Condition::Has(M9), Condition::TypeIn(0, T12)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T13)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M8), Condition::TypeIn(0, T14)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T15)], Fault::Illegal(M8)),
+                when: &[Condition::Has(M9), Condition::TypeIn(0, T14)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T15)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M8), Condition::TypeIn(0, T16)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T17)], Fault::Illegal(M8)),
+                when: &[Condition::Has(M9), Condition::TypeIn(0, T16)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T17)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M8), Condition::TypeIn(0, T18)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T4)], Fault::Illegal(M8)),
+                when: &[Condition::Has(M9), Condition::TypeIn(0, T18)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T4)], Fault::Illegal(M9)),
             },
         ],
         gates: &[],
@@ -2659,7 +2674,10 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M10), Condition::TypeIn(0, T0)],
+            then: Consequence::Gates(G68),
+        }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_int"),
@@ -2680,7 +2698,10 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M10), Condition::TypeIn(0, T0)],
+            then: Consequence::Gates(G68),
+        }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_int"),
@@ -2695,7 +2716,10 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M10), Condition::TypeIn(0, T0)],
+            then: Consequence::Gates(G68),
+        }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_int"),
@@ -2711,7 +2735,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G64,
+        gates: G69,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_int"),
     },
@@ -2725,7 +2749,10 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M10), Condition::TypeIn(1, T0)],
+            then: Consequence::Gates(G68),
+        }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::int_to_float"),
@@ -2746,7 +2773,10 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M10), Condition::TypeIn(1, T0)],
+            then: Consequence::Gates(G68),
+        }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::int_to_float"),
@@ -2761,7 +2791,10 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M10), Condition::TypeIn(1, T0)],
+            then: Consequence::Gates(G68),
+        }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::int_to_float"),
@@ -2777,7 +2810,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G65,
+        gates: G70,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::int_to_float"),
     },
@@ -2870,21 +2903,6 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "cvt",
-        syntax: "cvt.rnd{.ftz}{.sat}.f32.f64 d+, a+:f64",
-        section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f64", C2)],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
-        ],
-        rules: &[],
-        gates: &[],
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::float_to_float"),
-    },
-    Form {
-        opcode: "cvt",
         syntax: "cvt{.ftz}{.sat}.f32.f16 d+, a+:f16",
         section: "9.7.9.21",
         slots: &[optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f16", C73)],
@@ -2915,21 +2933,6 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "cvt",
-        syntax: "cvt{.ftz}{.sat}.f64.f32 d+, a+:f32",
-        section: "9.7.9.21",
-        slots: &[optional("ftz", C0), optional("sat", C8), slot("f64", C2), slot("f32", C1)],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).wider(),
-            read("a", Kind::Source, Ty::Pick(1)).wider(),
-        ],
-        rules: &[],
-        gates: &[],
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Pure("convert::float_to_float"),
-    },
-    Form {
-        opcode: "cvt",
         syntax: "cvt.rnd{.ftz}.bf16.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[slot("rnd", C7), optional("ftz", C0), slot("bf16", C74), slot("f32", C1)],
@@ -2945,6 +2948,36 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "cvt",
+        syntax: "cvt.rnd{.ftz}{.sat}.f32.f64 d+, a+:f64",
+        section: "9.7.9.21",
+        slots: &[slot("rnd", C7), optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f64", C2)],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).wider(),
+            read("a", Kind::Source, Ty::Pick(1)).wider(),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G68) }],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::float_to_float"),
+    },
+    Form {
+        opcode: "cvt",
+        syntax: "cvt{.ftz}{.sat}.f64.f32 d+, a+:f32",
+        section: "9.7.9.21",
+        slots: &[optional("ftz", C0), optional("sat", C8), slot("f64", C2), slot("f32", C1)],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).wider(),
+            read("a", Kind::Source, Ty::Pick(1)).wider(),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G68) }],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("convert::float_to_float"),
+    },
+    Form {
+        opcode: "cvt",
         syntax: "cvt{.rnd}{.ftz}.f32.bf16 d+, a+:bf16",
         section: "9.7.9.21",
         slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32", C1), slot("bf16", C74)],
@@ -2953,8 +2986,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G66) }],
-        gates: G67,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G71) }],
+        gates: G72,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -2969,7 +3002,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)).wider(),
         ],
         rules: &[],
-        gates: G68,
+        gates: G73,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -2984,7 +3017,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G68,
+        gates: G73,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -2999,7 +3032,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G68,
+        gates: G73,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -3014,7 +3047,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G68,
+        gates: G73,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -3029,7 +3062,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G68,
+        gates: G73,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -3046,7 +3079,7 @@ pub static FORMS: &[Form] = &[
         ],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G71) }],
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G76) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -3064,7 +3097,7 @@ pub static FORMS: &[Form] = &[
         ],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G71) }],
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G76) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -3076,7 +3109,7 @@ pub static FORMS: &[Form] = &[
         slots: &[slot("rna", C78), optional("satfinite", C77), slot("tf32", C79), slot("f32", C1)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B32)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G71) }],
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G76) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -3094,8 +3127,8 @@ pub static FORMS: &[Form] = &[
         ],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B32)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G73) }],
-        gates: G74,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G78) }],
+        gates: G79,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
     },
@@ -3116,8 +3149,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G71) }],
-        gates: G75,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G76) }],
+        gates: G80,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -3138,8 +3171,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G71) }],
-        gates: G75,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G76) }],
+        gates: G80,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -3161,8 +3194,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G71) }],
-        gates: G75,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G76) }],
+        gates: G80,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -3184,8 +3217,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G71) }],
-        gates: G75,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G76) }],
+        gates: G80,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -3259,7 +3292,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G79,
+        gates: G84,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -3271,7 +3304,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G79,
+        gates: G84,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -3293,7 +3326,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G79,
+        gates: G84,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -3305,7 +3338,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B8))],
         rules: &[],
-        gates: G79,
+        gates: G84,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -3321,7 +3354,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G80,
+        gates: G85,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -3333,7 +3366,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B16)), read("a", Kind::Source, Ty::Pick(1))],
         rules: &[],
-        gates: G80,
+        gates: G85,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -3345,7 +3378,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G80,
+        gates: G85,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -3427,7 +3460,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G81,
+        gates: G86,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -3450,7 +3483,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(2)),
         ],
         rules: &[],
-        gates: G81,
+        gates: G86,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -3462,10 +3495,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G87) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G88) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G92) },
+            Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G93) },
         ],
-        gates: G89,
+        gates: G94,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -3477,10 +3510,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G87) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G88) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G92) },
+            Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G93) },
         ],
-        gates: G89,
+        gates: G94,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -3495,7 +3528,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G90,
+        gates: G95,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Discard),
     },
@@ -3510,7 +3543,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G91) }],
+        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G96) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
@@ -3526,7 +3559,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G91) }],
+        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G96) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -3542,7 +3575,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Gates(G92) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Gates(G97) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -3559,7 +3592,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G93,
+        gates: G98,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
     },
@@ -3592,7 +3625,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G94,
+        gates: G99,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp2a"),
     },
@@ -3609,7 +3642,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G95,
+        gates: G100,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp4a"),
     },
@@ -3624,7 +3657,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G96,
+        gates: G101,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Elect),
     },
@@ -3648,7 +3681,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G97,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::ex2_approx"),
     },
@@ -3684,10 +3717,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M16), Condition::HasNot(M17)], then: Consequence::Gates(G102) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M17), Condition::HasNot(M18)], then: Consequence::Gates(G107) },
         ],
-        gates: G103,
+        gates: G108,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3699,10 +3732,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M16), Condition::HasNot(M17)], then: Consequence::Gates(G102) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M17), Condition::HasNot(M18)], then: Consequence::Gates(G107) },
         ],
-        gates: G103,
+        gates: G108,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3714,10 +3747,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M16), Condition::HasNot(M17)], then: Consequence::Gates(G102) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M17), Condition::HasNot(M18)], then: Consequence::Gates(G107) },
         ],
-        gates: G103,
+        gates: G108,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3729,10 +3762,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G101) },
-            Rule { when: &[Condition::Has(M16), Condition::HasNot(M17)], then: Consequence::Gates(G102) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G106) },
+            Rule { when: &[Condition::Has(M17), Condition::HasNot(M18)], then: Consequence::Gates(G107) },
         ],
-        gates: G103,
+        gates: G108,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3744,7 +3777,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G107,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3756,7 +3789,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G107,
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3773,7 +3806,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G109,
+        gates: G114,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3793,7 +3826,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G109,
+        gates: G114,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3811,7 +3844,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G109,
+        gates: G114,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3829,7 +3862,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G109,
+        gates: G114,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3846,7 +3879,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G110,
+        gates: G115,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -3863,7 +3896,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G111,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -3880,7 +3913,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G112,
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -3982,7 +4015,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G110,
+        gates: G115,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
@@ -3999,7 +4032,7 @@ pub static FORMS: &[Form] = &[
             read("offset", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G116,
+        gates: G121,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::fns"),
     },
@@ -4014,7 +4047,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G117,
+        gates: G122,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GetCtaRank),
     },
@@ -4026,7 +4059,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G118,
+        gates: G123,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GridDepControl),
     },
@@ -4041,10 +4074,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Address),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G87) },
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G88) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G92) },
+            Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G93) },
         ],
-        gates: G119,
+        gates: G124,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::IsSpaceP),
     },
@@ -4070,52 +4103,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M18)],
+                when: &[Condition::Has(M19)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19)],
+                when: &[Condition::Has(M20)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M23)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
-            },
-            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
-            Rule {
-                when: &[Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
+            },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M28), Condition::Has(M21)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+            },
+            Rule {
+                when: &[Condition::Has(M28), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M29)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M29)),
+                when: &[Condition::Has(M30)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M30)),
             },
         ],
         gates: &[],
@@ -4145,52 +4178,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M18)],
+                when: &[Condition::Has(M19)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19)],
+                when: &[Condition::Has(M20)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M23)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
-            },
-            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
-            Rule {
-                when: &[Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
+            },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M28), Condition::Has(M21)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+            },
+            Rule {
+                when: &[Condition::Has(M28), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M29)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M29)),
+                when: &[Condition::Has(M30)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M30)),
             },
         ],
         gates: &[],
@@ -4215,52 +4248,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M18)],
+                when: &[Condition::Has(M19)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19)],
+                when: &[Condition::Has(M20)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M23)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
-            },
-            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
-            Rule {
-                when: &[Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
+            },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M28), Condition::Has(M21)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+            },
+            Rule {
+                when: &[Condition::Has(M28), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M29)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M29)),
+                when: &[Condition::Has(M30)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M30)),
             },
         ],
         gates: &[],
@@ -4291,52 +4324,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M18)],
+                when: &[Condition::Has(M19)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19)],
+                when: &[Condition::Has(M20)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M23)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
-            },
-            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
-            Rule {
-                when: &[Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
+            },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M28), Condition::Has(M21)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+            },
+            Rule {
+                when: &[Condition::Has(M28), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M29)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M29)),
+                when: &[Condition::Has(M30)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M30)),
             },
         ],
         gates: &[],
@@ -4358,52 +4391,52 @@ pub static FORMS: &[Form] = &[
         operands: &[write("d", Kind::Register, Ty::Pick(0)).wider(), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M18)],
+                when: &[Condition::Has(M19)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19)],
+                when: &[Condition::Has(M20)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M23)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
-            },
-            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
-            Rule {
-                when: &[Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
+            },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M28), Condition::Has(M21)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+            },
+            Rule {
+                when: &[Condition::Has(M28), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M29)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M29)),
+                when: &[Condition::Has(M30)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M30)),
             },
         ],
         gates: &[],
@@ -4432,44 +4465,44 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M18)],
+                when: &[Condition::Has(M19)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19)],
+                when: &[Condition::Has(M20)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M23)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
-            },
-            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
-            Rule {
-                when: &[Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
+            },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M28), Condition::Has(M21)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+            },
+            Rule {
+                when: &[Condition::Has(M28), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
         ],
         gates: &[],
@@ -4499,44 +4532,44 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M18)],
+                when: &[Condition::Has(M19)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19)],
+                when: &[Condition::Has(M20)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M23)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
-            },
-            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
-            Rule {
-                when: &[Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
+            },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M28), Condition::Has(M21)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+            },
+            Rule {
+                when: &[Condition::Has(M28), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
         ],
         gates: &[],
@@ -4554,17 +4587,17 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M5)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::HasNot(M5)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M18)],
+                when: &[Condition::Has(M19)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20)],
+                when: &[Condition::Has(M21)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
         ],
-        gates: G135,
+        gates: G140,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -4594,7 +4627,7 @@ pub static FORMS: &[Form] = &[
             read("immLut", Kind::Immediate, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G136,
+        gates: G141,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -4613,7 +4646,7 @@ pub static FORMS: &[Form] = &[
             read("q", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G137,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -4630,7 +4663,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G138,
+        gates: G143,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
     },
@@ -4646,7 +4679,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G144) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
@@ -4714,8 +4747,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G12) }],
-        gates: G139,
+        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G14) }],
+        gates: G145,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::mad"),
     },
@@ -4766,7 +4799,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G140,
+        gates: G146,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::madc"),
     },
@@ -4782,8 +4815,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G12) }],
-        gates: G140,
+        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G14) }],
+        gates: G146,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::madc"),
     },
@@ -4799,7 +4832,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G141,
+        gates: G147,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mapa),
     },
@@ -4815,7 +4848,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G142,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -4831,7 +4864,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G142,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -4902,7 +4935,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G146,
+        gates: G152,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::max3"),
     },
@@ -4918,7 +4951,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G147,
+        gates: G153,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
     },
@@ -4940,7 +4973,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G147,
+        gates: G153,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
     },
@@ -5003,7 +5036,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G150) }],
+        rules: &[Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G156) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -5016,7 +5049,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G152,
+        gates: G158,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -5028,7 +5061,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G153,
+        gates: G159,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -5099,7 +5132,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G154,
+        gates: G160,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::min3"),
     },
@@ -5115,7 +5148,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G155,
+        gates: G161,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -5137,7 +5170,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G155,
+        gates: G161,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -5200,7 +5233,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M30)], then: Consequence::Gates(G158) }],
+        rules: &[Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G164) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -5228,7 +5261,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G159) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G165) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -5245,7 +5278,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G160,
+        gates: G166,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
     },
@@ -5260,7 +5293,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G167) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -5353,7 +5386,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G163,
+        gates: G170,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Nanosleep),
     },
@@ -5389,7 +5422,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G164,
+        gates: G171,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::neg"),
     },
@@ -5453,7 +5486,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G165,
+        gates: G172,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -5465,7 +5498,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G166,
+        gates: G173,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -5477,7 +5510,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G167,
+        gates: G174,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::popc"),
     },
@@ -5489,7 +5522,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G168,
+        gates: G175,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5501,7 +5534,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G168,
+        gates: G175,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5513,7 +5546,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G168,
+        gates: G175,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5525,7 +5558,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G171,
+        gates: G178,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5542,7 +5575,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G172,
+        gates: G179,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::prmt"),
     },
@@ -5553,7 +5586,7 @@ pub static FORMS: &[Form] = &[
         slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G173) }],
+        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G180) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -5565,7 +5598,7 @@ pub static FORMS: &[Form] = &[
         slots: &[slot("rnd", C7), optional("ftz", C0), slot("f32", C1)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G173) }],
+        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G180) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -5577,7 +5610,7 @@ pub static FORMS: &[Form] = &[
         slots: &[slot("rnd", C7), optional("ftz", C0), slot("f64", C2)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Gates(G174) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Gates(G181) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -5590,7 +5623,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G175,
+        gates: G182,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
     },
@@ -5614,16 +5647,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G176) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G183) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G177,
+        gates: G184,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -5647,18 +5680,18 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G178) },
-            Rule { when: &[Condition::TypeIn(0, T4), Condition::Has(M5)], then: Consequence::Gates(G179) },
-            Rule { when: &[Condition::TypeIn(0, T4), Condition::Has(M3)], then: Consequence::Gates(G180) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G185) },
+            Rule { when: &[Condition::TypeIn(0, T4), Condition::Has(M5)], then: Consequence::Gates(G186) },
+            Rule { when: &[Condition::TypeIn(0, T4), Condition::Has(M3)], then: Consequence::Gates(G187) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G177,
+        gates: G184,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -5683,16 +5716,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G181) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G188) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G182,
+        gates: G189,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -5717,15 +5750,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G177,
+        gates: G184,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -5749,15 +5782,15 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G177,
+        gates: G184,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -5781,16 +5814,16 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G194) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G177,
+        gates: G184,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -5816,12 +5849,12 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G181) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G188) },
         ],
-        gates: G188,
+        gates: G195,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -5847,11 +5880,11 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G188,
+        gates: G195,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -5877,11 +5910,11 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G26) },
-            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G27) },
-            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
+            Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G188,
+        gates: G195,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -5897,7 +5930,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G189,
+        gates: G196,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -5913,7 +5946,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G189,
+        gates: G196,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -5935,7 +5968,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G190,
+        gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -5999,7 +6032,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G191,
+        gates: G198,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -6050,19 +6083,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T23)], Fault::Illegal(M9)),
-            },
-            Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T23)], Fault::Illegal(M10)),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Comparison),
             },
         ],
@@ -6090,19 +6123,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T23)], Fault::Illegal(M9)),
-            },
-            Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T23)], Fault::Illegal(M10)),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Comparison),
             },
         ],
@@ -6123,19 +6156,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T27)], Fault::Illegal(M9)),
-            },
-            Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T27)], Fault::Illegal(M10)),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T28)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T28)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T29)], Fault::Comparison),
             },
         ],
@@ -6163,19 +6196,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T27)], Fault::Illegal(M9)),
-            },
-            Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T27)], Fault::Illegal(M10)),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T28)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T28)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T29)], Fault::Comparison),
             },
         ],
@@ -6196,19 +6229,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M33)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Comparison),
             },
         ],
-        gates: G192,
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6226,19 +6259,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M31)],
+                when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M32)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M33)],
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Comparison),
             },
         ],
-        gates: G192,
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6254,7 +6287,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G193,
+        gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6277,7 +6310,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G193,
+        gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6293,7 +6326,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G192,
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6310,7 +6343,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G192,
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6325,7 +6358,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T32)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T32)], then: Consequence::Gates(G201) }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
@@ -6348,7 +6381,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T32)], then: Consequence::Gates(G194) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T32)], then: Consequence::Gates(G201) }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
@@ -6365,7 +6398,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G195,
+        gates: G202,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6382,7 +6415,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G195,
+        gates: G202,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6394,7 +6427,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
         rules: &[],
-        gates: G196,
+        gates: G203,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::SetMaxNReg),
     },
@@ -6411,19 +6444,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M9)),
-            },
-            Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Comparison),
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M10)),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T25)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T25)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T26)], Fault::Comparison),
             },
         ],
@@ -6445,19 +6478,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M9)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M9)),
-            },
-            Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Comparison),
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M10)),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T25)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T25)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M34)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T26)], Fault::Comparison),
             },
         ],
@@ -6544,7 +6577,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G199,
+        gates: G206,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -6561,7 +6594,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G200,
+        gates: G207,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -6579,7 +6612,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G201,
+        gates: G208,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -6668,7 +6701,7 @@ pub static FORMS: &[Form] = &[
         slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G202) }],
+        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G209) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -6680,7 +6713,7 @@ pub static FORMS: &[Form] = &[
         slots: &[slot("rnd", C7), optional("ftz", C0), slot("f32", C1)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G202) }],
+        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G209) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -6692,7 +6725,7 @@ pub static FORMS: &[Form] = &[
         slots: &[slot("rnd", C7), slot("f64", C2)],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M14)], then: Consequence::Gates(G203) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Gates(G210) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -6718,48 +6751,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M18)],
+                when: &[Condition::Has(M19)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19)],
+                when: &[Condition::Has(M20)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M23)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
-            },
-            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
-            Rule {
-                when: &[Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
+            },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M28), Condition::Has(M21)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+            },
+            Rule {
+                when: &[Condition::Has(M28), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -6788,48 +6821,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M18)],
+                when: &[Condition::Has(M19)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19)],
+                when: &[Condition::Has(M20)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M23)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
-            },
-            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
-            Rule {
-                when: &[Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
+            },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M28), Condition::Has(M21)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+            },
+            Rule {
+                when: &[Condition::Has(M28), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -6853,48 +6886,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M18)],
+                when: &[Condition::Has(M19)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19)],
+                when: &[Condition::Has(M20)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M23)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
-            },
-            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
-            Rule {
-                when: &[Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
+            },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M28), Condition::Has(M21)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+            },
+            Rule {
+                when: &[Condition::Has(M28), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -6924,48 +6957,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M18)],
+                when: &[Condition::Has(M19)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19)],
+                when: &[Condition::Has(M20)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M23)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
-            },
-            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
-            Rule {
-                when: &[Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
+            },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M28), Condition::Has(M21)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+            },
+            Rule {
+                when: &[Condition::Has(M28), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -6987,48 +7020,48 @@ pub static FORMS: &[Form] = &[
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[
             Rule {
-                when: &[Condition::Has(M18)],
+                when: &[Condition::Has(M19)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19)],
+                when: &[Condition::Has(M20)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T21)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::Has(M19), Condition::TypeIn(0, T22)], then: Consequence::Gates(G125) },
-            Rule { when: &[Condition::HasNot(M21)], then: Consequence::Gates(G26) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T21)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M19), Condition::TypeIn(0, T22)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M23)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M23)),
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M25)], Fault::Illegal(M24)),
-            },
-            Rule { when: &[Condition::Has(M24), Condition::Has(M26)], then: Consequence::Gates(G126) },
-            Rule {
-                when: &[Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::Has(M28)], Fault::Illegal(M27)),
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M25)],
+                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
+            },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M27)),
+                when: &[Condition::Has(M28), Condition::Has(M21)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+            },
+            Rule {
+                when: &[Condition::Has(M28), Condition::Has(M20)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M22)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -7043,7 +7076,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G210,
+        gates: G217,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -7055,7 +7088,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G211,
+        gates: G218,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -7070,7 +7103,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G212) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G219) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -7087,7 +7120,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G213,
+        gates: G220,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -7102,7 +7135,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G221) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -7182,8 +7215,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G12) }],
-        gates: G216,
+        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G14) }],
+        gates: G224,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -7215,7 +7248,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G219,
+        gates: G227,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -7230,8 +7263,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G12) }],
-        gates: G219,
+        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G14) }],
+        gates: G227,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -7247,7 +7280,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G220,
+        gates: G228,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -7259,7 +7292,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G221,
+        gates: G229,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -7271,7 +7304,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G221,
+        gates: G229,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -7283,7 +7316,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G221,
+        gates: G229,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -7298,7 +7331,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G224,
+        gates: G232,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -7324,8 +7357,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G225) }],
-        gates: G226,
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G233) }],
+        gates: G234,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -7339,8 +7372,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G225) }],
-        gates: G226,
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G233) }],
+        gates: G234,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -7355,8 +7388,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G225) }],
-        gates: G227,
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G233) }],
+        gates: G235,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -7371,8 +7404,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M34)], then: Consequence::Gates(G225) }],
-        gates: G227,
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G233) }],
+        gates: G235,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
