@@ -106,13 +106,9 @@ pub fn select(opcode: &str, modifiers: &[&str], operands: usize) -> Result<Selec
     Err(errors)
 }
 
-/// ptxas lets most modifiers be said twice, and complains about these.
+/// ptxas lets these be said twice.
 fn repeats_silently(modifier: Mod) -> bool {
-    modifier != Mod::Ftz
-        && modifier.cmp().is_none()
-        && modifier.bool_op().is_none()
-        && modifier.rounding().is_none()
-        && modifier.space().is_none()
+    matches!(modifier, Mod::Sat | Mod::Cc | Mod::Approx | Mod::Relu | Mod::Satfinite | Mod::Sync | Mod::Uni)
 }
 
 fn fit(id: FormId, tokens: &[Option<Token>], operands: usize) -> Fit {
@@ -203,12 +199,7 @@ impl SelectError {
         match *self {
             SelectError::UnknownInstruction => format!("Not a name of any known instruction: '{opcode}'"),
             SelectError::UnknownModifier { index } => format!("Unknown modifier '.{}'", modifier(index)),
-            SelectError::Repeated { index } => match Mod::from_name(modifier(index)) {
-                Some(m) if m.cmp().is_some() => "Multiple comparisons set".into(),
-                Some(m) if m.bool_op().is_some() => "Multiple instruction post-operation flags set".into(),
-                Some(m) if m.rounding().is_some() => "Multiple rounding modifiers specified".into(),
-                _ => format!("Duplicate .{} modifier", modifier(index)),
-            },
+            SelectError::Repeated { index } => repeated(modifier(index)),
             SelectError::Types => format!("Unexpected instruction types specified for '{opcode}'"),
             SelectError::Arguments { .. } => format!("Arguments mismatch for instruction '{opcode}'"),
             SelectError::Illegal { index, .. } => match Mod::from_name(modifier(index)) {
@@ -256,6 +247,42 @@ impl SelectError {
             }
         }
     }
+}
+
+/// What ptxas says of a modifier for which another one stands already.
+fn repeated(name: &str) -> String {
+    let kind = match Mod::from_name(name) {
+        Some(m) if m.cmp().is_some() && !matches!(name, "hi" | "lo") => {
+            return "Multiple comparisons set".into();
+        }
+        Some(m) if m.rounding().is_some() => "rounding",
+        Some(m) if m.space().is_some() => "state space",
+        Some(
+            Mod::And
+            | Mod::Or
+            | Mod::Xor
+            | Mod::Add
+            | Mod::Inc
+            | Mod::Dec
+            | Mod::Min
+            | Mod::Max
+            | Mod::Exch
+            | Mod::Cas,
+        ) => return "Multiple instruction post-operation flags set".into(),
+        Some(Mod::Cta | Mod::Cluster | Mod::Gpu | Mod::Sys) => "scope",
+        Some(Mod::V2 | Mod::V4 | Mod::V8) => "vector",
+        Some(Mod::Clamp | Mod::Wrap) => "clamp",
+        Some(Mod::Any | Mod::All) => ".any/.all",
+        Some(Mod::Ca | Mod::Cg | Mod::Cs | Mod::Lu | Mod::Cv | Mod::Wb | Mod::Wt | Mod::L1 | Mod::L2) => {
+            "cache operation"
+        }
+        Some(Mod::Finite | Mod::Infinite | Mod::Number | Mod::Notanumber | Mod::Normal | Mod::Subnormal) => {
+            "testp operation"
+        }
+        Some(Mod::Abs | Mod::Xorsign | Mod::Mmio) => return format!("Multiple .{name} modifiers specified"),
+        _ => return format!("Duplicate .{name} modifier"),
+    };
+    format!("Multiple {kind} modifiers specified")
 }
 
 fn all_modifiers(opcode: &str) -> Option<String> {

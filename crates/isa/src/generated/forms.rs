@@ -2574,7 +2574,7 @@ pub static FORMS: &[Form] = &[
             optional("secondary", C66),
             slot("b64", C67),
         ],
-        head: 0,
+        head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Address, Ty::None),
@@ -2591,7 +2591,7 @@ pub static FORMS: &[Form] = &[
         syntax: "createpolicy.fractional.primary{.secondary}.b64 d{, fraction<imm>:f32}",
         section: "9.7.9.18",
         slots: &[slot("fractional", C68), slot("primary", C65), optional("secondary", C66), slot("b64", C67)],
-        head: 0,
+        head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("fraction", Kind::Immediate, Ty::Fixed(Type::F32)).presence(Presence::Optional),
@@ -2606,7 +2606,7 @@ pub static FORMS: &[Form] = &[
         syntax: "createpolicy.cvt.L2.b64 d, access-property:b64",
         section: "9.7.9.18",
         slots: &[slot("cvt", C69), slot("L2", C70), slot("b64", C67)],
-        head: 0,
+        head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("access-property", Kind::Source, Ty::Pick(0)),
@@ -3507,7 +3507,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvta.to.space.size d, a<address>",
         section: "9.7.9.20",
         slots: &[slot("to", C95), slot("space", C94), slot("size", C17)],
-        head: 0,
+        head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
             Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G92) },
@@ -6569,7 +6569,7 @@ pub static FORMS: &[Form] = &[
         syntax: "shf.direction.mode.b32 d, a, b, c",
         section: "9.7.8.7",
         slots: &[slot("direction", C169), slot("mode", C58), slot("b32", C6)],
-        head: 0,
+        head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(0)),
