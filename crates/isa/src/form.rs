@@ -346,6 +346,8 @@ pub struct Form {
     pub section: &'static str,
     /// Modifier slots, in the manual's order.
     pub slots: &'static [Slot],
+    /// Types that may be written anywhere and mean nothing (`setp` takes `.pred`, though no manual says so).
+    pub ignored: &'static [Type],
     /// So many slots at the front are part of the instruction's name and must follow it at once, in order (`mul.hi`).
     pub head: usize,
     /// Operands, in order.

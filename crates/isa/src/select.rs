@@ -119,7 +119,9 @@ fn fit(id: FormId, tokens: &[Option<Token>], operands: usize) -> Fit {
     for (index, token) in tokens.iter().enumerate() {
         let modifier = match *token {
             Some(Token::Type(ty)) => {
-                types.push(ty);
+                if !form.ignored.contains(&ty) {
+                    types.push(ty);
+                }
                 continue;
             }
             Some(Token::Mod(modifier)) => modifier,

@@ -240,12 +240,13 @@ fn form(row: &Row, pools: &mut Pools) -> Result<String, String> {
         other => return Err(format!("unknown action `{other}`")),
     };
     Ok(format!(
-        "Form {{ opcode: {:?}, syntax: {:?}, section: {:?}, slots: &[{}], head: {}, operands: &[{}], rules: &[{}], \
+        "Form {{ opcode: {:?}, syntax: {:?}, section: {:?}, slots: &[{}], ignored: {}, head: {}, operands: &[{}], rules: &[{}], \
          gates: {gates}, carry: CarryFlag {{ reads: {}, writes: {} }}, action: {action} }},\n",
         row.opcode,
         row.syntax,
         row.section,
         slots.join(", "),
+        type_list(&row.ignored, pools),
         row.head,
         operands.join(", "),
         rules.join(", "),

@@ -186,6 +186,7 @@ fn row(line: &str, block: &Block, sets: &Sets, table: &Table) -> Result<Row, Str
         section: block.section.clone(),
         slots: slots(&head[opcode_end..], sets)?,
         operands: Vec::new(),
+        ignored: Vec::new(),
         head: 0,
         rules: Vec::new(),
         gates: Vec::new(),
@@ -245,6 +246,10 @@ fn attribute(line: &str, row: &mut Row, sets: &Sets) -> Result<(), String> {
         row.gates.extend(gates(text, &subject, Stage::Form)?);
     } else if let Some(text) = line.strip_prefix("head ") {
         row.head = text.trim().parse().map_err(|_| "a number of slots expected")?;
+    } else if let Some(text) = line.strip_prefix("ignore ") {
+        for name in names(text, sets)? {
+            row.ignored.push(Type::from_name(&name).ok_or_else(|| format!("`.{name}` is no type"))?);
+        }
     } else if let Some(text) = line.strip_prefix("carry ") {
         row.reads_carry = text.contains("reads");
         row.writes_carry = text.contains("writes");

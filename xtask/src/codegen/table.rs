@@ -99,6 +99,8 @@ pub struct Row {
     pub section: String,
     pub slots: Vec<Slot>,
     pub operands: Vec<super::operand::Operand>,
+    /// Types that mean nothing.
+    pub ignored: Vec<Type>,
     /// So many slots at the front are part of the name.
     pub head: usize,
     pub rules: Vec<Rule>,

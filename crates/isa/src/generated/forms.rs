@@ -804,15 +804,10 @@ const G203: &[Gate] = &[
     ptx("Instruction 'setmaxnreg'", 8, 0, Stage::Form),
 ];
 const G204: &[Gate] = &[
-    sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
-    ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
 const G205: &[Gate] = &[
-    sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
-    sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
-    ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
@@ -1281,11 +1276,9 @@ const C163: &[Choice] = &[
 const C164: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
 const C165: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
 const C166: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
-const C167: &[Choice] = &[ty(Type::F16), ty(Type::F16x2)];
-const C168: &[Choice] = &[ty(Type::Bf16).gated(G204), ty(Type::Bf16x2).gated(G205)];
-const C169: &[Choice] = &[md(Mod::L), md(Mod::R)];
-const C170: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
-const C171: &[Choice] = &[
+const C167: &[Choice] = &[md(Mod::L), md(Mod::R)];
+const C168: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
+const C169: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -1296,7 +1289,7 @@ const C171: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C172: &[Choice] = &[
+const C170: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
@@ -1305,19 +1298,19 @@ const C172: &[Choice] = &[
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
-const C173: &[Choice] =
+const C171: &[Choice] =
     &[md(Mod::Wb).gated(G211), md(Mod::Cg).gated(G211), md(Mod::Cs).gated(G211), md(Mod::Wt).gated(G211)];
-const C174: &[Choice] = &[
+const C172: &[Choice] = &[
     md(Mod::L1EvictNormal).gated(G212),
     md(Mod::L1EvictUnchanged).gated(G213),
     md(Mod::L1EvictFirst).gated(G214),
     md(Mod::L1EvictLast).gated(G215),
     md(Mod::L1NoAllocate).gated(G216),
 ];
-const C175: &[Choice] = &[ty(Type::Bf16).gated(G222), ty(Type::Bf16x2).gated(G223)];
-const C176: &[Choice] = &[ty(Type::F16).gated(G225), ty(Type::Bf16).gated(G226)];
-const C177: &[Choice] = &[ty(Type::Bf16).gated(G230), ty(Type::Bf16x2).gated(G231)];
-const C178: &[Choice] = &[
+const C173: &[Choice] = &[ty(Type::Bf16).gated(G222), ty(Type::Bf16x2).gated(G223)];
+const C174: &[Choice] = &[ty(Type::F16).gated(G225), ty(Type::Bf16).gated(G226)];
+const C175: &[Choice] = &[ty(Type::Bf16).gated(G230), ty(Type::Bf16x2).gated(G231)];
+const C176: &[Choice] = &[
     md(Mod::Finite),
     md(Mod::Infinite),
     md(Mod::Number),
@@ -1325,8 +1318,8 @@ const C178: &[Choice] = &[
     md(Mod::Normal),
     md(Mod::Subnormal),
 ];
-const C179: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
-const C180: &[Choice] = &[md(Mod::Ballot)];
+const C177: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
+const C178: &[Choice] = &[md(Mod::Ballot)];
 
 const T0: &[Type] = &[Type::U64, Type::S64];
 const T1: &[Type] = &[Type::B64];
@@ -1400,6 +1393,7 @@ const T30: &[Type] = &[
 ];
 const T31: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
 const T32: &[Type] = &[Type::U32, Type::S32];
+const T33: &[Type] = &[Type::Pred];
 
 const M0: &[Mod] = &[Mod::Rm, Mod::Rp];
 const M1: &[Mod] = &[Mod::Global, Mod::Shared, Mod::SharedCta, Mod::SharedCluster];
@@ -1473,6 +1467,7 @@ pub static FORMS: &[Form] = &[
         syntax: "abs{.ftz}.f32 d, a",
         section: "9.7.3.9",
         slots: &[optional("ftz", C0), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -1485,6 +1480,7 @@ pub static FORMS: &[Form] = &[
         syntax: "abs.f64 d, a",
         section: "9.7.3.9",
         slots: &[slot("f64", C2)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -1497,6 +1493,7 @@ pub static FORMS: &[Form] = &[
         syntax: "abs{.ftz}.half d, a",
         section: "9.7.4.6",
         slots: &[optional("ftz", C0), slot("half", C3)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -1509,6 +1506,7 @@ pub static FORMS: &[Form] = &[
         syntax: "abs.bf d, a",
         section: "9.7.4.6",
         slots: &[slot("bf", C4)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -1521,6 +1519,7 @@ pub static FORMS: &[Form] = &[
         syntax: "abs.type d, a",
         section: "9.7.1.10",
         slots: &[slot("type", C5)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -1533,6 +1532,7 @@ pub static FORMS: &[Form] = &[
         syntax: "activemask.b32 d",
         section: "9.7.13.11",
         slots: &[slot("b32", C6)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
@@ -1545,6 +1545,7 @@ pub static FORMS: &[Form] = &[
         syntax: "add{.rnd}{.ftz}{.sat}.f32 d, a, b",
         section: "9.7.3.3",
         slots: &[optional("rnd", C7), optional("ftz", C0), optional("sat", C8), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1561,6 +1562,7 @@ pub static FORMS: &[Form] = &[
         syntax: "add{.rnd}{.ftz}.f32x2 d, a, b",
         section: "9.7.3.3",
         slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32x2", C9)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1577,6 +1579,7 @@ pub static FORMS: &[Form] = &[
         syntax: "add{.rnd}.f64 d, a, b",
         section: "9.7.3.3",
         slots: &[optional("rnd", C7), slot("f64", C2)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1593,6 +1596,7 @@ pub static FORMS: &[Form] = &[
         syntax: "add{.rn}{.ftz}{.sat}.half d, a, b",
         section: "9.7.4.1",
         slots: &[optional("rn", C10), optional("ftz", C0), optional("sat", C8), slot("half", C3)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1609,6 +1613,7 @@ pub static FORMS: &[Form] = &[
         syntax: "add{.rn}.bhalf d, a, b",
         section: "9.7.4.1",
         slots: &[optional("rn", C10), slot("bhalf", C11)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1625,6 +1630,7 @@ pub static FORMS: &[Form] = &[
         syntax: "add.type d, a, b",
         section: "9.7.1.1",
         slots: &[slot("type", C12)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1641,6 +1647,7 @@ pub static FORMS: &[Form] = &[
         syntax: "add{.sat}.s32 d, a, b",
         section: "9.7.1.1",
         slots: &[optional("sat", C8), slot("s32", C13)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1657,6 +1664,7 @@ pub static FORMS: &[Form] = &[
         syntax: "add.cc.type d, a, b",
         section: "9.7.2.1",
         slots: &[slot("cc", C14), slot("type", C15)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1673,6 +1681,7 @@ pub static FORMS: &[Form] = &[
         syntax: "add{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.1",
         slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C16)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1689,6 +1698,7 @@ pub static FORMS: &[Form] = &[
         syntax: "addc.type d, a, b",
         section: "9.7.2.2",
         slots: &[slot("type", C15)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1705,6 +1715,7 @@ pub static FORMS: &[Form] = &[
         syntax: "addc.cc.type d, a, b",
         section: "9.7.2.2",
         slots: &[slot("cc", C14), slot("type", C15)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1721,6 +1732,7 @@ pub static FORMS: &[Form] = &[
         syntax: "alloca.type d, size{, immAlign<imm>:u32}",
         section: "9.7.15.1",
         slots: &[slot("type", C17)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1737,6 +1749,7 @@ pub static FORMS: &[Form] = &[
         syntax: "and.logical d, a, b",
         section: "9.7.8.1",
         slots: &[slot("logical", C18)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1753,6 +1766,7 @@ pub static FORMS: &[Form] = &[
         syntax: "applypriority{.global}.L2::evict_normal [a], size<imm 128>:u32",
         section: "9.7.9.16",
         slots: &[optional("global", C19), slot("L2::evict_normal", C20)],
+        ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -1775,6 +1789,7 @@ pub static FORMS: &[Form] = &[
             optional("cache_hint", C25),
             slot("type", C26),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).sink(),
@@ -1809,6 +1824,7 @@ pub static FORMS: &[Form] = &[
             optional("cache_hint", C25),
             slot("type", C28),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).sink(),
@@ -1843,6 +1859,7 @@ pub static FORMS: &[Form] = &[
             slot("cas", C29),
             slot("type", C30),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).sink(),
@@ -1874,6 +1891,7 @@ pub static FORMS: &[Form] = &[
             optional("cache_hint", C25),
             slot("type", C32),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).sink(),
@@ -1911,6 +1929,7 @@ pub static FORMS: &[Form] = &[
             optional("cache_hint", C25),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).sink(),
@@ -1946,6 +1965,7 @@ pub static FORMS: &[Form] = &[
             optional("cache_hint", C25),
             slot("type", C34),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).sink(),
@@ -1979,6 +1999,7 @@ pub static FORMS: &[Form] = &[
             optional("cache_hint", C25),
             slot("u32", C36),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).sink(),
@@ -2012,6 +2033,7 @@ pub static FORMS: &[Form] = &[
             optional("cache_hint", C25),
             slot("type", C15),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).sink(),
@@ -2048,6 +2070,7 @@ pub static FORMS: &[Form] = &[
             slot("vec", C38),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).sink(),
@@ -2080,6 +2103,7 @@ pub static FORMS: &[Form] = &[
             slot("vec", C40),
             slot("type", C41),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).sink(),
@@ -2111,6 +2135,7 @@ pub static FORMS: &[Form] = &[
             slot("vec", C38),
             slot("type", C42),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).sink(),
@@ -2133,6 +2158,7 @@ pub static FORMS: &[Form] = &[
         syntax: "bar{.cta}.sync a:u32{, b:u32}",
         section: "9.7.13.1",
         slots: &[optional("cta", C43), slot("sync", C44)],
+        ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
@@ -2148,6 +2174,7 @@ pub static FORMS: &[Form] = &[
         syntax: "bar{.cta}.arrive a:u32, b:u32",
         section: "9.7.13.1",
         slots: &[optional("cta", C43), slot("arrive", C45)],
+        ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
@@ -2163,6 +2190,7 @@ pub static FORMS: &[Form] = &[
         syntax: "bar{.cta}.red.popc.u32 d, a:u32, {!}c",
         section: "9.7.13.1",
         slots: &[optional("cta", C43), slot("red", C46), slot("popc", C47), slot("u32", C36)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -2179,6 +2207,7 @@ pub static FORMS: &[Form] = &[
         syntax: "bar{.cta}.red.popc.u32 d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
         slots: &[optional("cta", C43), slot("red", C46), slot("popc", C47), slot("u32", C36)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -2196,6 +2225,7 @@ pub static FORMS: &[Form] = &[
         syntax: "bar{.cta}.red.op.pred d, a:u32, {!}c",
         section: "9.7.13.1",
         slots: &[optional("cta", C43), slot("red", C46), slot("op", C48), slot("pred", C49)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -2212,6 +2242,7 @@ pub static FORMS: &[Form] = &[
         syntax: "bar{.cta}.red.op.pred d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
         slots: &[optional("cta", C43), slot("red", C46), slot("op", C48), slot("pred", C49)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -2229,6 +2260,7 @@ pub static FORMS: &[Form] = &[
         syntax: "bar.warp.sync membermask:b32",
         section: "9.7.13.2",
         slots: &[slot("warp", C50), slot("sync", C44)],
+        ignored: &[],
         head: 0,
         operands: &[read("membermask", Kind::Source, Ty::Fixed(Type::B32))],
         rules: &[],
@@ -2241,6 +2273,7 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier{.cta}.sync{.aligned} a:u32{, b:u32}",
         section: "9.7.13.1",
         slots: &[optional("cta", C43), slot("sync", C44), optional("aligned", C51)],
+        ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
@@ -2256,6 +2289,7 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier{.cta}.arrive{.aligned} a:u32, b:u32",
         section: "9.7.13.1",
         slots: &[optional("cta", C43), slot("arrive", C45), optional("aligned", C51)],
+        ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
@@ -2277,6 +2311,7 @@ pub static FORMS: &[Form] = &[
             optional("aligned", C51),
             slot("u32", C36),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -2299,6 +2334,7 @@ pub static FORMS: &[Form] = &[
             optional("aligned", C51),
             slot("u32", C36),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -2322,6 +2358,7 @@ pub static FORMS: &[Form] = &[
             optional("aligned", C51),
             slot("pred", C49),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -2344,6 +2381,7 @@ pub static FORMS: &[Form] = &[
             optional("aligned", C51),
             slot("pred", C49),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -2366,6 +2404,7 @@ pub static FORMS: &[Form] = &[
             optional("cluster_sem", C53),
             optional("aligned", C51),
         ],
+        ignored: &[],
         head: 0,
         operands: &[],
         rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G55) }],
@@ -2378,6 +2417,7 @@ pub static FORMS: &[Form] = &[
         syntax: "barrier.cluster.wait{.acquire}{.aligned}",
         section: "9.7.13.3",
         slots: &[slot("cluster", C52), slot("wait", C54), optional("acquire", C55), optional("aligned", C51)],
+        ignored: &[],
         head: 0,
         operands: &[],
         rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G55) }],
@@ -2390,6 +2430,7 @@ pub static FORMS: &[Form] = &[
         syntax: "bfe.type d, a, b:u32, c:u32",
         section: "9.7.1.19",
         slots: &[slot("type", C56)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -2407,6 +2448,7 @@ pub static FORMS: &[Form] = &[
         syntax: "bfi.type f<reg>, a, b, c:u32, d:u32",
         section: "9.7.1.20",
         slots: &[slot("type", C26)],
+        ignored: &[],
         head: 0,
         operands: &[
             read("f", Kind::Register, Ty::Pick(0)),
@@ -2425,6 +2467,7 @@ pub static FORMS: &[Form] = &[
         syntax: "bfind{.shiftamt}.type d:u32, a",
         section: "9.7.1.16",
         slots: &[optional("shiftamt", C57), slot("type", C56)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -2437,6 +2480,7 @@ pub static FORMS: &[Form] = &[
         syntax: "bmsk.mode.b32 d, a, b",
         section: "9.7.1.22",
         slots: &[slot("mode", C58), slot("b32", C6)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -2453,6 +2497,7 @@ pub static FORMS: &[Form] = &[
         syntax: "bra{.uni} target<label>",
         section: "9.7.12.3",
         slots: &[optional("uni", C59)],
+        ignored: &[],
         head: 0,
         operands: &[read("target", Kind::Label, Ty::None)],
         rules: &[],
@@ -2465,6 +2510,7 @@ pub static FORMS: &[Form] = &[
         syntax: "brev.type d, a",
         section: "9.7.1.18",
         slots: &[slot("type", C26)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -2477,6 +2523,7 @@ pub static FORMS: &[Form] = &[
         syntax: "brkpt",
         section: "9.7.19.1",
         slots: &[],
+        ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
@@ -2489,6 +2536,7 @@ pub static FORMS: &[Form] = &[
         syntax: "brx.idx{.uni} index:u32, list<targets>",
         section: "9.7.12.4",
         slots: &[slot("idx", C60), optional("uni", C59)],
+        ignored: &[],
         head: 1,
         operands: &[
             read("index", Kind::Source, Ty::Fixed(Type::U32)),
@@ -2504,6 +2552,7 @@ pub static FORMS: &[Form] = &[
         syntax: "call{.uni} callee<call>",
         section: "9.7.12.5",
         slots: &[optional("uni", C59)],
+        ignored: &[],
         head: 0,
         operands: &[read("callee", Kind::Call, Ty::None)],
         rules: &[],
@@ -2516,6 +2565,7 @@ pub static FORMS: &[Form] = &[
         syntax: "clz.type d:u32, a",
         section: "9.7.1.15",
         slots: &[slot("type", C26)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -2528,6 +2578,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cnot.bits d, a",
         section: "9.7.8.5",
         slots: &[slot("bits", C61)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -2540,6 +2591,7 @@ pub static FORMS: &[Form] = &[
         syntax: "copysign.type d, a, b",
         section: "9.7.3.2",
         slots: &[slot("type", C62)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -2556,6 +2608,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cos.approx{.ftz}.f32 d, a",
         section: "9.7.3.19",
         slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -2574,6 +2627,7 @@ pub static FORMS: &[Form] = &[
             optional("secondary", C66),
             slot("b64", C67),
         ],
+        ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -2591,6 +2645,7 @@ pub static FORMS: &[Form] = &[
         syntax: "createpolicy.fractional.primary{.secondary}.b64 d{, fraction<imm>:f32}",
         section: "9.7.9.18",
         slots: &[slot("fractional", C68), slot("primary", C65), optional("secondary", C66), slot("b64", C67)],
+        ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -2606,6 +2661,7 @@ pub static FORMS: &[Form] = &[
         syntax: "createpolicy.cvt.L2.b64 d, access-property:b64",
         section: "9.7.9.18",
         slots: &[slot("cvt", C69), slot("L2", C70), slot("b64", C67)],
+        ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -2621,6 +2677,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt{.sat}.dtype.atype d+, a+",
         section: "9.7.9.21",
         slots: &[optional("sat", C8), slot("dtype", C71), slot("atype", C71)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -2669,6 +2726,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.irnd{.sat}.dtype.f16 d+, a+:f16",
         section: "9.7.9.21",
         slots: &[slot("irnd", C72), optional("sat", C8), slot("dtype", C71), slot("f16", C73)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -2693,6 +2751,7 @@ pub static FORMS: &[Form] = &[
             slot("dtype", C71),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -2711,6 +2770,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.irnd{.sat}.dtype.f64 d+, a+:f64",
         section: "9.7.9.21",
         slots: &[slot("irnd", C72), optional("sat", C8), slot("dtype", C71), slot("f64", C2)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -2729,6 +2789,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.irnd.dtype.bf16 d+, a+:bf16",
         section: "9.7.9.21",
         slots: &[slot("irnd", C72), slot("dtype", C71), slot("bf16", C74)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -2744,6 +2805,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rnd{.sat}.f16.atype d+, a+",
         section: "9.7.9.21",
         slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C73), slot("atype", C71)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -2768,6 +2830,7 @@ pub static FORMS: &[Form] = &[
             slot("f32", C1),
             slot("atype", C71),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -2786,6 +2849,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rnd{.sat}.f64.atype d+, a+",
         section: "9.7.9.21",
         slots: &[slot("rnd", C7), optional("sat", C8), slot("f64", C2), slot("atype", C71)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -2804,6 +2868,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rnd.bf16.atype d+, a+",
         section: "9.7.9.21",
         slots: &[slot("rnd", C7), slot("bf16", C74), slot("atype", C71)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -2819,6 +2884,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt{.irnd}{.sat}.f16.f16 d+, a+:f16",
         section: "9.7.9.21",
         slots: &[optional("irnd", C72), optional("sat", C8), slot("f16", C73), slot("f16", C73)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -2840,6 +2906,7 @@ pub static FORMS: &[Form] = &[
             slot("f32", C1),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -2855,6 +2922,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt{.irnd}{.sat}.f64.f64 d+, a+:f64",
         section: "9.7.9.21",
         slots: &[optional("irnd", C72), optional("sat", C8), slot("f64", C2), slot("f64", C2)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -2876,6 +2944,7 @@ pub static FORMS: &[Form] = &[
             slot("f16", C73),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -2891,6 +2960,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rnd{.sat}.f16.f64 d+, a+:f64",
         section: "9.7.9.21",
         slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C73), slot("f64", C2)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -2906,6 +2976,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt{.ftz}{.sat}.f32.f16 d+, a+:f16",
         section: "9.7.9.21",
         slots: &[optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f16", C73)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -2921,6 +2992,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt{.sat}.f64.f16 d+, a+:f16",
         section: "9.7.9.21",
         slots: &[optional("sat", C8), slot("f64", C2), slot("f16", C73)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -2936,6 +3008,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rnd{.ftz}.bf16.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[slot("rnd", C7), optional("ftz", C0), slot("bf16", C74), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -2951,6 +3024,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rnd{.ftz}{.sat}.f32.f64 d+, a+:f64",
         section: "9.7.9.21",
         slots: &[slot("rnd", C7), optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f64", C2)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -2966,6 +3040,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt{.ftz}{.sat}.f64.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[optional("ftz", C0), optional("sat", C8), slot("f64", C2), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -2981,6 +3056,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt{.rnd}{.ftz}.f32.bf16 d+, a+:bf16",
         section: "9.7.9.21",
         slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32", C1), slot("bf16", C74)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -2996,6 +3072,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt{.irnd}.bf16.bf16 d+, a+:bf16",
         section: "9.7.9.21",
         slots: &[optional("irnd", C72), slot("bf16", C74), slot("bf16", C74)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -3011,6 +3088,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt{.rnd}.f16.bf16 d+, a+:bf16",
         section: "9.7.9.21",
         slots: &[optional("rnd", C7), slot("f16", C73), slot("bf16", C74)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -3026,6 +3104,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt{.rnd}.bf16.f16 d+, a+:f16",
         section: "9.7.9.21",
         slots: &[optional("rnd", C7), slot("bf16", C74), slot("f16", C73)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -3041,6 +3120,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rnd.bf16.f64 d+, a+:f64",
         section: "9.7.9.21",
         slots: &[slot("rnd", C7), slot("bf16", C74), slot("f64", C2)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -3056,6 +3136,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt{.rnd}.f64.bf16 d+, a+:bf16",
         section: "9.7.9.21",
         slots: &[optional("rnd", C7), slot("f64", C2), slot("bf16", C74)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
@@ -3077,6 +3158,7 @@ pub static FORMS: &[Form] = &[
             slot("f16", C73),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
         rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G76) }],
@@ -3095,6 +3177,7 @@ pub static FORMS: &[Form] = &[
             slot("bf16", C74),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
         rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G76) }],
@@ -3107,6 +3190,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rna{.satfinite}.tf32.f32 d:b32, a:f32",
         section: "9.7.9.21",
         slots: &[slot("rna", C78), optional("satfinite", C77), slot("tf32", C79), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B32)), read("a", Kind::Source, Ty::Pick(1))],
         rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G76) }],
@@ -3125,6 +3209,7 @@ pub static FORMS: &[Form] = &[
             slot("tf32", C79),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B32)), read("a", Kind::Source, Ty::Pick(1))],
         rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G78) }],
@@ -3143,6 +3228,7 @@ pub static FORMS: &[Form] = &[
             slot("f16x2", C80),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3165,6 +3251,7 @@ pub static FORMS: &[Form] = &[
             slot("bf16x2", C81),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3187,6 +3274,7 @@ pub static FORMS: &[Form] = &[
             slot("f16x2", C80),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3210,6 +3298,7 @@ pub static FORMS: &[Form] = &[
             slot("bf16x2", C81),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3233,6 +3322,7 @@ pub static FORMS: &[Form] = &[
             slot("f8x2type", C83),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
@@ -3255,6 +3345,7 @@ pub static FORMS: &[Form] = &[
             slot("f8x2type", C83),
             slot("f16x2", C80),
         ],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B16)), read("a", Kind::Source, Ty::Pick(1))],
         rules: &[],
@@ -3267,6 +3358,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rn{.relu}.f16x2.f8x2type d, a:b16",
         section: "9.7.9.21",
         slots: &[slot("rn", C10), optional("relu", C76), slot("f16x2", C80), slot("f8x2type", C83)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
@@ -3285,6 +3377,7 @@ pub static FORMS: &[Form] = &[
             slot("f6x2type", C84),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
@@ -3301,6 +3394,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rn{.relu}.f16x2.f6x2type d, a:b16",
         section: "9.7.9.21",
         slots: &[slot("rn", C10), optional("relu", C76), slot("f16x2", C80), slot("f6x2type", C84)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
@@ -3319,6 +3413,7 @@ pub static FORMS: &[Form] = &[
             slot("e2m1x2", C85),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B8)),
@@ -3335,6 +3430,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rn{.relu}.f16x2.e2m1x2 d, a:b8",
         section: "9.7.9.21",
         slots: &[slot("rn", C10), optional("relu", C76), slot("f16x2", C80), slot("e2m1x2", C85)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B8))],
         rules: &[],
@@ -3347,6 +3443,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd3{.satfinite}.ue8m0x2.f32 d:b16, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[slot("frnd3", C86), optional("satfinite", C77), slot("ue8m0x2", C87), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
@@ -3363,6 +3460,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd3{.satfinite}.ue8m0x2.bf16x2 d:b16, a:bf16x2",
         section: "9.7.9.21",
         slots: &[slot("frnd3", C86), optional("satfinite", C77), slot("ue8m0x2", C87), slot("bf16x2", C81)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B16)), read("a", Kind::Source, Ty::Pick(1))],
         rules: &[],
@@ -3375,6 +3473,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rn.bf16x2.ue8m0x2 d, a:b16",
         section: "9.7.9.21",
         slots: &[slot("rn", C10), slot("bf16x2", C81), slot("ue8m0x2", C87)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
@@ -3393,6 +3492,7 @@ pub static FORMS: &[Form] = &[
             slot("f8x4type", C88),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
@@ -3415,6 +3515,7 @@ pub static FORMS: &[Form] = &[
             slot("f6x4type", C89),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
@@ -3437,6 +3538,7 @@ pub static FORMS: &[Form] = &[
             slot("e2m1x4", C90),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B16)),
@@ -3453,6 +3555,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.pack.sat.convertType.s32 d:b32, a:s32, b:s32",
         section: "9.7.9.22",
         slots: &[slot("pack", C91), slot("sat", C8), slot("convertType", C92), slot("s32", C13)],
+        ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
@@ -3475,6 +3578,7 @@ pub static FORMS: &[Form] = &[
             slot("s32", C13),
             slot("b32", C6),
         ],
+        ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(2)),
@@ -3492,6 +3596,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvta.space.size d, a<address>",
         section: "9.7.9.20",
         slots: &[slot("space", C94), slot("size", C17)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
@@ -3507,6 +3612,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvta.to.space.size d, a<address>",
         section: "9.7.9.20",
         slots: &[slot("to", C95), slot("space", C94), slot("size", C17)],
+        ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
@@ -3522,6 +3628,7 @@ pub static FORMS: &[Form] = &[
         syntax: "discard{.global}.L2 [a], size<imm 128>:u32",
         section: "9.7.9.17",
         slots: &[optional("global", C19), slot("L2", C70)],
+        ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -3537,6 +3644,7 @@ pub static FORMS: &[Form] = &[
         syntax: "div.approx{.ftz}.f32 d, a, b",
         section: "9.7.3.8",
         slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3553,6 +3661,7 @@ pub static FORMS: &[Form] = &[
         syntax: "div.rnd{.ftz}.f32 d, a, b",
         section: "9.7.3.8",
         slots: &[slot("rnd", C7), optional("ftz", C0), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3569,6 +3678,7 @@ pub static FORMS: &[Form] = &[
         syntax: "div.rnd.f64 d, a, b",
         section: "9.7.3.8",
         slots: &[slot("rnd", C7), slot("f64", C2)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3585,6 +3695,7 @@ pub static FORMS: &[Form] = &[
         syntax: "div.full{.ftz}.f32 d, a, b",
         section: "9.7.3.8",
         slots: &[slot("full", C96), optional("ftz", C0), slot("f32", C1)],
+        ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3601,6 +3712,7 @@ pub static FORMS: &[Form] = &[
         syntax: "div.type d, a, b",
         section: "9.7.1.8",
         slots: &[slot("type", C97)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3617,6 +3729,7 @@ pub static FORMS: &[Form] = &[
         syntax: "dp2a.mode.atype.btype d:u32, a:b32, b:b32, c:u32",
         section: "9.7.1.24",
         slots: &[slot("mode", C98), slot("atype", C99), slot("btype", C99)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::U32)),
@@ -3634,6 +3747,7 @@ pub static FORMS: &[Form] = &[
         syntax: "dp4a.atype.btype d:u32, a:b32, b:b32, c:u32",
         section: "9.7.1.23",
         slots: &[slot("atype", C99), slot("btype", C99)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::U32)),
@@ -3651,6 +3765,7 @@ pub static FORMS: &[Form] = &[
         syntax: "elect.sync d|p|_:b32, membermask:b32",
         section: "9.7.13.15",
         slots: &[slot("sync", C44)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).second(Second::Required).sink(),
@@ -3666,6 +3781,7 @@ pub static FORMS: &[Form] = &[
         syntax: "ex2.approx{.ftz}.f32 d, a",
         section: "9.7.3.21",
         slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -3678,6 +3794,7 @@ pub static FORMS: &[Form] = &[
         syntax: "ex2.approx.half d, a",
         section: "9.7.4.10",
         slots: &[slot("approx", C63), slot("half", C3)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -3690,6 +3807,7 @@ pub static FORMS: &[Form] = &[
         syntax: "ex2.approx.ftz.bhalf d, a",
         section: "9.7.4.10",
         slots: &[slot("approx", C63), slot("ftz", C0), slot("bhalf", C100)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -3702,6 +3820,7 @@ pub static FORMS: &[Form] = &[
         syntax: "exit",
         section: "9.7.12.7",
         slots: &[],
+        ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
@@ -3714,6 +3833,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fence{.order}.scope",
         section: "9.7.13.4",
         slots: &[optional("order", C101), slot("scope", C22)],
+        ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
@@ -3729,6 +3849,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.acquire.sync_restrict::shared::cluster.cluster",
         section: "9.7.13.4",
         slots: &[slot("acquire", C55), slot("sync_restrict::shared::cluster", C102), slot("cluster", C52)],
+        ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
@@ -3744,6 +3865,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.release.sync_restrict::shared::cta.cluster",
         section: "9.7.13.4",
         slots: &[slot("release", C103), slot("sync_restrict::shared::cta", C104), slot("cluster", C52)],
+        ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
@@ -3759,6 +3881,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.mbarrier_init.release.cluster",
         section: "9.7.13.4",
         slots: &[slot("mbarrier_init", C105), slot("release", C103), slot("cluster", C52)],
+        ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
@@ -3774,6 +3897,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.alias",
         section: "9.7.13.4",
         slots: &[slot("proxy", C106), slot("alias", C107)],
+        ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
@@ -3786,6 +3910,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async{.async_space}",
         section: "9.7.13.4",
         slots: &[slot("proxy", C106), slot("async", C108), optional("async_space", C109)],
+        ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
@@ -3803,6 +3928,7 @@ pub static FORMS: &[Form] = &[
             slot("release", C103),
             slot("scope", C22),
         ],
+        ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
@@ -3820,6 +3946,7 @@ pub static FORMS: &[Form] = &[
             slot("acquire", C55),
             slot("scope", C22),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -3841,6 +3968,7 @@ pub static FORMS: &[Form] = &[
             slot("sync_restrict::shared::cluster", C102),
             slot("cluster", C52),
         ],
+        ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
@@ -3859,6 +3987,7 @@ pub static FORMS: &[Form] = &[
             slot("sync_restrict::shared::cta", C104),
             slot("cluster", C52),
         ],
+        ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
@@ -3871,6 +4000,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fma.rnd{.ftz}{.sat}.f32 d, a, b, c",
         section: "9.7.3.6",
         slots: &[slot("rnd", C7), optional("ftz", C0), optional("sat", C8), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3888,6 +4018,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fma.rnd{.ftz}.f32x2 d, a, b, c",
         section: "9.7.3.6",
         slots: &[slot("rnd", C7), optional("ftz", C0), slot("f32x2", C9)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3905,6 +4036,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fma.rnd.f64 d, a, b, c",
         section: "9.7.3.6",
         slots: &[slot("rnd", C7), slot("f64", C2)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3922,6 +4054,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fma.rn{.ftz}{.sat}.half d, a, b, c",
         section: "9.7.4.4",
         slots: &[slot("rn", C10), optional("ftz", C0), optional("sat", C8), slot("half", C3)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3939,6 +4072,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fma.rn{.ftz}.relu.half d, a, b, c",
         section: "9.7.4.4",
         slots: &[slot("rn", C10), optional("ftz", C0), slot("relu", C76), slot("half", C3)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3956,6 +4090,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fma.rn.oob.sat.half d, a, b, c",
         section: "9.7.4.4",
         slots: &[slot("rn", C10), slot("oob", C112), slot("sat", C8), slot("half", C3)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3973,6 +4108,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fma.rn{.oob}{.relu}.bf d, a, b, c",
         section: "9.7.4.4",
         slots: &[slot("rn", C10), optional("oob", C112), optional("relu", C76), slot("bf", C4)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -3990,6 +4126,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fma.rn.oob{.relu}.half d, a, b, c",
         section: "9.7.4.4",
         slots: &[slot("rn", C10), slot("oob", C112), optional("relu", C76), slot("half", C3)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4007,6 +4144,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fma.rnd{.sat}.f32.abtype d, a, b, c",
         section: "9.7.5.3",
         slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C113)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4024,6 +4162,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fns.b32 d, mask, base:b32, offset:s32",
         section: "9.7.1.17",
         slots: &[slot("b32", C6)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4041,6 +4180,7 @@ pub static FORMS: &[Form] = &[
         syntax: "getctarank{.space}.type d:u32, a<address>",
         section: "9.7.9.24",
         slots: &[optional("space", C114), slot("type", C17)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::U32)),
@@ -4056,6 +4196,7 @@ pub static FORMS: &[Form] = &[
         syntax: "griddepcontrol.action",
         section: "9.7.13.13",
         slots: &[slot("action", C115)],
+        ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
@@ -4068,6 +4209,7 @@ pub static FORMS: &[Form] = &[
         syntax: "isspacep.space p, a<address>:address",
         section: "9.7.9.19",
         slots: &[slot("space", C94)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).sink(),
@@ -4094,6 +4236,7 @@ pub static FORMS: &[Form] = &[
             optional("wide_vec", C40),
             slot("memory_type", C120),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
@@ -4169,6 +4312,7 @@ pub static FORMS: &[Form] = &[
             optional("wide_vec", C40),
             slot("memory_type", C120),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
@@ -4241,6 +4385,7 @@ pub static FORMS: &[Form] = &[
             optional("wide_vec", C40),
             slot("memory_type", C120),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
@@ -4315,6 +4460,7 @@ pub static FORMS: &[Form] = &[
             optional("wide_vec", C40),
             slot("memory_type", C120),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
@@ -4387,6 +4533,7 @@ pub static FORMS: &[Form] = &[
             optional("global", C19),
             slot("memory_type", C120),
         ],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).wider(), read("a", Kind::Address, Ty::None)],
         rules: &[
@@ -4456,6 +4603,7 @@ pub static FORMS: &[Form] = &[
             optional("wide_vec", C40),
             slot("memory_type", C120),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
@@ -4523,6 +4671,7 @@ pub static FORMS: &[Form] = &[
             optional("wide_vec", C40),
             slot("memory_type", C120),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
@@ -4581,6 +4730,7 @@ pub static FORMS: &[Form] = &[
         syntax: "ldu{.global}{.vec}.memory_type d.vec+, [a]",
         section: "9.7.9.10",
         slots: &[optional("global", C19), optional("vec", C38), slot("memory_type", C120)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
@@ -4606,6 +4756,7 @@ pub static FORMS: &[Form] = &[
         syntax: "lg2.approx{.ftz}.f32 d, a",
         section: "9.7.3.20",
         slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -4618,6 +4769,7 @@ pub static FORMS: &[Form] = &[
         syntax: "lop3.b32 d, a, b, c, immLut<imm>",
         section: "9.7.8.6",
         slots: &[slot("b32", C6)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4636,6 +4788,7 @@ pub static FORMS: &[Form] = &[
         syntax: "lop3.BoolOp.b32 d|p|_, a, b, c, immLut<imm>, {!}q",
         section: "9.7.8.6",
         slots: &[slot("BoolOp", C130), slot("b32", C6)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Required).sink(),
@@ -4655,6 +4808,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mad.rnd{.ftz}{.sat}.f32 d, a, b, c",
         section: "9.7.3.7",
         slots: &[slot("rnd", C7), optional("ftz", C0), optional("sat", C8), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4672,6 +4826,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mad.rnd.f64 d, a, b, c",
         section: "9.7.3.7",
         slots: &[slot("rnd", C7), slot("f64", C2)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4689,6 +4844,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mad.mode.type d, a, b, c",
         section: "9.7.1.4",
         slots: &[slot("mode", C131), slot("type", C97)],
+        ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4706,6 +4862,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mad.wide.type d:wide(type), a, b, c:wide(type)",
         section: "9.7.1.4",
         slots: &[slot("wide", C132), slot("type", C133)],
+        ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Wide(0)),
@@ -4723,6 +4880,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mad.hi.sat.s32 d, a, b, c",
         section: "9.7.1.4",
         slots: &[slot("hi", C134), slot("sat", C8), slot("s32", C13)],
+        ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4740,6 +4898,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mad.mode.cc.type d, a, b, c",
         section: "9.7.2.5",
         slots: &[slot("mode", C131), slot("cc", C14), slot("type", C15)],
+        ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4757,6 +4916,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mad24.mode.type d, a, b, c",
         section: "9.7.1.6",
         slots: &[slot("mode", C131), slot("type", C99)],
+        ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4774,6 +4934,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mad24.hi.sat.s32 d, a, b, c",
         section: "9.7.1.6",
         slots: &[slot("hi", C134), slot("sat", C8), slot("s32", C13)],
+        ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4791,6 +4952,7 @@ pub static FORMS: &[Form] = &[
         syntax: "madc.mode.type d, a, b, c",
         section: "9.7.2.6",
         slots: &[slot("mode", C131), slot("type", C15)],
+        ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4808,6 +4970,7 @@ pub static FORMS: &[Form] = &[
         syntax: "madc.mode.cc.type d, a, b, c",
         section: "9.7.2.6",
         slots: &[slot("mode", C131), slot("cc", C14), slot("type", C15)],
+        ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4825,6 +4988,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mapa{.space}.type d, a<address>, b:u32",
         section: "9.7.9.23",
         slots: &[optional("space", C114), slot("type", C17)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4841,6 +5005,7 @@ pub static FORMS: &[Form] = &[
         syntax: "match.any.sync.type d:b32, a, membermask:b32",
         section: "9.7.13.10",
         slots: &[slot("any", C135), slot("sync", C44), slot("type", C26)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)),
@@ -4857,6 +5022,7 @@ pub static FORMS: &[Form] = &[
         syntax: "match.all.sync.type d[|p]:b32, a, membermask:b32",
         section: "9.7.13.10",
         slots: &[slot("all", C136), slot("sync", C44), slot("type", C26)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::B32)).second(Second::Optional),
@@ -4873,6 +5039,7 @@ pub static FORMS: &[Form] = &[
         syntax: "max{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.12",
         slots: &[optional("ftz", C0), optional("NaN", C137), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4895,6 +5062,7 @@ pub static FORMS: &[Form] = &[
             slot("abs", C139),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4911,6 +5079,7 @@ pub static FORMS: &[Form] = &[
         syntax: "max.f64 d, a, b",
         section: "9.7.3.12",
         slots: &[slot("f64", C2)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4927,6 +5096,7 @@ pub static FORMS: &[Form] = &[
         syntax: "max{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.12",
         slots: &[optional("ftz", C0), optional("NaN", C137), optional("abs", C139), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4944,6 +5114,7 @@ pub static FORMS: &[Form] = &[
         syntax: "max{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.8",
         slots: &[optional("ftz", C0), optional("NaN", C137), slot("half", C3)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4966,6 +5137,7 @@ pub static FORMS: &[Form] = &[
             slot("abs", C139),
             slot("half", C3),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4982,6 +5154,7 @@ pub static FORMS: &[Form] = &[
         syntax: "max{.NaN}.bf d, a, b",
         section: "9.7.4.8",
         slots: &[optional("NaN", C137), slot("bf", C4)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4998,6 +5171,7 @@ pub static FORMS: &[Form] = &[
         syntax: "max{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.8",
         slots: &[optional("NaN", C137), slot("xorsign", C138), slot("abs", C139), slot("bf", C4)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5014,6 +5188,7 @@ pub static FORMS: &[Form] = &[
         syntax: "max.type d, a, b",
         section: "9.7.1.13",
         slots: &[slot("type", C140)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5030,6 +5205,7 @@ pub static FORMS: &[Form] = &[
         syntax: "max{.relu}.type d, a, b",
         section: "9.7.1.13",
         slots: &[optional("relu", C76), slot("type", C141)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5046,6 +5222,7 @@ pub static FORMS: &[Form] = &[
         syntax: "membar.level",
         section: "9.7.13.4",
         slots: &[slot("level", C142)],
+        ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
@@ -5058,6 +5235,7 @@ pub static FORMS: &[Form] = &[
         syntax: "membar.proxy.proxykind",
         section: "9.7.13.4",
         slots: &[slot("proxy", C106), slot("proxykind", C143)],
+        ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
@@ -5070,6 +5248,7 @@ pub static FORMS: &[Form] = &[
         syntax: "min{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.11",
         slots: &[optional("ftz", C0), optional("NaN", C137), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5092,6 +5271,7 @@ pub static FORMS: &[Form] = &[
             slot("abs", C139),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5108,6 +5288,7 @@ pub static FORMS: &[Form] = &[
         syntax: "min.f64 d, a, b",
         section: "9.7.3.11",
         slots: &[slot("f64", C2)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5124,6 +5305,7 @@ pub static FORMS: &[Form] = &[
         syntax: "min{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.11",
         slots: &[optional("ftz", C0), optional("NaN", C137), optional("abs", C139), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5141,6 +5323,7 @@ pub static FORMS: &[Form] = &[
         syntax: "min{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.7",
         slots: &[optional("ftz", C0), optional("NaN", C137), slot("half", C3)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5163,6 +5346,7 @@ pub static FORMS: &[Form] = &[
             slot("abs", C139),
             slot("half", C3),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5179,6 +5363,7 @@ pub static FORMS: &[Form] = &[
         syntax: "min{.NaN}.bf d, a, b",
         section: "9.7.4.7",
         slots: &[optional("NaN", C137), slot("bf", C4)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5195,6 +5380,7 @@ pub static FORMS: &[Form] = &[
         syntax: "min{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.7",
         slots: &[optional("NaN", C137), slot("xorsign", C138), slot("abs", C139), slot("bf", C4)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5211,6 +5397,7 @@ pub static FORMS: &[Form] = &[
         syntax: "min.type d, a, b",
         section: "9.7.1.12",
         slots: &[slot("type", C144)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5227,6 +5414,7 @@ pub static FORMS: &[Form] = &[
         syntax: "min{.relu}.type d, a, b",
         section: "9.7.1.12",
         slots: &[optional("relu", C76), slot("type", C145)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5243,6 +5431,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mov.type d<unpack>, a<pack>",
         section: "9.7.9.3",
         slots: &[slot("type", C146)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::MovDestination, Ty::Pick(0)), read("a", Kind::MovSource, Ty::Pick(0))],
         rules: &[],
@@ -5255,6 +5444,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mul{.rnd}{.ftz}{.sat}.f32 d, a, b",
         section: "9.7.3.5",
         slots: &[optional("rnd", C7), optional("ftz", C0), optional("sat", C8), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5271,6 +5461,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mul{.rnd}{.ftz}.f32x2 d, a, b",
         section: "9.7.3.5",
         slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32x2", C9)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5287,6 +5478,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mul{.rnd}.f64 d, a, b",
         section: "9.7.3.5",
         slots: &[optional("rnd", C7), slot("f64", C2)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5303,6 +5495,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mul{.rn}{.ftz}{.sat}.half d, a, b",
         section: "9.7.4.3",
         slots: &[optional("rn", C10), optional("ftz", C0), optional("sat", C8), slot("half", C3)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5319,6 +5512,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mul{.rn}.bhalf d, a, b",
         section: "9.7.4.3",
         slots: &[optional("rn", C10), slot("bhalf", C147)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5335,6 +5529,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mul.mode.type d, a, b",
         section: "9.7.1.3",
         slots: &[slot("mode", C131), slot("type", C97)],
+        ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5351,6 +5546,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mul.wide.type d:wide(type), a, b",
         section: "9.7.1.3",
         slots: &[slot("wide", C132), slot("type", C133)],
+        ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Wide(0)),
@@ -5367,6 +5563,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mul24.mode.type d, a, b",
         section: "9.7.1.5",
         slots: &[slot("mode", C131), slot("type", C99)],
+        ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5383,6 +5580,7 @@ pub static FORMS: &[Form] = &[
         syntax: "nanosleep.u32 a",
         section: "9.7.19.2",
         slots: &[slot("u32", C36)],
+        ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -5395,6 +5593,7 @@ pub static FORMS: &[Form] = &[
         syntax: "neg{.ftz}.f32 d, a",
         section: "9.7.3.10",
         slots: &[optional("ftz", C0), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -5407,6 +5606,7 @@ pub static FORMS: &[Form] = &[
         syntax: "neg.f64 d, a",
         section: "9.7.3.10",
         slots: &[slot("f64", C2)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -5419,6 +5619,7 @@ pub static FORMS: &[Form] = &[
         syntax: "neg{.ftz}.half d, a",
         section: "9.7.4.5",
         slots: &[optional("ftz", C0), slot("half", C3)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -5431,6 +5632,7 @@ pub static FORMS: &[Form] = &[
         syntax: "neg.bf d, a",
         section: "9.7.4.5",
         slots: &[slot("bf", C4)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -5443,6 +5645,7 @@ pub static FORMS: &[Form] = &[
         syntax: "neg.type d, a",
         section: "9.7.1.11",
         slots: &[slot("type", C5)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -5455,6 +5658,7 @@ pub static FORMS: &[Form] = &[
         syntax: "not.logical d, a",
         section: "9.7.8.4",
         slots: &[slot("logical", C18)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -5467,6 +5671,7 @@ pub static FORMS: &[Form] = &[
         syntax: "or.logical d, a, b",
         section: "9.7.8.2",
         slots: &[slot("logical", C18)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5483,6 +5688,7 @@ pub static FORMS: &[Form] = &[
         syntax: "pmevent a<imm>:u32",
         section: "9.7.19.3",
         slots: &[],
+        ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
@@ -5495,6 +5701,7 @@ pub static FORMS: &[Form] = &[
         syntax: "pmevent.mask a<imm>:u32",
         section: "9.7.19.3",
         slots: &[slot("mask", C148)],
+        ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
@@ -5507,6 +5714,7 @@ pub static FORMS: &[Form] = &[
         syntax: "popc.type d:u32, a",
         section: "9.7.1.14",
         slots: &[slot("type", C26)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -5519,6 +5727,7 @@ pub static FORMS: &[Form] = &[
         syntax: "prefetch{.space}.level [a]",
         section: "9.7.9.15",
         slots: &[optional("space", C149), slot("level", C150)],
+        ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
@@ -5531,6 +5740,7 @@ pub static FORMS: &[Form] = &[
         syntax: "prefetch.global.priority [a]",
         section: "9.7.9.15",
         slots: &[slot("global", C19), slot("priority", C151)],
+        ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
@@ -5543,6 +5753,7 @@ pub static FORMS: &[Form] = &[
         syntax: "prefetch{.tensormap_space}.tensormap [a]",
         section: "9.7.9.15",
         slots: &[optional("tensormap_space", C152), slot("tensormap", C153)],
+        ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
@@ -5555,6 +5766,7 @@ pub static FORMS: &[Form] = &[
         syntax: "prefetchu.L1 [a]",
         section: "9.7.9.15",
         slots: &[slot("L1", C154)],
+        ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
@@ -5567,6 +5779,7 @@ pub static FORMS: &[Form] = &[
         syntax: "prmt.b32{.mode} d, a, b, c",
         section: "9.7.9.7",
         slots: &[slot("b32", C6), optional("mode", C155)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5584,6 +5797,7 @@ pub static FORMS: &[Form] = &[
         syntax: "rcp.approx{.ftz}.f32 d, a",
         section: "9.7.3.13",
         slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G180) }],
@@ -5596,6 +5810,7 @@ pub static FORMS: &[Form] = &[
         syntax: "rcp.rnd{.ftz}.f32 d, a",
         section: "9.7.3.13",
         slots: &[slot("rnd", C7), optional("ftz", C0), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G180) }],
@@ -5608,6 +5823,7 @@ pub static FORMS: &[Form] = &[
         syntax: "rcp.rnd{.ftz}.f64 d, a",
         section: "9.7.3.13",
         slots: &[slot("rnd", C7), optional("ftz", C0), slot("f64", C2)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Gates(G181) }],
@@ -5620,6 +5836,7 @@ pub static FORMS: &[Form] = &[
         syntax: "rcp.approx.ftz.f64 d, a",
         section: "9.7.3.14",
         slots: &[slot("approx", C63), slot("ftz", C0), slot("f64", C2)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -5639,6 +5856,7 @@ pub static FORMS: &[Form] = &[
             optional("cache_hint", C25),
             slot("type", C26),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -5672,6 +5890,7 @@ pub static FORMS: &[Form] = &[
             optional("cache_hint", C25),
             slot("type", C32),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -5708,6 +5927,7 @@ pub static FORMS: &[Form] = &[
             optional("cache_hint", C25),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -5742,6 +5962,7 @@ pub static FORMS: &[Form] = &[
             optional("cache_hint", C25),
             slot("type", C157),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -5774,6 +5995,7 @@ pub static FORMS: &[Form] = &[
             optional("cache_hint", C25),
             slot("u32", C36),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -5806,6 +6028,7 @@ pub static FORMS: &[Form] = &[
             optional("cache_hint", C25),
             slot("type", C15),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -5841,6 +6064,7 @@ pub static FORMS: &[Form] = &[
             slot("vec", C38),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -5872,6 +6096,7 @@ pub static FORMS: &[Form] = &[
             slot("vec", C40),
             slot("type", C41),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -5902,6 +6127,7 @@ pub static FORMS: &[Form] = &[
             slot("vec", C38),
             slot("type", C42),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -5923,6 +6149,7 @@ pub static FORMS: &[Form] = &[
         syntax: "redux.sync.op.type d, a, membermask:b32",
         section: "9.7.13.12",
         slots: &[slot("sync", C44), slot("op", C39), slot("type", C99)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5939,6 +6166,7 @@ pub static FORMS: &[Form] = &[
         syntax: "redux.sync.bitwise.b32 d, a, membermask:b32",
         section: "9.7.13.12",
         slots: &[slot("sync", C44), slot("bitwise", C24), slot("b32", C6)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5961,6 +6189,7 @@ pub static FORMS: &[Form] = &[
             optional("NaN", C137),
             slot("f32", C1),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5977,6 +6206,7 @@ pub static FORMS: &[Form] = &[
         syntax: "rem.type d, a, b",
         section: "9.7.1.9",
         slots: &[slot("type", C97)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -5993,6 +6223,7 @@ pub static FORMS: &[Form] = &[
         syntax: "ret{.uni}",
         section: "9.7.12.6",
         slots: &[optional("uni", C59)],
+        ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
@@ -6005,6 +6236,7 @@ pub static FORMS: &[Form] = &[
         syntax: "rsqrt.approx{.ftz}.f32 d, a",
         section: "9.7.3.16",
         slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -6017,6 +6249,7 @@ pub static FORMS: &[Form] = &[
         syntax: "rsqrt.approx.f64 d, a",
         section: "9.7.3.16",
         slots: &[slot("approx", C63), slot("f64", C2)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -6029,6 +6262,7 @@ pub static FORMS: &[Form] = &[
         syntax: "rsqrt.approx.ftz.f64 d, a",
         section: "9.7.3.17",
         slots: &[slot("approx", C63), slot("ftz", C0), slot("f64", C2)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -6041,6 +6275,7 @@ pub static FORMS: &[Form] = &[
         syntax: "sad.type d, a, b, c",
         section: "9.7.1.7",
         slots: &[slot("type", C97)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6058,6 +6293,7 @@ pub static FORMS: &[Form] = &[
         syntax: "selp.type d, a, b, {!}c",
         section: "9.7.6.3",
         slots: &[slot("type", C158)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6075,6 +6311,7 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp{.ftz}.dtype.stype d, a, b",
         section: "9.7.6.1",
         slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("dtype", C160), slot("stype", C158)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6114,6 +6351,7 @@ pub static FORMS: &[Form] = &[
             slot("dtype", C160),
             slot("stype", C158),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6148,6 +6386,7 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp{.ftz}.f16.stype d, a, b",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("f16", C73), slot("stype", C161)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6187,6 +6426,7 @@ pub static FORMS: &[Form] = &[
             slot("f16", C73),
             slot("stype", C161),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6221,6 +6461,7 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.bf16.stype d, a, b",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C159), slot("bf16", C74), slot("stype", C162)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6250,6 +6491,7 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp.bf16.stype d, a, b, {!}c",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C159), slot("BoolOp", C24), slot("bf16", C74), slot("stype", C162)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6280,6 +6522,7 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp{.ftz}.dtype.f16 d, a:f16, b:f16",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C163), optional("ftz", C0), slot("dtype", C164), slot("f16", C73)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6302,6 +6545,7 @@ pub static FORMS: &[Form] = &[
             slot("dtype", C164),
             slot("f16", C73),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6319,6 +6563,7 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.dtype.bf16 d, a:bf16, b:bf16",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C163), slot("dtype", C164), slot("bf16", C74)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6335,6 +6580,7 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp.dtype.bf16 d, a:bf16, b:bf16, {!}c",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C163), slot("BoolOp", C24), slot("dtype", C164), slot("bf16", C74)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6352,6 +6598,7 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C163), optional("ftz", C0), slot("dtype", C165), slot("f16x2", C80)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6374,6 +6621,7 @@ pub static FORMS: &[Form] = &[
             slot("dtype", C165),
             slot("f16x2", C80),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6391,6 +6639,7 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C163), slot("dtype", C166), slot("bf16x2", C81)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6407,6 +6656,7 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2, {!}c",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C163), slot("BoolOp", C24), slot("dtype", C166), slot("bf16x2", C81)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6424,6 +6674,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setmaxnreg.action.sync.aligned.u32 a<imm 24..256>",
         section: "9.7.19.5",
         slots: &[slot("action", C35), slot("sync", C44), slot("aligned", C51), slot("u32", C36)],
+        ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
         rules: &[],
@@ -6436,6 +6687,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setp.CmpOp{.ftz}.type p[|q], a, b",
         section: "9.7.6.2",
         slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("type", C158)],
+        ignored: T33,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -6469,6 +6721,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setp.CmpOp.BoolOp{.ftz}.type p[|q], a, b, {!}c",
         section: "9.7.6.2",
         slots: &[slot("CmpOp", C159), slot("BoolOp", C24), optional("ftz", C0), slot("type", C158)],
+        ignored: T33,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -6500,9 +6753,45 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "setp",
-        syntax: "setp.CmpOp{.ftz}.type p[|q], a, b",
+        syntax: "setp.CmpOp{.ftz}.f16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C163), optional("ftz", C0), slot("type", C167)],
+        slots: &[slot("CmpOp", C163), optional("ftz", C0), slot("f16", C73)],
+        ignored: T33,
+        head: 0,
+        operands: &[
+            write("p", Kind::Register, Ty::Fixed(Type::Pred)).sink(),
+            read("a", Kind::Source, Ty::Pick(0)),
+            read("b", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G1,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("half_compare::setp"),
+    },
+    Form {
+        opcode: "setp",
+        syntax: "setp.CmpOp.BoolOp{.ftz}.f16 p, a, b, {!}c",
+        section: "9.7.7.2",
+        slots: &[slot("CmpOp", C163), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C73)],
+        ignored: T33,
+        head: 0,
+        operands: &[
+            write("p", Kind::Register, Ty::Fixed(Type::Pred)).sink(),
+            read("a", Kind::Source, Ty::Pick(0)),
+            read("b", Kind::Source, Ty::Pick(0)),
+            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+        ],
+        rules: &[],
+        gates: G1,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("half_compare::setp"),
+    },
+    Form {
+        opcode: "setp",
+        syntax: "setp.CmpOp{.ftz}.f16x2 p[|q], a, b",
+        section: "9.7.7.2",
+        slots: &[slot("CmpOp", C163), optional("ftz", C0), slot("f16x2", C80)],
+        ignored: T33,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -6516,9 +6805,10 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "setp",
-        syntax: "setp.CmpOp.BoolOp{.ftz}.type p[|q], a, b, {!}c",
+        syntax: "setp.CmpOp.BoolOp{.ftz}.f16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C163), slot("BoolOp", C24), optional("ftz", C0), slot("type", C167)],
+        slots: &[slot("CmpOp", C163), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C80)],
+        ignored: T33,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -6533,9 +6823,45 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "setp",
-        syntax: "setp.CmpOp.type p[|q], a, b",
+        syntax: "setp.CmpOp.bf16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C163), slot("type", C168)],
+        slots: &[slot("CmpOp", C163), slot("bf16", C74)],
+        ignored: T33,
+        head: 0,
+        operands: &[
+            write("p", Kind::Register, Ty::Fixed(Type::Pred)).sink(),
+            read("a", Kind::Source, Ty::Pick(0)),
+            read("b", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G204,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("half_compare::setp"),
+    },
+    Form {
+        opcode: "setp",
+        syntax: "setp.CmpOp.BoolOp.bf16 p, a, b, {!}c",
+        section: "9.7.7.2",
+        slots: &[slot("CmpOp", C163), slot("BoolOp", C24), slot("bf16", C74)],
+        ignored: T33,
+        head: 0,
+        operands: &[
+            write("p", Kind::Register, Ty::Fixed(Type::Pred)).sink(),
+            read("a", Kind::Source, Ty::Pick(0)),
+            read("b", Kind::Source, Ty::Pick(0)),
+            read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+        ],
+        rules: &[],
+        gates: G204,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Pure("half_compare::setp"),
+    },
+    Form {
+        opcode: "setp",
+        syntax: "setp.CmpOp.bf16x2 p[|q], a, b",
+        section: "9.7.7.2",
+        slots: &[slot("CmpOp", C163), slot("bf16x2", C81)],
+        ignored: T33,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -6543,15 +6869,16 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: &[],
+        gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
     Form {
         opcode: "setp",
-        syntax: "setp.CmpOp.BoolOp.type p[|q], a, b, {!}c",
+        syntax: "setp.CmpOp.BoolOp.bf16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C163), slot("BoolOp", C24), slot("type", C168)],
+        slots: &[slot("CmpOp", C163), slot("BoolOp", C24), slot("bf16x2", C81)],
+        ignored: T33,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -6560,7 +6887,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: &[],
+        gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -6568,7 +6895,8 @@ pub static FORMS: &[Form] = &[
         opcode: "shf",
         syntax: "shf.direction.mode.b32 d, a, b, c",
         section: "9.7.8.7",
-        slots: &[slot("direction", C169), slot("mode", C58), slot("b32", C6)],
+        slots: &[slot("direction", C167), slot("mode", C58), slot("b32", C6)],
+        ignored: &[],
         head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6585,7 +6913,8 @@ pub static FORMS: &[Form] = &[
         opcode: "shfl",
         syntax: "shfl.mode.b32 d[|p], a, b:u32, c:u32",
         section: "9.7.9.5",
-        slots: &[slot("mode", C170), slot("b32", C6)],
+        slots: &[slot("mode", C168), slot("b32", C6)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional),
@@ -6602,7 +6931,8 @@ pub static FORMS: &[Form] = &[
         opcode: "shfl",
         syntax: "shfl.sync.mode.b32 d[|p], a, b:u32, c:u32, membermask:b32",
         section: "9.7.9.6",
-        slots: &[slot("sync", C44), slot("mode", C170), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("mode", C168), slot("b32", C6)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional),
@@ -6621,6 +6951,7 @@ pub static FORMS: &[Form] = &[
         syntax: "shl.bits d, a, b:u32",
         section: "9.7.8.8",
         slots: &[slot("bits", C61)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6636,7 +6967,8 @@ pub static FORMS: &[Form] = &[
         opcode: "shr",
         syntax: "shr.type d, a, b:u32",
         section: "9.7.8.9",
-        slots: &[slot("type", C171)],
+        slots: &[slot("type", C169)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6653,6 +6985,7 @@ pub static FORMS: &[Form] = &[
         syntax: "sin.approx{.ftz}.f32 d, a",
         section: "9.7.3.18",
         slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -6665,6 +6998,7 @@ pub static FORMS: &[Form] = &[
         syntax: "slct.dtype.s32 d, a, b, c:s32",
         section: "9.7.6.4",
         slots: &[slot("dtype", C158), slot("s32", C13)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6682,6 +7016,7 @@ pub static FORMS: &[Form] = &[
         syntax: "slct{.ftz}.dtype.f32 d, a, b, c:f32",
         section: "9.7.6.4",
         slots: &[optional("ftz", C0), slot("dtype", C158), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6699,6 +7034,7 @@ pub static FORMS: &[Form] = &[
         syntax: "sqrt.approx{.ftz}.f32 d, a",
         section: "9.7.3.15",
         slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G209) }],
@@ -6711,6 +7047,7 @@ pub static FORMS: &[Form] = &[
         syntax: "sqrt.rnd{.ftz}.f32 d, a",
         section: "9.7.3.15",
         slots: &[slot("rnd", C7), optional("ftz", C0), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G209) }],
@@ -6723,6 +7060,7 @@ pub static FORMS: &[Form] = &[
         syntax: "sqrt.rnd.f64 d, a",
         section: "9.7.3.15",
         slots: &[slot("rnd", C7), slot("f64", C2)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Gates(G210) }],
@@ -6736,12 +7074,13 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             optional("weak", C116),
-            optional("store_space", C172),
-            optional("cop", C173),
+            optional("store_space", C170),
+            optional("cop", C171),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
             slot("memory_type", C120),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -6805,13 +7144,14 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             optional("weak", C116),
-            optional("store_space", C172),
-            optional("level1_eviction", C174),
+            optional("store_space", C170),
+            optional("level1_eviction", C172),
             optional("level2_eviction", C122),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
             slot("memory_type", C120),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -6875,10 +7215,11 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             slot("volatile", C123),
-            optional("store_space", C172),
+            optional("store_space", C170),
             optional("wide_vec", C40),
             slot("memory_type", C120),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -6942,12 +7283,13 @@ pub static FORMS: &[Form] = &[
             slot("order", C156),
             slot("scope", C22),
             optional("shared_or_global", C23),
-            optional("level1_eviction", C174),
+            optional("level1_eviction", C172),
             optional("level2_eviction", C122),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
             slot("memory_type", C120),
         ],
+        ignored: &[],
         head: 0,
         operands: &[
             read("a", Kind::Address, Ty::None),
@@ -7016,6 +7358,7 @@ pub static FORMS: &[Form] = &[
             optional("global", C19),
             slot("memory_type", C120),
         ],
+        ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[
@@ -7073,6 +7416,7 @@ pub static FORMS: &[Form] = &[
         syntax: "stackrestore.type a<reg>",
         section: "9.7.15.3",
         slots: &[slot("type", C17)],
+        ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
@@ -7085,6 +7429,7 @@ pub static FORMS: &[Form] = &[
         syntax: "stacksave.type d",
         section: "9.7.15.2",
         slots: &[slot("type", C17)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
@@ -7097,6 +7442,7 @@ pub static FORMS: &[Form] = &[
         syntax: "sub{.rnd}{.ftz}{.sat}.f32 d, a, b",
         section: "9.7.3.4",
         slots: &[optional("rnd", C7), optional("ftz", C0), optional("sat", C8), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7113,6 +7459,7 @@ pub static FORMS: &[Form] = &[
         syntax: "sub{.rnd}{.ftz}.f32x2 d, a, b",
         section: "9.7.3.4",
         slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32x2", C9)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7129,6 +7476,7 @@ pub static FORMS: &[Form] = &[
         syntax: "sub{.rnd}.f64 d, a, b",
         section: "9.7.3.4",
         slots: &[optional("rnd", C7), slot("f64", C2)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7145,6 +7493,7 @@ pub static FORMS: &[Form] = &[
         syntax: "sub{.rn}{.ftz}{.sat}.half d, a, b",
         section: "9.7.4.2",
         slots: &[optional("rn", C10), optional("ftz", C0), optional("sat", C8), slot("half", C3)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7160,7 +7509,8 @@ pub static FORMS: &[Form] = &[
         opcode: "sub",
         syntax: "sub{.rn}.bhalf d, a, b",
         section: "9.7.4.2",
-        slots: &[optional("rn", C10), slot("bhalf", C175)],
+        slots: &[optional("rn", C10), slot("bhalf", C173)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7177,6 +7527,7 @@ pub static FORMS: &[Form] = &[
         syntax: "sub.type d, a, b",
         section: "9.7.1.2",
         slots: &[slot("type", C97)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7193,6 +7544,7 @@ pub static FORMS: &[Form] = &[
         syntax: "sub{.sat}.s32 d, a, b",
         section: "9.7.1.2",
         slots: &[optional("sat", C8), slot("s32", C13)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7209,6 +7561,7 @@ pub static FORMS: &[Form] = &[
         syntax: "sub.cc.type d, a, b",
         section: "9.7.2.3",
         slots: &[slot("cc", C14), slot("type", C15)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7224,7 +7577,8 @@ pub static FORMS: &[Form] = &[
         opcode: "sub",
         syntax: "sub{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.2",
-        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C176)],
+        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C174)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7241,6 +7595,7 @@ pub static FORMS: &[Form] = &[
         syntax: "subc.type d, a, b",
         section: "9.7.2.4",
         slots: &[slot("type", C15)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7257,6 +7612,7 @@ pub static FORMS: &[Form] = &[
         syntax: "subc.cc.type d, a, b",
         section: "9.7.2.4",
         slots: &[slot("cc", C14), slot("type", C15)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7273,6 +7629,7 @@ pub static FORMS: &[Form] = &[
         syntax: "szext.mode.type d, a, b:u32",
         section: "9.7.1.21",
         slots: &[slot("mode", C58), slot("type", C99)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7289,6 +7646,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tanh.approx.f32 d, a",
         section: "9.7.3.22",
         slots: &[slot("approx", C63), slot("f32", C1)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -7301,6 +7659,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tanh.approx.half d, a",
         section: "9.7.4.9",
         slots: &[slot("approx", C63), slot("half", C3)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -7312,7 +7671,8 @@ pub static FORMS: &[Form] = &[
         opcode: "tanh",
         syntax: "tanh.approx.bhalf d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C63), slot("bhalf", C177)],
+        slots: &[slot("approx", C63), slot("bhalf", C175)],
+        ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
@@ -7324,7 +7684,8 @@ pub static FORMS: &[Form] = &[
         opcode: "testp",
         syntax: "testp.op.type p, a",
         section: "9.7.3.1",
-        slots: &[slot("op", C178), slot("type", C62)],
+        slots: &[slot("op", C176), slot("type", C62)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).sink(),
@@ -7340,6 +7701,7 @@ pub static FORMS: &[Form] = &[
         syntax: "trap",
         section: "9.7.19.4",
         slots: &[],
+        ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
@@ -7351,7 +7713,8 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.mode.pred d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("mode", C179), slot("pred", C49)],
+        slots: &[slot("mode", C177), slot("pred", C49)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7366,7 +7729,8 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.ballot.b32 d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("ballot", C180), slot("b32", C6)],
+        slots: &[slot("ballot", C178), slot("b32", C6)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7381,7 +7745,8 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.sync.mode.pred d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("mode", C179), slot("pred", C49)],
+        slots: &[slot("sync", C44), slot("mode", C177), slot("pred", C49)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7397,7 +7762,8 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.sync.ballot.b32 d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("ballot", C180), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("ballot", C178), slot("b32", C6)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7414,6 +7780,7 @@ pub static FORMS: &[Form] = &[
         syntax: "xor.logical d, a, b",
         section: "9.7.8.3",
         slots: &[slot("logical", C18)],
+        ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
