@@ -8,7 +8,7 @@ use isa::Rounding;
 
 /// A finite number: `significand * 2^exponent`, negated if `negative`. Zero has significand 0 and a sign.
 ///
-/// A significand too long to hold may have its lost bits or-ed into its lowest bit (see [`Exact::shift_right`]):
+/// A significand too long to hold may have its lost bits or-ed into its lowest bit:
 /// with enough bits above, every rounding comes out as for the whole number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exact {
