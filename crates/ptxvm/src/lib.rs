@@ -1,1 +1,68 @@
-//! ptxvm
+//! Runs, checks and tests NVIDIA PTX kernels on a CPU, bit for bit.
+//!
+//! ```
+//! use ptxvm::{Device, Module};
+//!
+//! # fn main() -> Result<(), ptxvm::Error> {
+//! let module = Module::from_ptx(
+//!     ".version 7.0  .target sm_70  .address_size 64
+//!      .visible .entry scale(.param .u64 data, .param .f32 factor) {
+//!          .reg .b32 %i;  .reg .b64 %p, %o;  .reg .f32 %x, %f;
+//!          mov.u32        %i, %tid.x;
+//!          ld.param.u64   %p, [data];
+//!          ld.param.f32   %f, [factor];
+//!          mad.wide.u32   %o, %i, 4, %p;
+//!          ld.global.f32  %x, [%o];
+//!          mul.rn.f32     %x, %x, %f;
+//!          st.global.f32  [%o], %x;
+//!          ret;
+//!      }",
+//! )?;
+//! let device = Device::new();
+//! let data = device.array(&[1.0f32, 2.0, 3.0, 4.0])?;
+//! device.load(&module)?.launch("scale").block(4).arg(&data).arg(10.0f32).run()?;
+//! assert_eq!(data.read()?, [10.0, 20.0, 30.0, 40.0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A [`Module`] is PTX that passed the checker. A [`Device`] has memory ([`Array`], [`Buffer`]) and modules loaded on
+//! it ([`Loaded`]). A [`Launch`] runs a kernel and returns what it did, or an [`Error`] that names the instruction,
+//! the thread and the array:
+//!
+//! ```
+//! # use ptxvm::{Device, Error, Module};
+//! # let module = Module::from_ptx(
+//! #     ".version 7.0 .target sm_70 .address_size 64
+//! #      .visible .entry set(.param .u64 data) {
+//! #          .reg .b64 %p;
+//! #          ld.param.u64 %p, [data];
+//! #          st.global.u32 [%p], 7;
+//! #          ret; }")?;
+//! # let device = Device::new();
+//! let data = device.array(&[0u32])?;
+//! let address = data.address();
+//! drop(data);
+//! let error = device.load(&module)?.launch("set").arg(address).run().unwrap_err();
+//! assert!(matches!(&error, Error::Fault { fault, .. } if fault.kind == ptxvm::FaultKind::UseAfterFree));
+//! println!("{error}"); // shows the source line with a caret under the store
+//! # Ok::<(), Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod device;
+mod element;
+mod error;
+mod launch;
+mod module;
+
+pub use check::Options;
+pub use check::module::{Function, Param};
+pub use device::{Array, Buffer, Device, Loaded};
+pub use diag::{Color, Diagnostic, SourceFile};
+pub use element::Element;
+pub use error::Error;
+pub use half::{bf16, f16};
+pub use launch::{Arg, Extents, Launch, describe, signature};
+pub use module::Module;
+pub use vm::{Fault, FaultKind, HostPath, LaunchConfig, LaunchReport};

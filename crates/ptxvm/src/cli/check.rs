@@ -1,0 +1,84 @@
+//! `ptxvm check`
+
+use std::path::Path;
+
+use diag::{Diagnostic, SourceFile};
+
+use super::input;
+use super::options::{CheckOptions, Emit, Format};
+use super::report::{Failure, code, print, say, say_text, stderr_color};
+
+/// Reports every error of the files.
+///
+/// # Errors
+/// When there are any.
+pub fn check(options: &CheckOptions) -> Result<(), Failure> {
+    let target = options.target.as_deref().map(parse_target).transpose()?;
+    let check_options = check::Options { target };
+    let mut bad_files = 0;
+    for path in &options.files {
+        bad_files += usize::from(!check_file(path, options, &check_options)?);
+    }
+    if options.format == Format::Human && options.files.len() > 1 {
+        say(format_args!("{} files checked, {bad_files} with errors", options.files.len()));
+    }
+    if bad_files == 0 { Ok(()) } else { Err(Failure::silent(code::BAD_INPUT)) }
+}
+
+/// The target that `--target` names.
+pub fn parse_target(name: &str) -> Result<isa::Target, Failure> {
+    isa::Target::parse(name).ok_or_else(|| {
+        let known: Vec<String> = isa::Target::all().map(|target| target.to_string()).collect();
+        Failure::usage(format!("`{name}` is no target")).help(format!("there are {}", known.join(", ")))
+    })
+}
+
+/// Whether one file is free of errors.
+fn check_file(path: &Path, options: &CheckOptions, check_options: &check::Options) -> Result<bool, Failure> {
+    let source = match input::read(path) {
+        Ok(source) => source,
+        Err(unreadable) => {
+            let input::Unreadable { source, diagnostic } = *unreadable;
+            match options.format {
+                Format::Json => print(diag::json(&source, &[diagnostic]))?,
+                Format::Human => Failure::bad(diagnostic.message).show(),
+            }
+            return Ok(false);
+        }
+    };
+    let (tree, mut diagnostics) = syntax::parse(&source);
+    let (module, found) = check::check(&source, &tree, check_options);
+    diagnostics.extend(found);
+    let mut emitted = None;
+    match options.emit {
+        Some(Emit::Tree) => emitted = Some(tree.to_string()),
+        Some(Emit::Module) => emitted = module.as_ref().map(ToString::to_string),
+        _ => {}
+    }
+    if options.emit == Some(Emit::Ir) && !diagnostics.iter().any(Diagnostic::is_error) {
+        emitted = module.map(|module| ir::lower(module).to_string());
+    }
+    report(&source, &diagnostics, options.format)?;
+    if let Some(text) = emitted {
+        print(text.trim_end())?;
+    }
+    Ok(!diagnostics.iter().any(Diagnostic::is_error))
+}
+
+/// Shows the diagnostics of a file.
+pub fn report(source: &SourceFile, diagnostics: &[Diagnostic], format: Format) -> Result<(), Failure> {
+    if format == Format::Json {
+        return print(diag::json(source, diagnostics));
+    }
+    let color = stderr_color();
+    for diagnostic in diagnostics {
+        say_text(&diag::render(source, diagnostic, color));
+    }
+    let name = source.name();
+    match diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count() {
+        0 => say(format_args!("{name}: no errors")),
+        1 => say(format_args!("{name}: 1 error")),
+        errors => say(format_args!("{name}: {errors} errors")),
+    }
+    Ok(())
+}

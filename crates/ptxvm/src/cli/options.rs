@@ -1,0 +1,259 @@
+//! Options and arguments of every subcommand, and their help.
+
+use std::path::PathBuf;
+
+use check::module::Function;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use super::spec::Spec;
+
+/// Runs, checks and tests NVIDIA PTX kernels on a CPU, bit for bit.
+#[derive(Debug, Parser)]
+#[command(name = "ptxvm", version, arg_required_else_help = true, after_help = EXAMPLES, max_term_width = 110)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ptxvm check kernel.ptx
+  ptxvm run saxpy.ptx --grid 4 --block 256 --arg 2.0 --arg @x.npy --arg @y.npy --arg 1024 --print 2
+
+Exit codes:
+  0    everything went well
+  1    an input is bad: PTX with errors, an array that cannot be read
+  2    the command line is wrong, or an output cannot be written
+  3    the kernel faulted, or --max-steps ran out
+  130  stopped with Ctrl-C";
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Report every error of PTX files
+    Check(CheckOptions),
+    /// Run a kernel and show or save its results
+    Run(Box<RunOptions>),
+}
+
+/// Who reads the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Text for people
+    Human,
+    /// JSON for programs
+    Json,
+}
+
+/// What `check --emit` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Emit {
+    /// The syntax tree, as PTX in one layout
+    Tree,
+    /// The checked module: names resolved, forms chosen
+    Module,
+    /// The lowered code
+    Ir,
+}
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  ptxvm check kernel.ptx
+  ptxvm check --format json *.ptx          one JSON object for each file, on a line of its own
+  ptxvm check --target sm_70 kernel.ptx    would it be legal for an older GPU?
+  ptxvm check --emit ir kernel.ptx         what will run
+  generate | ptxvm check -                 from standard input";
+
+/// `ptxvm check`
+#[derive(Args, Debug)]
+#[command(after_help = CHECK_EXAMPLES)]
+pub struct CheckOptions {
+    /// PTX files; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// How to report: text for people on stderr, or a JSON object for each file on stdout
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub format: Format,
+    /// Check against this target instead of the file's `.target`
+    #[arg(long, value_name = "sm_XX")]
+    pub target: Option<String>,
+    /// Also print what the file became, on stdout
+    #[arg(long, value_enum)]
+    pub emit: Option<Emit>,
+}
+
+const RUN_EXAMPLES: &str = "\
+Arguments (--arg), one for each parameter of the kernel, in order:
+  42  -1.5  inf  nan     a number, read by the parameter's declared type
+  0x3c00                 a number given by its bits
+  @x.npy                 an array: copied to device memory, its address passed
+  @x.npy:bf16            the same, its elements read as another type of the same size (bf16 from uint16)
+  @x.bin  @x.bin:f32     an array of raw little-endian bytes
+  f16[1024]              a new array of zeros
+  u32[64x64]=7           a new array filled with a number
+  bytes[4096]            a new array of bytes
+  bytes:0011223344..     bytes by value, for structures (`.param .b8 p[16]`); so does @x.bin for such a parameter
+Element types: u8 u16 u32 u64 s8 s16 s32 s64 f16 bf16 f32 f64 bool bytes, or numpy's names.
+
+Examples:
+  ptxvm run saxpy.ptx --grid 4 --block 256 --arg 2.0 --arg @x.npy --arg @y.npy --arg 1024 --out 2=y2.npy
+  ptxvm run matmul.ptx --grid 32,32 --block 16x16 --arg @a.npy --arg @b.npy --arg f32[512x512] --print 2
+  ptxvm run reduce.ptx --block 256 --arg f32[4096]=1 --arg f32[1] --print 1 --format json --repeat 15
+  ptxvm run racy.ptx --block 256 --arg u32[256] --schedule 7 --max-steps 1000000";
+
+/// `ptxvm run`
+#[derive(Args, Debug)]
+#[command(after_help = RUN_EXAMPLES)]
+pub struct RunOptions {
+    /// PTX file; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Kernel to run; may be left out when the file has one
+    #[arg(long, value_name = "NAME")]
+    pub entry: Option<String>,
+    /// Blocks of the grid [default: 1]
+    #[arg(long, value_name = "X[,Y,Z]", value_parser = parse_grid)]
+    pub grid: Option<[u32; 3]>,
+    /// Threads of a block [default: the kernel's .reqntid, or 1]
+    #[arg(long, value_name = "X[,Y,Z]", value_parser = parse_block)]
+    pub block: Option<[u32; 3]>,
+    /// Dynamic shared memory of a block in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub shared: u64,
+    /// Argument for the next parameter of the kernel: see below
+    #[arg(long = "arg", value_name = "SPEC", allow_hyphen_values = true)]
+    pub args: Vec<Spec>,
+    /// Save the array of argument I (from 0) afterwards, as .npy, .bin or (a picture of HxW values) .png
+    #[arg(long, value_name = "I=PATH")]
+    pub out: Vec<Output>,
+    /// Show the array of argument I (from 0) afterwards
+    #[arg(long, value_name = "I")]
+    pub print: Vec<usize>,
+    /// Run the blocks in ascending order on one host thread
+    #[arg(long)]
+    pub deterministic: bool,
+    /// Run the warps in an order shuffled by this seed: brings out missing barriers
+    #[arg(long, value_name = "SEED")]
+    pub schedule: Option<u64>,
+    /// Host threads to use [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: Option<u16>,
+    /// Launch this many times, each on freshly copied inputs, and report the median time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeat: u32,
+    /// Stop after this many thread-instructions
+    #[arg(long, value_name = "N")]
+    pub max_steps: Option<u64>,
+    /// How to report: text for people, or a JSON object on the last line of stdout
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub format: Format,
+}
+
+impl RunOptions {
+    /// Blocks of the grid.
+    pub fn grid(&self) -> [u32; 3] {
+        self.grid.unwrap_or([1; 3])
+    }
+
+    /// Threads of a block for this kernel.
+    pub fn block(&self, kernel: &Function) -> [u32; 3] {
+        self.block.or(kernel.bounds.required).unwrap_or([1; 3])
+    }
+}
+
+/// `--out I=PATH`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// Index of the argument.
+    pub index: usize,
+    /// Where to save its array.
+    pub path: PathBuf,
+}
+
+impl std::str::FromStr for Output {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Output, String> {
+        let (index, path) = text.split_once('=').ok_or("write it as I=PATH: 2=y.npy")?;
+        let index = index.parse().map_err(|_| format!("`{index}` is no index of an argument"))?;
+        if ![".npy", ".bin", ".png"].iter().any(|ending| path.ends_with(ending)) {
+            return Err(format!(
+                "`{path}` must end in .npy, .bin or .png: the name says how to save the array"
+            ));
+        }
+        Ok(Output { index, path: path.into() })
+    }
+}
+
+/// Limits of CUDA on the extents of a grid, compute capability 3.0 and later.
+const GRID_LIMITS: [u32; 3] = [0x7fff_ffff, 65535, 65535];
+/// Limits of CUDA on the extents of a block.
+const BLOCK_LIMITS: [u32; 3] = [1024, 1024, 64];
+/// Limit of CUDA on the number of threads of a block.
+const BLOCK_THREADS: u64 = 1024;
+
+fn parse_grid(text: &str) -> Result<[u32; 3], String> {
+    parse_extents(text, GRID_LIMITS)
+}
+
+fn parse_block(text: &str) -> Result<[u32; 3], String> {
+    let block = parse_extents(text, BLOCK_LIMITS)?;
+    let threads: u64 = block.iter().map(|&extent| u64::from(extent)).product();
+    if threads > BLOCK_THREADS {
+        return Err(format!("a block has at most {BLOCK_THREADS} threads, and this one {threads}"));
+    }
+    Ok(block)
+}
+
+/// `X`, `X,Y`, `X,Y,Z`, or with `x` between the extents.
+fn parse_extents(text: &str, limits: [u32; 3]) -> Result<[u32; 3], String> {
+    let mut extents = [1; 3];
+    let parts: Vec<&str> = text.split([',', 'x']).map(str::trim).collect();
+    if parts.len() > 3 {
+        return Err("there are three dimensions: X,Y,Z".to_owned());
+    }
+    for (axis, part) in parts.into_iter().enumerate() {
+        let extent: u64 = part.parse().map_err(|_| format!("`{part}` is no number of blocks or threads"))?;
+        let (limit, name) = (limits[axis], ['x', 'y', 'z'][axis]);
+        extents[axis] = u32::try_from(extent)
+            .ok()
+            .filter(|&extent| extent >= 1 && extent <= limit)
+            .ok_or_else(|| format!("{name} is {extent}, and must be 1 to {limit}"))?;
+    }
+    Ok(extents)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn extents_are_read_and_limited() {
+        assert_eq!(parse_grid("7"), Ok([7, 1, 1]));
+        assert_eq!(parse_grid("2147483647,65535,65535"), Ok([2147483647, 65535, 65535]));
+        assert_eq!(parse_block("16x8x2"), Ok([16, 8, 2]));
+        for grid in
+            ["", "0", "1,0", "2147483648", "1,65536", "1,1,65536", "1,1,1,1", "-1", "99999999999999999999"]
+        {
+            assert!(parse_grid(grid).is_err(), "{grid}");
+        }
+        for block in ["1025", "1,1025", "1,1,65", "32,33", "0"] {
+            assert!(parse_block(block).is_err(), "{block}");
+        }
+    }
+
+    #[test]
+    fn outputs_are_read() {
+        assert_eq!("2=a=b.npy".parse(), Ok(Output { index: 2, path: "a=b.npy".into() }));
+        for wrong in ["", "y.npy", "x=y.npy", "1=y.txt", "-1=y.npy"] {
+            assert!(wrong.parse::<Output>().is_err(), "{wrong}");
+        }
+    }
+}

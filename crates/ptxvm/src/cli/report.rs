@@ -1,0 +1,125 @@
+//! What the command says: results on stdout, everything for people on stderr, and the exit code.
+
+use std::fmt::Display;
+use std::io::{ErrorKind, IsTerminal, Write};
+
+use clap::builder::styling::{AnsiColor, Style};
+use diag::Color;
+
+/// Exit codes of the command.
+pub mod code {
+    /// Everything went well.
+    pub const OK: u8 = 0;
+    /// An input, PTX or array, is bad.
+    pub const BAD_INPUT: u8 = 1;
+    /// The command line is wrong, or an output cannot be written.
+    pub const USAGE: u8 = 2;
+    /// The kernel faulted, or `--max-steps` ran out.
+    pub const FAULT: u8 = 3;
+    /// Ctrl-C.
+    pub const INTERRUPTED: u8 = 130;
+}
+
+/// Why the command ends early: what it says and its exit code.
+#[derive(Debug)]
+pub struct Failure {
+    /// Exit code.
+    pub code: u8,
+    /// What is wrong; empty if everything has been said.
+    pub message: String,
+    help: Option<String>,
+}
+
+impl Failure {
+    /// A message and the exit code.
+    pub fn new(code: u8, message: impl Into<String>) -> Failure {
+        Failure { code, message: message.into(), help: None }
+    }
+
+    /// The command line is wrong.
+    pub fn usage(message: impl Into<String>) -> Failure {
+        Failure::new(code::USAGE, message)
+    }
+
+    /// An input is bad.
+    pub fn bad(message: impl Into<String>) -> Failure {
+        Failure::new(code::BAD_INPUT, message)
+    }
+
+    /// Everything has been said; end with this code.
+    pub fn silent(code: u8) -> Failure {
+        Failure::new(code, "")
+    }
+
+    /// Says what to do.
+    pub fn help(mut self, help: impl Into<String>) -> Failure {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Says more on what to do, on lines of its own.
+    pub fn more_help(mut self, help: impl Display) -> Failure {
+        self.help = Some(match self.help {
+            Some(before) => format!("{before}\n{help}"),
+            None => format!("the kernel's parameters are\n{help}"),
+        });
+        self
+    }
+
+    /// The same with words before the message.
+    pub fn context(mut self, context: impl Display) -> Failure {
+        self.message = format!("{context}: {}", self.message);
+        self
+    }
+
+    /// Shows it on stderr.
+    pub fn show(&self) {
+        if self.message.is_empty() {
+            return;
+        }
+        let error = paint("error", AnsiColor::BrightRed);
+        say(format_args!("{error}: {}", self.message));
+        if let Some(help) = &self.help {
+            say(format_args!("{}: {help}", paint("help", AnsiColor::BrightCyan)));
+        }
+    }
+}
+
+/// A word in bold colour, if stderr shows colours.
+fn paint(word: &str, color: AnsiColor) -> String {
+    let style = match stderr_color() {
+        Color::Always => Style::new().bold().fg_color(Some(color.into())),
+        Color::Never => Style::new(),
+    };
+    format!("{style}{word}{style:#}")
+}
+
+/// Colour for stderr: on a terminal, unless `NO_COLOR` is set.
+pub fn stderr_color() -> Color {
+    let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    if wanted && std::io::stderr().is_terminal() { Color::Always } else { Color::Never }
+}
+
+/// A line for people, on stderr. Nobody reading it is no error.
+pub fn say(line: impl Display) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// Text for people that ends in a line feed already, on stderr.
+pub fn say_text(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// A line of results, on stdout.
+///
+/// # Errors
+/// When stdout cannot be written to. A reader that has gone away (`| head`) is no error: the rest is dropped.
+pub fn print(line: impl Display) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::usage(format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

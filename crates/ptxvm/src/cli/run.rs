@@ -1,0 +1,221 @@
+//! `ptxvm run`
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use check::module::Function;
+use indicatif::{ProgressBar, ProgressStyle};
+use ptxvm::{Error, Module, signature};
+
+use super::options::{Format, Output, RunOptions};
+use super::report::{Failure, code, print, say, say_text, stderr_color};
+use super::session::Session;
+use super::spec::{FORMS, Value};
+use super::{check as check_command, input, summary};
+
+/// Runs a kernel, then shows and saves what it computed.
+///
+/// # Errors
+/// Everything that the exit codes tell apart.
+pub fn run(options: &RunOptions) -> Result<(), Failure> {
+    let module = compile(options)?;
+    let kernel = choose(&module, options.entry.as_deref())?;
+    let values = resolve(kernel, options)?;
+    check_outputs(kernel, &values, options)?;
+
+    let cancel = Arc::new(AtomicBool::new(false));
+    stop_on_interrupt(&cancel);
+    let progress = progress(options.repeat, &kernel.name);
+    let mut reports = Vec::new();
+    let mut last = None;
+    for _ in 0..options.repeat {
+        // Memory of its own for each launch: nothing that an earlier one wrote, module variables included, is there.
+        drop(last.take());
+        let session = Session::new(&module, &values).map_err(|error| not_launched(&error))?;
+        let result = session.launch(&module, kernel, &values, options, &cancel);
+        last = Some(session);
+        match result {
+            Ok(report) => reports.push(report),
+            Err(error) => {
+                progress.finish_and_clear();
+                return Err(stopped(&error, options, last.as_ref(), &values));
+            }
+        }
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    if let Some(session) = &last {
+        session.deliver(&values, options)?;
+    }
+    summary::print_summary(kernel, options, &reports)
+}
+
+/// Compiles the file; shows what there is to say about it.
+fn compile(options: &RunOptions) -> Result<Module, Failure> {
+    let source = input::read(&options.file).map_err(|unreadable| {
+        let input::Unreadable { source, diagnostic } = *unreadable;
+        let message = diagnostic.message.clone();
+        if options.format == Format::Json {
+            let _ = print(diag::json(&source, &[diagnostic]));
+        }
+        Failure::bad(message)
+    })?;
+    let module = Module::compile(source, &check::Options::default()).map_err(|error| match &error {
+        Error::Bad { source, diagnostics } => {
+            match check_command::report(source, diagnostics, options.format) {
+                Ok(()) => Failure::silent(code::BAD_INPUT),
+                Err(failure) => failure,
+            }
+        }
+        other => Failure::bad(other.to_string()),
+    })?;
+    for warning in module.warnings() {
+        say_text(&diag::render(module.source(), warning, stderr_color()));
+    }
+    Ok(module)
+}
+
+/// The kernel that `--entry` names, or the only one.
+fn choose<'a>(module: &'a Module, entry: Option<&str>) -> Result<&'a Function, Failure> {
+    let names = || module.kernels().map(|kernel| format!("\n    {}", kernel.name)).collect::<String>();
+    let mut kernels = module.kernels();
+    match (entry, kernels.next(), kernels.next()) {
+        (_, None, _) => {
+            Err(Failure::bad(format!("`{}` has no kernel (.entry) to run", module.source().name())))
+        }
+        (None, Some(kernel), None) => Ok(kernel),
+        (None, ..) => Err(Failure::usage("the file has several kernels")
+            .help(format!("choose one with --entry NAME:{}", names()))),
+        (Some(name), ..) => module.kernels().find(|kernel| kernel.name == name).ok_or_else(|| {
+            Failure::usage(format!("the file has no kernel `{name}`")).help(format!("it has:{}", names()))
+        }),
+    }
+}
+
+/// The values of all parameters.
+fn resolve(kernel: &Function, options: &RunOptions) -> Result<Vec<Value>, Failure> {
+    let (takes, given) = (kernel.params.len(), options.args.len());
+    let is_bad = |failure: &Failure| failure.code == code::BAD_INPUT;
+    if takes != given {
+        let what =
+            if given < takes { "parameters without one are marked below" } else { "leave out the last ones" };
+        let plural = if takes == 1 { "" } else { "s" };
+        return Err(Failure::usage(format!(
+            "kernel `{}` takes {takes} argument{plural} (--arg), but {given} {} given",
+            kernel.name,
+            if given == 1 { "was" } else { "were" },
+        ))
+        .help(format!("{what}; an argument is {FORMS}\n{}", marked_signature(kernel, given))));
+    }
+    let pairs = options.args.iter().zip(&kernel.params).enumerate();
+    pairs
+        .map(|(i, (spec, param))| {
+            spec.resolve(param).map_err(|failure| {
+                let bad = is_bad(&failure);
+                let failure = failure.context(format_args!("argument {i} (`{}`)", param.name));
+                if bad { failure } else { failure.more_help(signature(kernel)) }
+            })
+        })
+        .collect()
+}
+
+/// The signature with a mark at each parameter from `given` on.
+fn marked_signature(kernel: &Function, given: usize) -> String {
+    let text = signature(kernel);
+    let mark = |(i, line): (usize, &str)| {
+        let missing = i > given && i <= kernel.params.len();
+        if missing { format!("{line}    <- missing") } else { line.to_owned() }
+    };
+    text.lines().enumerate().map(mark).collect::<Vec<_>>().join("\n")
+}
+
+/// Everything that is wrong with `--out` and `--print` is said before the kernel runs.
+fn check_outputs(kernel: &Function, values: &[Value], options: &RunOptions) -> Result<(), Failure> {
+    let outputs = options.out.iter().map(|output| ("--out", output.index));
+    for (option, index) in outputs.chain(options.print.iter().map(|&index| ("--print", index))) {
+        let Some(value) = values.get(index) else {
+            return Err(Failure::usage(format!("{option} {index}: the kernel has no argument {index}"))
+                .help(format!("arguments count from 0\n{}", signature(kernel))));
+        };
+        if value.array().is_none() {
+            return Err(Failure::usage(format!("{option} {index}: argument {index} is no array"))
+                .help("only arrays (@x.npy, f32[1024] ...) can be shown and saved"));
+        }
+    }
+    for Output { path, .. } in &options.out {
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        if let Some(directory) = directory.filter(|directory| !directory.is_dir()) {
+            return Err(Failure::usage(format!("--out: there is no directory `{}`", directory.display())));
+        }
+    }
+    Ok(())
+}
+
+/// Ctrl-C stops the kernel; once more ends the command at once.
+fn stop_on_interrupt(cancel: &Arc<AtomicBool>) {
+    let cancel = Arc::clone(cancel);
+    let installed = ctrlc::set_handler(move || {
+        if cancel.swap(true, Ordering::SeqCst) {
+            std::process::exit(code::INTERRUPTED.into());
+        }
+    });
+    // Without a handler Ctrl-C ends the command at once, and what the kernel computed is not shown.
+    if let Err(error) = installed {
+        say(format_args!("note: Ctrl-C will not keep results: {error}"));
+    }
+}
+
+/// Shows on a terminal that work is going on. indicatif draws nothing where stderr is none.
+fn progress(launches: u32, kernel: &str) -> ProgressBar {
+    let (bar, template) = if launches > 1 {
+        (ProgressBar::new(launches.into()), "{spinner} {msg} {wide_bar} {pos}/{len} launches {elapsed}")
+    } else {
+        (ProgressBar::new_spinner(), "{spinner} {msg} {elapsed}")
+    };
+    bar.set_style(
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner()),
+    );
+    bar.set_message(format!("running {kernel}"));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+/// The launch could not begin.
+fn not_launched(error: &Error) -> Failure {
+    match error {
+        Error::Load(_) => Failure::bad(error.to_string()),
+        _ => Failure::usage(error.to_string()),
+    }
+}
+
+/// The kernel did not end by itself: says why, and delivers what it has computed so far.
+fn stopped(error: &Error, options: &RunOptions, session: Option<&Session>, values: &[Value]) -> Failure {
+    let failure = match error {
+        Error::Fault { source, .. } => {
+            if options.format == Format::Json {
+                let _ = print(diag::json(source, &error.diagnostics()));
+            }
+            say_text(&error.render(stderr_color()));
+            Failure::silent(code::FAULT)
+        }
+        Error::StepLimit(limit) => Failure::new(
+            code::FAULT,
+            format!("the kernel did not end within --max-steps {limit} thread-instructions"),
+        )
+        .help("it has an endless loop, or needs a larger limit"),
+        Error::Cancelled => Failure::new(code::INTERRUPTED, "stopped by Ctrl-C"),
+        other => return not_launched(other),
+    };
+    // The fault comes first: it explains what is in the arrays.
+    failure.show();
+    if let Some(session) = session
+        && !(options.print.is_empty() && options.out.is_empty())
+    {
+        say("note: results are as the kernel left them when it stopped");
+        if let Err(failure) = session.deliver(values, options) {
+            failure.show();
+        }
+    }
+    Failure::silent(failure.code)
+}

@@ -1,0 +1,140 @@
+//! One launch: a device, its arrays, and what is shown and saved of them.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use check::module::Function;
+use ptxvm::{Arg, Buffer, Device, Error, LaunchReport, Module};
+
+use super::array::{DType, HostArray, show_shape};
+use super::options::{Format, Output, RunOptions};
+use super::report::{Failure, print, say};
+use super::spec::Value;
+use super::{npy, picture};
+
+/// A device with the module and the arguments of one launch.
+pub struct Session {
+    device: Device,
+    /// One for each argument that is an array.
+    buffers: Vec<Option<Buffer>>,
+}
+
+/// Bytes copied at once when an array of zeros is written.
+const ZEROS: usize = 1 << 20;
+
+impl Session {
+    /// Allocates and fills the arrays.
+    ///
+    /// # Errors
+    /// When there is no room for them.
+    pub fn new(module: &Module, values: &[Value]) -> Result<Session, Error> {
+        let device = Device::new();
+        let mut buffers = Vec::new();
+        for (i, value) in values.iter().enumerate() {
+            let Some((dtype, shape)) = value.array() else {
+                buffers.push(None);
+                continue;
+            };
+            let name = format!("argument {i} ({}[{}])", dtype.name(), show_shape(shape));
+            let buffer = device.allocate(value.array_bytes(), name)?;
+            if let Value::Array(array) = value {
+                buffer.write(0, &array.data)?;
+            } else {
+                // New memory is zero already. Writing it makes the host provide the pages now, not while the
+                // kernel is timed.
+                let zeros = vec![0; ZEROS];
+                for offset in (0..buffer.bytes()).step_by(ZEROS) {
+                    let part = (buffer.bytes() - offset).min(ZEROS as u64) as usize;
+                    buffer.write(offset, &zeros[..part])?;
+                }
+            }
+            buffers.push(Some(buffer));
+        }
+        Ok(Session { device, buffers })
+    }
+
+    /// Loads the module and runs the kernel.
+    ///
+    /// # Errors
+    /// Those of [`ptxvm::Launch::run`] and [`Device::load`].
+    pub fn launch(
+        &self,
+        module: &Module,
+        kernel: &Function,
+        values: &[Value],
+        options: &RunOptions,
+        cancel: &Arc<AtomicBool>,
+    ) -> Result<LaunchReport, Error> {
+        let loaded = self.device.load(module)?;
+        let mut launch = loaded.launch(&kernel.name).configure(|config| {
+            config.dynamic_shared = options.shared;
+            config.threads = options.threads.map(usize::from);
+            config.deterministic = options.deterministic;
+            config.schedule = options.schedule;
+            config.max_steps = options.max_steps;
+            config.cancel = Some(Arc::clone(cancel));
+        });
+        launch = launch.grid(options.grid()).block(options.block(kernel));
+        for (value, buffer) in values.iter().zip(&self.buffers) {
+            launch = match (value, buffer) {
+                (Value::Bytes(bytes), _) => launch.arg(Arg::bytes(bytes.as_slice())),
+                (_, Some(buffer)) => launch.arg(buffer),
+                (_, None) => launch,
+            };
+        }
+        launch.run()
+    }
+
+    /// Shows and saves the arrays that were asked for.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn deliver(&self, values: &[Value], options: &RunOptions) -> Result<(), Failure> {
+        for &index in &options.print {
+            if let Some(array) = self.array(values, index)? {
+                let text = format!("{index}: {}", array.show());
+                match options.format {
+                    Format::Human => print(text)?,
+                    Format::Json => say(text),
+                }
+            }
+        }
+        for Output { index, path } in &options.out {
+            if let Some(array) = self.array(values, *index)? {
+                save(&array, path)
+                    .map_err(|error| Failure::usage(format!("cannot write `{}`: {error}", path.display())))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The array of an argument as it is in device memory now.
+    fn array(&self, values: &[Value], index: usize) -> Result<Option<HostArray>, Failure> {
+        let array = values.get(index).and_then(Value::array);
+        let (Some((dtype, shape)), Some(Some(buffer))) = (array, self.buffers.get(index)) else {
+            return Ok(None);
+        };
+        let mut data = vec![0; buffer.bytes() as usize];
+        buffer.read(0, &mut data).map_err(|error| Failure::usage(error.to_string()))?;
+        Ok(Some(HostArray { dtype, shape: shape.to_vec(), data }))
+    }
+}
+
+/// Saves an array as its file name says.
+fn save(array: &HostArray, path: &Path) -> std::io::Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("png") => picture::write(array, &mut file)?,
+        Some("npy") => npy::write(array, &mut file)?,
+        _ => file.write_all(&array.data)?,
+    }
+    file.flush()?;
+    if array.dtype == DType::Bf16 && path.extension().is_some_and(|extension| extension == "npy") {
+        let path = path.display();
+        say(format_args!("note: `{path}` holds the bits of bf16 as uint16; read it back with @{path}:bf16"));
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! The last line of `ptxvm run`.
+
+use check::module::Function;
+use ptxvm::LaunchReport;
+use serde::Serialize;
+
+use super::options::{Format, RunOptions};
+use super::report::{Failure, print};
+
+/// The object of `--format json`.
+#[derive(Serialize)]
+struct Summary<'a> {
+    kernel: &'a str,
+    grid: [u32; 3],
+    block: [u32; 3],
+    /// Threads of the whole grid.
+    threads: u64,
+    thread_instructions: u64,
+    /// Median.
+    seconds: f64,
+    seconds_all: Vec<f64>,
+    thread_instructions_per_second: f64,
+}
+
+/// Prints the last line of stdout: what ran, and how fast.
+///
+/// # Errors
+/// When stdout cannot be written to.
+pub fn print_summary(
+    kernel: &Function,
+    options: &RunOptions,
+    reports: &[LaunchReport],
+) -> Result<(), Failure> {
+    let (grid, block) = (options.grid(), options.block(kernel));
+    let seconds_all: Vec<f64> = reports.iter().map(|report| report.seconds).collect();
+    let seconds = median(&seconds_all);
+    let thread_instructions = reports.last().map_or(0, |report| report.thread_instructions);
+    let summary = Summary {
+        kernel: &kernel.name,
+        grid,
+        block,
+        threads: grid.iter().chain(&block).map(|&extent| u64::from(extent)).fold(1, u64::saturating_mul),
+        thread_instructions,
+        seconds,
+        seconds_all,
+        thread_instructions_per_second: if seconds > 0.0 {
+            thread_instructions as f64 / seconds
+        } else {
+            0.0
+        },
+    };
+    match options.format {
+        Format::Json => match serde_json::to_string(&summary) {
+            Ok(line) => print(line),
+            Err(error) => Err(Failure::usage(error.to_string())),
+        },
+        Format::Human => print(summary.line()),
+    }
+}
+
+impl Summary<'_> {
+    /// For people.
+    fn line(&self) -> String {
+        let extents = |extents: [u32; 3]| extents.map(|extent| extent.to_string()).join("x");
+        let median = match self.seconds_all.len() {
+            1 => String::new(),
+            n => format!(" (median of {n})"),
+        };
+        format!(
+            "{}: grid {}, block {}, {} threads, {}{median}, {} thread-instructions/s",
+            self.kernel,
+            extents(self.grid),
+            extents(self.block),
+            self.threads,
+            time(self.seconds),
+            scaled(self.thread_instructions_per_second),
+        )
+    }
+}
+
+/// The middle of sorted times; between the two middle ones of an even number.
+fn median(times: &[f64]) -> f64 {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match (sorted.get(sorted.len().saturating_sub(1) / 2), sorted.get(sorted.len() / 2)) {
+        (Some(low), Some(high)) => (low + high) / 2.0,
+        _ => 0.0,
+    }
+}
+
+/// `1.23 ms`
+fn time(seconds: f64) -> String {
+    match seconds {
+        s if s >= 1.0 => format!("{s:.2} s"),
+        s if s >= 1e-3 => format!("{:.2} ms", s * 1e3),
+        s => format!("{:.1} us", s * 1e6),
+    }
+}
+
+/// `1.23 G`
+fn scaled(value: f64) -> String {
+    match value {
+        v if v >= 1e9 => format!("{:.2} G", v / 1e9),
+        v if v >= 1e6 => format!("{:.1} M", v / 1e6),
+        v => format!("{v:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn median_of_odd_and_even_numbers() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert_eq!(median(&[5.0]), 5.0);
+    }
+}

@@ -1,0 +1,157 @@
+//! What can go wrong, each with what is needed to say where and what to do about it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use diag::{Color, Diagnostic, SourceFile};
+use vm::{Fault, FaultKind, LoadError, OutOfMemory};
+
+/// Why PTX could not be compiled, loaded or launched. `Display` shows it with source lines, carets and help.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file could not be read.
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// The PTX is wrong; at least one of the diagnostics is an error.
+    Bad {
+        /// The source that the diagnostics point into.
+        source: Arc<SourceFile>,
+        /// Everything that there is to say about it, warnings included.
+        diagnostics: Vec<Diagnostic>,
+    },
+    /// The module's variables could not be placed on the device.
+    Load(LoadError),
+    /// The host has no room for an array.
+    OutOfMemory(OutOfMemory),
+    /// The host read or wrote device memory that is not there.
+    Memory(FaultKind),
+    /// The module has no kernel, or no variable, of this name.
+    NoSuchName {
+        /// What was looked for: `kernel` or `variable`.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The names that there are.
+        available: Vec<String>,
+    },
+    /// The arguments do not fit the kernel's parameters.
+    Arguments {
+        /// What is wrong.
+        message: String,
+        /// The kernel's parameters, one a line.
+        signature: String,
+    },
+    /// The launch itself is wrong (grid, block, shared memory).
+    Launch(String),
+    /// A thread faulted. What was written before is in memory.
+    Fault {
+        /// The source that the fault points into.
+        source: Arc<SourceFile>,
+        /// What happened, where, to whom.
+        fault: Box<Fault>,
+    },
+    /// The launch was stopped after this many thread-instructions, as asked for. What was written before is in memory.
+    StepLimit(u64),
+    /// The launch was cancelled. What was written before is in memory.
+    Cancelled,
+}
+
+impl Error {
+    /// The error as text, in colour if wanted, ending in a line feed.
+    pub fn render(&self, color: Color) -> String {
+        match self {
+            Error::Bad { source, diagnostics } => {
+                diagnostics.iter().map(|diagnostic| diag::render(source, diagnostic, color)).collect()
+            }
+            Error::Fault { source, fault } => diag::render(source, &fault_diagnostic(fault), color),
+            other => format!("{other}\n"),
+        }
+    }
+
+    /// What it says about places in the PTX source: the diagnostics of a bad file, the fault of a launch.
+    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+        match self {
+            Error::Bad { diagnostics, .. } => diagnostics.clone(),
+            Error::Fault { fault, .. } => vec![fault_diagnostic(fault)],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// A fault as a diagnostic about the instruction that faulted.
+fn fault_diagnostic(fault: &Fault) -> Diagnostic {
+    let message = match &fault.access {
+        Some(access) => {
+            let verb = if access.write { "write" } else { "read" };
+            format!("{}: {verb} of {} bytes at {:#x}", fault.kind, access.bytes, access.address)
+        }
+        None => fault.kind.to_string(),
+    };
+    let ([bx, by, bz], [tx, ty, tz]) = (fault.block, fault.thread);
+    let mut diagnostic = Diagnostic::error(fault.kind.code(), fault.span, message)
+        .note(format!("in kernel `{}`, block ({bx},{by},{bz}), thread ({tx},{ty},{tz})", fault.kernel));
+    if let Some(nearest) = fault.access.as_ref().and_then(|access| access.nearest.as_ref()) {
+        diagnostic = diagnostic.note(nearest.as_str());
+    }
+    for (text, span) in &fault.notes {
+        diagnostic = match span {
+            Some(span) => diagnostic.label(*span, text.as_str()),
+            None => diagnostic.note(text.as_str()),
+        };
+    }
+    diagnostic
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io { path, error } => write!(f, "cannot read `{}`: {error}", path.display()),
+            Error::Bad { .. } | Error::Fault { .. } => f.write_str(self.render(Color::Never).trim_end()),
+            Error::Load(error) => error.fmt(f),
+            Error::OutOfMemory(error) => error.fmt(f),
+            Error::Memory(kind) => write!(f, "{kind} by the host"),
+            Error::NoSuchName { what, name, available } if available.is_empty() => {
+                write!(f, "no {what} named `{name}`: the module has none")
+            }
+            Error::NoSuchName { what, name, available } => {
+                write!(f, "no {what} named `{name}`: the module has `{}`", available.join("`, `"))
+            }
+            Error::Arguments { message, signature } => write!(f, "{message}\n{signature}"),
+            Error::Launch(message) => f.write_str(message),
+            Error::StepLimit(limit) => {
+                write!(f, "stopped: the limit of {limit} thread-instructions ran out before the kernel ended")
+            }
+            Error::Cancelled => f.write_str("cancelled before the kernel ended"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io { error, .. } => Some(error),
+            Error::Load(error) => Some(error),
+            Error::OutOfMemory(error) => Some(error),
+            Error::Fault { fault, .. } => Some(fault.as_ref()),
+            _ => None,
+        }
+    }
+}
+
+impl From<OutOfMemory> for Error {
+    fn from(error: OutOfMemory) -> Error {
+        Error::OutOfMemory(error)
+    }
+}
+
+impl From<LoadError> for Error {
+    fn from(error: LoadError) -> Error {
+        Error::Load(error)
+    }
+}

@@ -1,0 +1,206 @@
+//! Launching a kernel.
+
+use std::sync::Arc;
+
+use check::module::{Function, Param};
+use isa::{Kind, Type};
+use vm::{LaunchConfig, LaunchError, LaunchReport};
+
+use crate::{Array, Buffer, Element, Error, Loaded};
+
+/// An argument of a launch, made from a number, an array or raw bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arg {
+    bytes: Vec<u8>,
+    /// What kind of number it is; `None` for bytes that fit every parameter of their size.
+    ty: Option<Type>,
+    /// It is the address of an array: a parameter of either address size takes it.
+    address: bool,
+}
+
+impl Arg {
+    /// Raw bytes, for structures and for anything else of exactly this size.
+    pub fn bytes(bytes: impl Into<Vec<u8>>) -> Arg {
+        Arg { bytes: bytes.into(), ty: None, address: false }
+    }
+
+    /// The bytes that the parameter gets, if it can take this argument.
+    fn fit(&self, param: &Param) -> Option<&[u8]> {
+        let wanted = usize::try_from(param.bytes).ok()?;
+        if self.address {
+            let fits = !param.array && !param.ty.is_float() && matches!(wanted, 4 | 8);
+            let (low, high) = self.bytes.split_at_checked(wanted)?;
+            return (fits && high.iter().all(|&byte| byte == 0)).then_some(low);
+        }
+        let kind_fits = match self.ty {
+            None => true,
+            Some(_) if param.array => false,
+            Some(ty) => param.ty.kind() == Kind::Bits || ty.is_float() == param.ty.is_float(),
+        };
+        (kind_fits && self.bytes.len() == wanted).then_some(&self.bytes)
+    }
+
+    /// What it is, for messages.
+    fn description(&self) -> String {
+        match self.ty {
+            _ if self.address => "an array".to_owned(),
+            Some(ty) => format!("a .{}", ty.name()),
+            None => format!("{} bytes", self.bytes.len()),
+        }
+    }
+}
+
+impl<T: Element> From<T> for Arg {
+    fn from(value: T) -> Arg {
+        let mut bytes = vec![0; T::BYTES];
+        value.store(&mut bytes);
+        Arg { bytes, ty: Some(T::TYPE), address: false }
+    }
+}
+
+impl<T: Element> From<&Array<T>> for Arg {
+    fn from(array: &Array<T>) -> Arg {
+        Arg { bytes: array.address().to_le_bytes().to_vec(), ty: None, address: true }
+    }
+}
+
+impl From<&Buffer> for Arg {
+    fn from(buffer: &Buffer) -> Arg {
+        Arg { bytes: buffer.address().to_le_bytes().to_vec(), ty: None, address: true }
+    }
+}
+
+/// Extents in x, y and z, made from one, two or three numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extents(pub [u32; 3]);
+
+impl From<u32> for Extents {
+    fn from(x: u32) -> Extents {
+        Extents([x, 1, 1])
+    }
+}
+
+impl From<(u32, u32)> for Extents {
+    fn from((x, y): (u32, u32)) -> Extents {
+        Extents([x, y, 1])
+    }
+}
+
+impl From<(u32, u32, u32)> for Extents {
+    fn from((x, y, z): (u32, u32, u32)) -> Extents {
+        Extents([x, y, z])
+    }
+}
+
+impl From<[u32; 3]> for Extents {
+    fn from(extents: [u32; 3]) -> Extents {
+        Extents(extents)
+    }
+}
+
+/// A launch in preparation: one block of one thread (or of the kernel's `.reqntid`) without arguments, until told
+/// otherwise.
+#[must_use = "nothing happens before `run`"]
+pub struct Launch<'a> {
+    loaded: &'a Loaded,
+    kernel: String,
+    config: LaunchConfig,
+    /// `None`: `.reqntid`, or one thread.
+    block: Option<[u32; 3]>,
+    args: Vec<Arg>,
+}
+
+impl<'a> Launch<'a> {
+    pub(crate) fn new(loaded: &'a Loaded, kernel: &str) -> Launch<'a> {
+        let config = LaunchConfig::new([1; 3], [1; 3]);
+        Launch { loaded, kernel: kernel.to_owned(), config, block: None, args: Vec::new() }
+    }
+
+    /// Number of blocks: `grid(64)`, `grid((8, 8))`, `grid((4, 4, 4))`.
+    pub fn grid(mut self, grid: impl Into<Extents>) -> Launch<'a> {
+        self.config.grid = grid.into().0;
+        self
+    }
+
+    /// Threads of a block: `block(256)`, `block((16, 16))`.
+    pub fn block(mut self, block: impl Into<Extents>) -> Launch<'a> {
+        self.block = Some(block.into().0);
+        self
+    }
+
+    /// The next argument.
+    pub fn arg(mut self, arg: impl Into<Arg>) -> Launch<'a> {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Everything else that a launch can be told: dynamic shared memory, host threads, order, limits.
+    pub fn configure(mut self, change: impl FnOnce(&mut LaunchConfig)) -> Launch<'a> {
+        change(&mut self.config);
+        self
+    }
+
+    /// Runs the kernel and waits until it has ended.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchName`], [`Error::Arguments`] and [`Error::Launch`] before anything runs; [`Error::Fault`],
+    /// [`Error::StepLimit`] and [`Error::Cancelled`] while it does.
+    pub fn run(mut self) -> Result<LaunchReport, Error> {
+        let kernel = self.loaded.module.kernel(&self.kernel)?;
+        let params = pack(kernel, &self.args)?;
+        if let Some(block) = self.block.or(kernel.bounds.required) {
+            self.config.block = block;
+        }
+        let device = self.loaded.device.read();
+        device.launch(&self.loaded.loaded, &self.kernel, &self.config, &params).map_err(|error| match error {
+            LaunchError::Invalid(message) => Error::Launch(message),
+            LaunchError::Fault(fault) => {
+                Error::Fault { source: Arc::clone(self.loaded.module.source()), fault }
+            }
+            LaunchError::StepLimit { limit } => Error::StepLimit(limit),
+            LaunchError::Cancelled => Error::Cancelled,
+        })
+    }
+}
+
+/// The raw parameter bytes.
+fn pack(kernel: &Function, args: &[Arg]) -> Result<Vec<u8>, Error> {
+    let wrong = |message| Error::Arguments { message, signature: signature(kernel) };
+    if args.len() != kernel.params.len() {
+        let (name, takes, given) = (&kernel.name, kernel.params.len(), args.len());
+        return Err(wrong(format!("kernel `{name}` takes {takes} arguments, but {given} were given")));
+    }
+    let (layout, total) = vm::param_layout(kernel);
+    let mut bytes = vec![0; usize::try_from(total).unwrap_or(0)];
+    for (i, ((arg, param), (offset, _))) in args.iter().zip(&kernel.params).zip(layout).enumerate() {
+        let value = arg.fit(param).ok_or_else(|| {
+            let (given, wanted) = (arg.description(), describe(param));
+            wrong(format!("argument {i} is {given}, but parameter `{}` is {wanted}", param.name))
+        })?;
+        let place =
+            usize::try_from(offset).ok().and_then(|start| bytes.get_mut(start..)?.get_mut(..value.len()));
+        place.ok_or_else(|| wrong("the parameters are too large".to_owned()))?.copy_from_slice(value);
+    }
+    Ok(bytes)
+}
+
+/// The type of a parameter as it is declared: `.u64`, `.b8[16]`.
+pub fn describe(param: &Param) -> String {
+    if param.array {
+        format!(".{}[{}]", param.ty.name(), param.bytes / u64::from(param.ty.bytes()))
+    } else {
+        format!(".{}", param.ty.name())
+    }
+}
+
+/// A kernel's parameters for messages, one a line.
+pub fn signature(kernel: &Function) -> String {
+    let mut text = format!("{} (", kernel.name);
+    for (i, param) in kernel.params.iter().enumerate() {
+        text += &format!("\n    {i}: {} {}", describe(param), param.name);
+        if let Some((space, _)) = param.pointer {
+            text += &format!("  (pointer to {})", format!("{space:?}").to_lowercase());
+        }
+    }
+    text + if kernel.params.is_empty() { ")" } else { "\n)" }
+}

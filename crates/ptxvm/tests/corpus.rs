@@ -1,0 +1,25 @@
+//! Kernels of real compilers, launched with recorded inputs: every bit must be the expected one (`tests/corpus`).
+//!
+//! The kernels are not in this repository. Where they are not at hand, each case is skipped by name and counted.
+
+#[path = "common/mod.rs"]
+mod common;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let folder = common::root().join("tests/corpus");
+    let corpus = common::corpus();
+    let mut trials = Vec::new();
+    for (number, case) in common::cases(&folder).into_iter().enumerate() {
+        let (folder, corpus) = (folder.clone(), corpus.clone());
+        let (missing, name) = (corpus.is_none(), case.name(number));
+        let run = move || {
+            let corpus = corpus.ok_or("the corpus is not here")?;
+            Ok(case.run(&corpus.join(&case.kernel), &folder, &[], None)?)
+        };
+        trials.push(Trial::test(name, run).with_ignored_flag(missing));
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}

@@ -1,0 +1,168 @@
+//! The library: what its one page promises.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use ptxvm::{Arg, Color, Device, Error, FaultKind, Module, bf16, f16};
+
+const COPY: &str = "\
+.version 7.8
+.target sm_90
+.address_size 64
+.global .u32 launches;
+.visible .entry copy(.param .u64 to, .param .u64 from, .param .u32 bytes)
+{
+    .reg .u64 %to, %from, %w;
+    .reg .u32 %i, %n, %t;
+    .reg .u16 %b;
+    .reg .pred %p;
+    mov.u32 %i, %ctaid.x;
+    mov.u32 %n, %ntid.x;
+    mov.u32 %t, %tid.x;
+    mad.lo.u32 %i, %i, %n, %t;
+    setp.eq.u32 %p, %i, 0;
+    @%p red.global.add.u32 [launches], 1;
+    ld.param.u32 %n, [bytes];
+    setp.ge.u32 %p, %i, %n;
+    @%p ret;
+    ld.param.u64 %to, [to];
+    ld.param.u64 %from, [from];
+    cvt.u64.u32 %w, %i;
+    add.u64 %to, %to, %w;
+    add.u64 %from, %from, %w;
+    ld.global.u8 %b, [%from];
+    st.global.u8 [%to], %b;
+    ret;
+}
+";
+
+#[test]
+fn elements_of_every_type_go_to_the_device_and_come_back() {
+    macro_rules! copied {
+        ($($ty:ty: $values:expr;)*) => { $({
+            let values: Vec<$ty> = $values.to_vec();
+            let bytes = size_of_val(values.as_slice()) as u32;
+            let device = Device::new();
+            let module = device.load(&Module::from_ptx(COPY).unwrap()).unwrap();
+            let from = device.array(&values).unwrap();
+            let to = device.zeros::<$ty>(values.len()).unwrap();
+            module.launch("copy").grid(2).block(32).arg(&to).arg(&from).arg(bytes).run().unwrap();
+            assert_eq!(to.read().unwrap(), values);
+        })* };
+    }
+    copied! {
+        u8: [1, 255];
+        i8: [-1, 127];
+        u16: [1, 65535];
+        i16: [-1, 32767];
+        u32: [1, u32::MAX];
+        i32: [-1, i32::MAX];
+        u64: [1, u64::MAX];
+        i64: [-1, i64::MAX];
+        f16: [f16::ONE, f16::INFINITY];
+        bf16: [bf16::ONE, bf16::MAX];
+        f32: [1.5, -0.0];
+        f64: [1.5, f64::MIN_POSITIVE];
+    }
+}
+
+#[test]
+fn use_after_free_is_a_fault_that_names_the_array() {
+    let device = Device::new();
+    let module = device.load(&Module::from_ptx(COPY).unwrap()).unwrap();
+    let to = device.zeros::<u32>(4).unwrap();
+    let from = device.array(&[1u32, 2, 3, 4]).unwrap();
+    let address = from.address();
+    drop(from);
+    let error = module.launch("copy").block(16).arg(&to).arg(address).arg(16u32).run().unwrap_err();
+    let Error::Fault { fault, .. } = &error else { panic!("{error}") };
+    assert_eq!(fault.kind, FaultKind::UseAfterFree);
+    assert_eq!(fault.kernel, "copy");
+    assert_eq!((fault.block, fault.thread), ([0; 3], [0; 3]));
+    let text = error.to_string();
+    for part in [
+        "use after free",
+        "ld.global.u8 %b, [%from];",
+        "^",
+        "array of 4 u32",
+        "block (0,0,0), thread (0,0,0)",
+    ] {
+        assert!(text.contains(part), "no `{part}` in\n{text}");
+    }
+    assert!(!text.contains('\u{1b}') && error.render(Color::Always).contains('\u{1b}'));
+    // The device is fine.
+    let from = device.array(&[5u32; 4]).unwrap();
+    module.launch("copy").block(16).arg(&to).arg(&from).arg(16u32).run().unwrap();
+    assert_eq!(to.read().unwrap(), [5; 4]);
+}
+
+#[test]
+fn module_variables_belong_to_a_load() {
+    let device = Device::new();
+    let module = Module::from_ptx(COPY).unwrap();
+    let (first, second) = (device.load(&module).unwrap(), device.load(&module).unwrap());
+    let array = device.zeros::<u8>(1).unwrap();
+    for _ in 0..3 {
+        first.launch("copy").arg(&array).arg(&array).arg(1u32).run().unwrap();
+    }
+    let (address, bytes) = first.variable("launches").unwrap();
+    assert_eq!(bytes, 4);
+    assert_ne!(address, second.variable("launches").unwrap().0);
+    // A kernel reads the count through the variable's address.
+    let count = device.zeros::<u32>(1).unwrap();
+    second.launch("copy").block(4).arg(&count).arg(address).arg(4u32).run().unwrap();
+    assert_eq!(count.read().unwrap(), [3]);
+    let error = first.variable("nothing").unwrap_err();
+    assert_eq!(error.to_string(), "no variable named `nothing`: the module has `launches`");
+}
+
+#[test]
+fn wrong_arguments_are_errors_before_anything_runs() {
+    let device = Device::new();
+    let module = device.load(&Module::from_ptx(COPY).unwrap()).unwrap();
+    let array = device.zeros::<u8>(1).unwrap();
+    let launch = || module.launch("copy").arg(&array).arg(&array);
+    for (result, part) in [
+        (launch().run(), "takes 3 arguments, but 2 were given"),
+        (launch().arg(1u64).run(), "argument 2 is a .u64, but parameter `bytes` is .u32"),
+        (launch().arg(1.0f32).run(), "argument 2 is a .f32, but parameter `bytes` is .u32"),
+        (launch().arg(Arg::bytes([0; 3])).run(), "argument 2 is 3 bytes"),
+        (launch().arg(&array).run(), "argument 2 is an array"),
+        (launch().arg(1u32).block(2048).run(), "1024"),
+        (launch().arg(1u32).grid((1, 70_000)).run(), "65535"),
+    ] {
+        let text = result.unwrap_err().to_string();
+        assert!(text.contains(part), "no `{part}` in {text}");
+    }
+    let error = module.launch("paste").run().unwrap_err();
+    assert_eq!(error.to_string(), "no kernel named `paste`: the module has `copy`");
+}
+
+#[test]
+fn bad_ptx_shows_its_lines() {
+    let error = Module::from_ptx(&COPY.replace("ld.global.u8 %b", "ld.global.u8 %c")).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("Unknown symbol '%c'") && text.contains("^"), "{text}");
+    assert_eq!(error.diagnostics().len(), 1);
+    assert!(matches!(Module::from_file("no/such/file.ptx"), Err(Error::Io { .. })));
+}
+
+#[test]
+fn launches_can_be_limited_and_cancelled() {
+    let device = Device::new();
+    let endless = COPY.replace("    ret;\n}", "forever: bra forever;\n}");
+    let module = device.load(&Module::from_ptx(&endless).unwrap()).unwrap();
+    let array = device.array(&[7u8]).unwrap();
+    let launch = || module.launch("copy").arg(&array).arg(&array).arg(1u32);
+    let limited = launch().configure(|config| config.max_steps = Some(1000)).run();
+    assert!(matches!(limited, Err(Error::StepLimit(1000))));
+    let cancel = Arc::new(AtomicBool::new(true));
+    let cancelled = launch().configure(|config| config.cancel = Some(cancel)).run();
+    assert!(matches!(cancelled, Err(Error::Cancelled)));
+}
+
+#[test]
+fn too_large_an_array_is_refused() {
+    assert!(matches!(Device::new().allocate(u64::MAX, "huge"), Err(Error::OutOfMemory(_))));
+    assert!(matches!(Device::new().zeros::<f64>(usize::MAX), Err(Error::OutOfMemory(_))));
+}
