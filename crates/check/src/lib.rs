@@ -1,2 +1,51 @@
-//! TODO: written in this session.
+//! Checks a PTX module: names, types, operands, `.version` and `.target`, in the words of NVIDIA's assembler.
+//!
+//! [`check`] is the only door to a [`Module`]: whatever has one knows that every name is resolved and every
+//! instruction is legal.
 #![forbid(unsafe_code)]
+
+mod body;
+mod call;
+mod checker;
+mod context;
+mod directive;
+mod emit;
+mod function;
+mod initializer;
+mod instruction;
+mod literal;
+mod matching;
+pub mod module;
+mod opcodes;
+mod operand;
+mod ranges;
+mod scope;
+mod special;
+mod suggest;
+mod variable;
+
+use diag::{Diagnostic, SourceFile};
+use isa::Target;
+use syntax::Tree;
+
+pub use module::Module;
+
+/// What to check against, besides the file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Check as if `.target` said this.
+    pub target: Option<Target>,
+}
+
+/// Checks a tree. Diagnostics come sorted by line, those of one line in ptxas's order, and there is a module if none of
+/// them is an error.
+///
+/// The tree is taken as it is: what the parser reported is not repeated, and if it reported errors the module may lack
+/// what could not be parsed.
+pub fn check(source: &SourceFile, tree: &Tree, options: &Options) -> (Option<Module>, Vec<Diagnostic>) {
+    let mut checker = checker::Checker::new(source, options);
+    checker.module(tree);
+    let (module, diagnostics) = checker.finish();
+    let good = !diagnostics.iter().any(Diagnostic::is_error);
+    (good.then_some(module), diagnostics)
+}

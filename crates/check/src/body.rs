@@ -1,0 +1,219 @@
+//! Bodies of functions: scopes, labels and the statements that are no instructions.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use syntax::tree::{Block, CallPrototype, Function as FunctionTree, Name, Statement, Targets};
+
+use crate::checker::Checker;
+use crate::context::Sink;
+use crate::function::Owner;
+use crate::instruction::Selection;
+use crate::module::{
+    Body, BranchTargetsId, FuncId, Label, LabelId, Node, Param, Prototype, PrototypeId, RegId, Register,
+};
+use crate::scope::{Entity, Scope};
+use crate::variable::Place;
+
+/// Elements of vectors, as they are written after the dot.
+const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
+
+/// The body that is being checked.
+pub(crate) struct BodyChecker<'c, 'a> {
+    pub(crate) module: &'c mut Checker<'a>,
+    pub(crate) function: FuncId,
+    pub(crate) params: Vec<Param>,
+    pub(crate) returns: Vec<Param>,
+    pub(crate) body: Body,
+    /// From the outermost to the innermost `{ }`.
+    pub(crate) scopes: Vec<Scope<'a>>,
+    /// Forms found so far, by spelling and number of operands: a file repeats few of them many times.
+    pub(crate) selections: HashMap<(&'a str, usize), Rc<Selection>>,
+    /// Lists whose labels may still come.
+    pending_targets: Vec<(BranchTargetsId, Vec<Name<'a>>)>,
+}
+
+impl<'a> Checker<'a> {
+    /// Checks the body of a function that is already known.
+    pub(crate) fn body(&mut self, node: &FunctionTree<'a>, block: &Block<'a>, function: FuncId) {
+        let entry = &self.functions[function.index()];
+        let (params, returns) = (entry.params.clone(), entry.returns.clone());
+        let mut checker = BodyChecker {
+            module: self,
+            function,
+            params,
+            returns,
+            body: Body::default(),
+            scopes: vec![Scope::default()],
+            selections: HashMap::new(),
+            pending_targets: Vec::new(),
+        };
+        checker.declare_params(node);
+        checker.statements(&block.statements);
+        let BodyChecker { params, returns, body, .. } = checker;
+        let entry = &mut self.functions[function.index()];
+        entry.params = params;
+        entry.returns = returns;
+        entry.body = Some(body);
+    }
+}
+
+impl<'a> BodyChecker<'_, 'a> {
+    pub(crate) fn sink(&mut self) -> &mut Sink {
+        &mut self.module.sink
+    }
+
+    fn declare_params(&mut self, node: &FunctionTree<'a>) {
+        let returns = node.returns.as_deref().unwrap_or_default();
+        let params = node.parameters.as_deref().unwrap_or_default();
+        for (is_return, trees) in [(true, returns), (false, params)] {
+            for (i, tree) in trees.iter().enumerate() {
+                let list = if is_return { &mut self.returns } else { &mut self.params };
+                let Some(param) = list.get_mut(i) else { continue };
+                let entity = if param.in_register {
+                    let id = RegId(self.body.registers.len() as u32);
+                    self.body.registers.push(Register { name: param.name.clone(), ty: param.ty });
+                    param.register = Some(id);
+                    Entity::Register(param.ty, Some(id))
+                } else if is_return {
+                    Entity::Return(i as u32)
+                } else {
+                    Entity::Param(i as u32)
+                };
+                self.declare(tree.name, entity, "variable");
+            }
+        }
+    }
+
+    /// Enters a name into the innermost scope.
+    fn declare(&mut self, name: Name<'a>, entity: Entity, what: &str) {
+        let Some(scope) = self.scopes.last_mut() else { return };
+        if let Err(conflict) = scope.declare(name.text, entity, name.span) {
+            self.module.duplicate(what, &conflict.name, name.span, conflict.previous);
+        }
+    }
+
+    /// The statements of the innermost scope.
+    fn statements(&mut self, statements: &[Statement<'a>]) {
+        // Branches may go forward: labels are known before they are reached.
+        if let Some(scope) = self.scopes.last_mut() {
+            let labels = &mut self.body.labels;
+            for statement in statements {
+                if let Statement::Label(name) = statement {
+                    scope.foresee_label(name.text, || {
+                        labels.push(Label { name: name.text.to_owned(), span: name.span });
+                        LabelId(labels.len() as u32 - 1)
+                    });
+                }
+            }
+        }
+        let first_pending = self.pending_targets.len();
+        for statement in statements {
+            match statement {
+                Statement::Label(name) => self.label(*name),
+                Statement::Instruction(node) => self.instruction(node),
+                Statement::Variable(node) => {
+                    let place = Place { scopes: &mut self.scopes, function: self.function };
+                    self.module.variables(node, Some(place));
+                }
+                Statement::Block(block) => {
+                    self.scopes.push(Scope::default());
+                    self.statements(&block.statements);
+                    self.scopes.pop();
+                }
+                Statement::Targets(node) => self.targets(node),
+                Statement::CallPrototype(node) => self.call_prototype(node),
+                Statement::Loc(_) => {}
+                Statement::Function(node) => self.module.function(node),
+                Statement::Alias(node) => self.module.alias(node),
+                Statement::Directive(node) if node.name.text == "pragma" => {}
+                Statement::Directive(node) => {
+                    self.module.misplaced(node.name.span, &format!(".{}", node.name.text));
+                }
+            }
+        }
+        for (id, targets) in self.pending_targets.split_off(first_pending) {
+            self.resolve_targets(id, &targets);
+        }
+    }
+
+    fn label(&mut self, name: Name<'a>) {
+        let Some(id) = self.scopes.last().and_then(|scope| scope.label(name.text)) else { return };
+        self.declare(name, Entity::Label(id), "label");
+        self.body.code.push(Node::Label(id));
+    }
+
+    /// `label: .branchtargets a, b;` or `label: .calltargets f, g;`
+    fn targets(&mut self, node: &Targets<'a>) {
+        let branches = node.directive.text == "branchtargets";
+        let entity = if branches {
+            let id = BranchTargetsId(self.body.branch_targets.len() as u32);
+            self.body.branch_targets.push(Vec::new());
+            let targets = node.targets.to_vec();
+            self.pending_targets.push((id, targets));
+            Entity::BranchTargets(id)
+        } else {
+            for name in &node.targets {
+                match self.resolve(name.text) {
+                    Some(Entity::Function(_)) => {}
+                    Some(_) => {
+                        let message = "Illegal call target, device function expected";
+                        self.sink().error("illegal-call-target", name.span, message);
+                    }
+                    None => self.unknown(*name),
+                }
+            }
+            Entity::CallTargets
+        };
+        self.declare(node.label, entity, "label");
+    }
+
+    fn resolve_targets(&mut self, id: BranchTargetsId, targets: &[Name<'a>]) {
+        for name in targets {
+            let found = self.resolve(name.text);
+            match found {
+                Some(Entity::Label(label)) => self.body.branch_targets[id.index()].push(label),
+                Some(_) => {
+                    let message = "Illegal branch target, label expected";
+                    self.sink().error("illegal-branch-target", name.span, message);
+                }
+                None => self.unknown(*name),
+            }
+        }
+    }
+
+    /// `label: .callprototype (ret) _ (params);`
+    fn call_prototype(&mut self, node: &CallPrototype<'a>) {
+        let (params, returns) =
+            self.module.signature(node.parameters.as_deref(), node.returns.as_deref(), Owner::Prototype);
+        let id = PrototypeId(self.body.prototypes.len() as u32);
+        self.body.prototypes.push(Prototype { returns, params });
+        self.declare(node.label, Entity::Prototype(id), "label");
+    }
+
+    /// What a name stands for, seen from the innermost scope. A register gets its id here.
+    pub(crate) fn resolve(&mut self, name: &'a str) -> Option<Entity> {
+        let registers = &mut self.body.registers;
+        for scope in self.scopes.iter_mut().rev() {
+            let Some(declared) = scope.get_mut(name) else { continue };
+            let mut make = |name: String, ty| {
+                registers.push(Register { name, ty });
+                Some(RegId(registers.len() as u32 - 1))
+            };
+            match &mut declared.entity {
+                Entity::Register(ty, id @ None) => *id = make(name.to_owned(), *ty),
+                Entity::VectorRegister(ty, lanes, ids) if ids[0].is_none() => {
+                    for (id, component) in ids.iter_mut().zip(COMPONENTS).take(usize::from(*lanes)) {
+                        *id = make(format!("{name}.{component}"), *ty);
+                    }
+                }
+                _ => {}
+            }
+            return Some(declared.entity);
+        }
+        if let Some(declared) = self.module.globals.get(name) {
+            return Some(declared.entity);
+        }
+        self.scopes.iter().rev().find_map(|scope| scope.label(name)).map(Entity::Label)
+    }
+}

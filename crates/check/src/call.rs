@@ -1,0 +1,266 @@
+//! Calls: callee, arguments and return destinations (PTX ISA, "Control Flow Instructions: call", "Function Declarations").
+
+use diag::Span;
+use isa::{Form, Space, Type, register_allowed};
+use syntax::tree::{Instruction as Tree, Name, Operand as OperandTree, OperandList};
+
+use crate::body::BodyChecker;
+use crate::instruction::Selection;
+use crate::literal::Const;
+use crate::module::{Instruction, Node, Operand, Param, RegId, Symbol};
+use crate::operand::{Lowered, SymbolValue, Value};
+use crate::scope::Entity;
+
+/// The operands of a call by their place.
+#[derive(Default)]
+struct Parts<'t, 'a> {
+    returns: Option<&'t OperandList<'a>>,
+    callee: Option<Name<'a>>,
+    arguments: Option<&'t OperandList<'a>>,
+    prototype: Option<Name<'a>>,
+}
+
+/// `call (ret), f, (args), prototype`
+fn parts<'t, 'a>(node: &'t Tree<'a>) -> Parts<'t, 'a> {
+    let mut parts = Parts::default();
+    for operand in &node.operands {
+        match operand {
+            OperandTree::List(list) if parts.callee.is_none() => parts.returns = Some(list),
+            OperandTree::List(list) => parts.arguments = Some(list),
+            OperandTree::Name(name) if parts.callee.is_none() => parts.callee = Some(*name),
+            OperandTree::Name(name) => parts.prototype = Some(*name),
+            _ => {}
+        }
+    }
+    parts
+}
+
+impl<'a> BodyChecker<'_, 'a> {
+    pub(crate) fn call(
+        &mut self,
+        node: &Tree<'a>,
+        guard: Option<(RegId, bool)>,
+        form: &'static Form,
+        selection: &Selection,
+        errors_before: usize,
+    ) {
+        let parts = parts(node);
+        let Some(callee) = parts.callee else { return };
+        let Some((target, signature)) = self.callee(callee, &parts, node.span) else { return };
+        let mut operands = Vec::with_capacity(4);
+        let (returns, params) = match &signature {
+            Some((returns, params)) => (Some(returns.as_slice()), Some(params.as_slice())),
+            None => (None, None),
+        };
+        let count = |list: Option<&OperandList>| list.map_or(0, |list| list.operands.len());
+        let counts_differ = returns.is_some_and(|r| r.len() != count(parts.returns))
+            || params.is_some_and(|p| p.len() != count(parts.arguments) && !is_variadic(p, count(parts.arguments)));
+        if counts_differ {
+            let (r, p) = (returns.map_or(0, <[Param]>::len), params.map_or(0, <[Param]>::len));
+            let message = "Call has wrong number of parameters";
+            let help = format!("'{}' returns {r} and takes {p} parameters", callee.text);
+            self.sink().error("call-parameter-count", node.span, message).help(help);
+        }
+        if let Some(list) = parts.returns {
+            operands.push(self.call_list(list, returns, true));
+        }
+        operands.push(target);
+        if let Some(list) = parts.arguments {
+            operands.push(self.call_list(list, params, false));
+        }
+        if let Some(Entity::Prototype(id)) = parts.prototype.and_then(|name| self.resolve(name.text)) {
+            operands.push(Operand::Prototype(id));
+        }
+        if self.sink().len() == errors_before {
+            let picks = selection.picks;
+            self.body.code.push(Node::Instruction(Instruction { form, picks, guard, operands, span: node.span }));
+        }
+    }
+
+    /// What is called, and its signature where that is known; `None` if nothing can be called.
+    #[allow(clippy::type_complexity)] // (returns, parameters), used once
+    fn callee(
+        &mut self,
+        name: Name<'a>,
+        parts: &Parts<'_, 'a>,
+        whole: Span,
+    ) -> Option<(Operand, Option<(Vec<Param>, Vec<Param>)>)> {
+        match self.resolve(name.text) {
+            Some(Entity::Function(id)) => {
+                let function = &self.module.functions[id.index()];
+                if function.is_entry {
+                    let message = "Illegal call target, device function expected";
+                    let help = "kernels cannot be called: declare it `.func`";
+                    self.sink().error("illegal-call-target", name.span, message).help(help);
+                    return None;
+                }
+                let signature = (function.returns.clone(), function.params.clone());
+                Some((Operand::Function(id), Some(signature)))
+            }
+            Some(Entity::Register(ty, Some(id))) => {
+                let Some(prototype) = parts.prototype else {
+                    let message = "Label expected for argument 0 of instruction 'call'";
+                    let help = "an indirect call names its `.callprototype` last";
+                    self.sink().error("call-prototype-required", name.span, message).help(help);
+                    let message = "Call target not recognized";
+                    self.sink().error("call-prototype-required", name.span, message);
+                    return None;
+                };
+                let signature = match self.resolve(prototype.text) {
+                    Some(Entity::Prototype(id)) => {
+                        let prototype = &self.body.prototypes[id.index()];
+                        Some((prototype.returns.clone(), prototype.params.clone()))
+                    }
+                    Some(Entity::CallTargets) => None,
+                    found => {
+                        if found.is_none() {
+                            self.unknown(prototype);
+                        }
+                        self.call_mismatch(prototype.span, "name a `.callprototype` or `.calltargets`");
+                        return None;
+                    }
+                };
+                let fits = [Type::U32, Type::U64].into_iter().any(|wanted| register_allowed(wanted, ty, false));
+                if !fits {
+                    self.call_mismatch(name.span, "the address of a function is in a .u64 register");
+                    return None;
+                }
+                Some((Operand::Reg(id), signature))
+            }
+            _ => {
+                let message = format!("Call to '{}' requires call prototype", name.text);
+                let help = match self.module.suggest(name.text, &self.scopes) {
+                    Some(near) => near,
+                    None => "declare the function before the call: `.func f(...);`".to_owned(),
+                };
+                let span = if whole.is_empty() { whole } else { name.span };
+                self.sink().error("call-prototype-required", span, message).help(help);
+                None
+            }
+        }
+    }
+
+    fn call_mismatch(&mut self, span: Span, help: &str) {
+        let message = "Arguments mismatch for instruction 'call'";
+        self.sink().error("arguments-mismatch", span, message).help(help);
+    }
+
+    /// Arguments or return destinations, against the formal parameters where they are known.
+    fn call_list(&mut self, list: &OperandList<'a>, formals: Option<&[Param]>, returns: bool) -> Operand {
+        let mut operands = Vec::with_capacity(list.operands.len());
+        for (i, tree) in list.operands.iter().enumerate() {
+            let lowered = self.lower(tree);
+            let formal = formals.and_then(|formals| formals.get(i));
+            operands.push(self.argument(&lowered, formal, returns));
+        }
+        Operand::List(operands)
+    }
+
+    fn argument(&mut self, lowered: &Lowered, formal: Option<&Param>, returns: bool) -> Operand {
+        let span = lowered.span;
+        let name = match formal {
+            Some(formal) if !formal.name.is_empty() => formal.name.clone(),
+            _ => "_".to_owned(),
+        };
+        // Type, size in bytes, alignment and whether it is an array.
+        let (ty, bytes, align, array, operand) = match &lowered.value {
+            Value::Register(id, ty) => {
+                let bytes = u64::from(ty.bytes());
+                if formal.is_some_and(|formal| formal.array) {
+                    let register = self.body.registers[id.index()].name.clone();
+                    let message = format!("Inconsistent state space for parameter '{register}'");
+                    let help = "pass an array as a variable declared `.param`";
+                    self.sink().error("call-argument", span, message).help(help);
+                }
+                (*ty, bytes, bytes, false, Operand::Reg(*id))
+            }
+            Value::Const(value) => return self.constant_argument(*value, span, formal, &name, returns),
+            Value::Sink if returns => return Operand::Sink,
+            Value::Symbol(SymbolValue { symbol, space: Space::Param, offset: 0, .. }) => match *symbol {
+                Symbol::Variable(id) => {
+                    let variable = &self.module.variables[id.index()];
+                    let array = variable.bytes != u64::from(variable.ty.bytes());
+                    let operand = Operand::Symbol(*symbol, 0);
+                    (variable.ty, variable.bytes, variable.align, array, operand)
+                }
+                Symbol::Param(i) => {
+                    let own = self.params.get(i as usize).map_or(String::new(), |p| p.name.clone());
+                    return self.own_parameter(&own, span);
+                }
+                Symbol::Return(i) => {
+                    let own = self.returns.get(i as usize).map_or(String::new(), |p| p.name.clone());
+                    return self.own_parameter(&own, span);
+                }
+                Symbol::Function(_) => return Operand::Sink,
+            },
+            Value::Reported => return Operand::Sink,
+            _ => {
+                let message = format!("Illegal argument for formal parameter '{name}'");
+                self.sink().error("call-argument", span, message);
+                if let Some(formal) = formal {
+                    self.argument_mismatch(span, formal, &name, [true, true]);
+                }
+                return Operand::Sink;
+            }
+        };
+        let Some(formal) = formal else { return operand };
+        let one_element = u64::from(formal.ty.bytes());
+        // `.b32 x[1]` and `.b32 x` differ for ptxas.
+        let formal_array = formal.array || formal.bytes != one_element;
+        let type_fits = bytes == formal.bytes
+            && array == formal_array
+            && (register_allowed(formal.ty, ty, false) || register_allowed(ty, formal.ty, false));
+        self.argument_mismatch(span, formal, &name, [!type_fits, align != formal.align]);
+        operand
+    }
+
+    fn own_parameter(&mut self, name: &str, span: Span) -> Operand {
+        let message =
+            format!("Formal parameter '{name}' declared in .param space cannot be used as argument to call");
+        let help = "copy it into a `.param` variable of this function";
+        self.sink().error("call-argument", span, message).help(help);
+        Operand::Sink
+    }
+
+    fn constant_argument(
+        &mut self,
+        value: Const,
+        span: Span,
+        formal: Option<&Param>,
+        name: &str,
+        returns: bool,
+    ) -> Operand {
+        if returns {
+            return Operand::Sink;
+        }
+        let Some(formal) = formal else { return Operand::Imm(value.bits(Type::B64)) };
+        let fits = !formal.array
+            && match formal.ty {
+                Type::Pred => matches!(value, Const::Int { .. }),
+                ty => isa::literal_allowed(ty, value.form()),
+            };
+        self.argument_mismatch(span, formal, name, [!fits, false]);
+        Operand::Imm(value.bits(formal.ty))
+    }
+
+    fn argument_mismatch(&mut self, span: Span, formal: &Param, name: &str, [ty, align]: [bool; 2]) {
+        let shape = match formal.array {
+            true => format!(".align {} {}[{}]", formal.align, formal.ty, formal.bytes / u64::from(formal.ty.bytes())),
+            false => formal.ty.to_string(),
+        };
+        let help = format!("the function declares the parameter {shape}");
+        if ty {
+            let message = format!("Type of argument does not match formal parameter '{name}'");
+            self.sink().error("call-argument-type", span, message).help(help.clone()).label(formal.span, "declared here");
+        }
+        if align {
+            let message = format!("Alignment of argument does not match formal parameter '{name}'");
+            self.sink().error("call-argument-alignment", span, message).help(help);
+        }
+    }
+}
+
+/// A last parameter without a length takes any number of bytes, or none.
+fn is_variadic(formals: &[Param], given: usize) -> bool {
+    formals.last().is_some_and(|last| last.array && last.bytes == 0) && given + 1 == formals.len()
+}

@@ -1,0 +1,220 @@
+//! One pass over the items of a module, in order: PTX names must be declared before they are used.
+
+use diag::{SourceFile, Span};
+use isa::{Target, Type, Version};
+use syntax::Tree;
+use syntax::tree::{Item, Linkage as LinkageTree, LinkageKind, Name};
+
+use crate::Options;
+use crate::context::Sink;
+use crate::module::{FuncId, Function, Linkage, Module, Variable};
+use crate::scope::{Conflict, Entity, Scope};
+
+/// What is known of the module so far.
+pub(crate) struct Checker<'a> {
+    pub(crate) source: &'a SourceFile,
+    pub(crate) options: &'a Options,
+    pub(crate) sink: Sink,
+    pub(crate) version: Version,
+    pub(crate) target: Target,
+    pub(crate) address_size: u32,
+    pub(crate) variables: Vec<Variable>,
+    pub(crate) functions: Vec<Function>,
+    /// The names of the module.
+    pub(crate) globals: Scope<'a>,
+    /// Suggestions made so far: each looks at every name in sight, so a file of nothing but errors gets a limited number.
+    suggestions: u32,
+}
+
+const MAX_SUGGESTIONS: u32 = 200;
+
+impl<'a> Checker<'a> {
+    pub(crate) fn new(source: &'a SourceFile, options: &'a Options) -> Checker<'a> {
+        Checker {
+            source,
+            options,
+            sink: Sink::default(),
+            version: Version::MAX,
+            target: Target::sm(u16::MAX),
+            address_size: 32,
+            variables: Vec::new(),
+            functions: Vec::new(),
+            globals: Scope::default(),
+            suggestions: 0,
+        }
+    }
+
+    pub(crate) fn module(&mut self, tree: &Tree<'a>) {
+        let items = self.header(tree);
+        for item in items {
+            match item {
+                Item::Directive(node) => self.late_directive(node),
+                Item::Variable(node) => self.module_variables(node),
+                Item::Function(node) => self.function(node),
+                Item::Alias(node) => self.alias(node),
+                Item::File(_) | Item::Section(_) => {}
+            }
+        }
+    }
+
+    pub(crate) fn finish(self) -> (Module, Vec<diag::Diagnostic>) {
+        let Checker { source, sink, version, target, address_size, variables, functions, .. } = self;
+        (Module { version, target, address_size, variables, functions }, sink.into_sorted(source))
+    }
+
+    /// `.alias new, old;`: both must be functions that are known, the first without a body.
+    pub(crate) fn alias(&mut self, node: &syntax::tree::Alias<'a>) {
+        let mut ids = [None; 2];
+        for (id, name) in ids.iter_mut().zip([node.alias, node.aliasee]) {
+            match self.globals.get(name.text).map(|declared| declared.entity) {
+                Some(Entity::Function(found)) => *id = Some(found),
+                Some(_) => {
+                    let message = format!("Cannot define alias to variable object '{}'", name.text);
+                    self.sink.error("illegal-alias", name.span, message);
+                    return;
+                }
+                None => {
+                    let help = self.suggest(name.text, &[]);
+                    self.sink.unknown_symbol(name.span, name.text, help);
+                    return;
+                }
+            }
+        }
+        if let [Some(alias), Some(aliasee)] = ids {
+            self.bind_alias(node, alias, aliasee);
+        }
+    }
+
+    fn bind_alias(&mut self, node: &syntax::tree::Alias<'a>, alias: FuncId, aliasee: FuncId) {
+        let refuse = |sink: &mut Sink, name: Name, message: String| {
+            sink.error("illegal-alias", name.span, message);
+        };
+        if alias == aliasee {
+            return refuse(&mut self.sink, node.alias, "Cannot alias a function to itself".into());
+        }
+        if self.functions[aliasee.index()].is_entry || self.functions[alias.index()].is_entry {
+            let message = format!("Cannot define alias to entry function '{}'", node.aliasee.text);
+            return refuse(&mut self.sink, node.aliasee, message);
+        }
+        if self.functions[alias.index()].body.is_some() {
+            let message = format!("Illegal redefinition of function '{}' as alias", node.alias.text);
+            return refuse(&mut self.sink, node.alias, message);
+        }
+        // The alias runs the aliasee's code: the same body under another name.
+        self.functions[alias.index()].body = self.functions[aliasee.index()].body.clone();
+    }
+
+    /// Something the grammar of ptxas has no place for here.
+    pub(crate) fn misplaced(&mut self, span: Span, word: &str) {
+        self.sink.error("misplaced", span, format!("Parsing error near '{word}': syntax error"));
+    }
+
+    /// The linking directive of a declaration; more than one is an error.
+    pub(crate) fn linkage(&self, linkage: Option<&LinkageTree<'a>>) -> Linkage {
+        match linkage.map(|l| l.kind) {
+            None => Linkage::Internal,
+            Some(LinkageKind::Visible) => Linkage::Visible,
+            Some(LinkageKind::Extern) => Linkage::Extern,
+            Some(LinkageKind::Weak) => Linkage::Weak,
+            Some(LinkageKind::Common) => Linkage::Common,
+        }
+    }
+
+    /// Reports what a feature needs of `.version` and `.target`.
+    pub(crate) fn need(&mut self, span: Span, feature: &str, version: Option<Version>, target: Option<Target>) {
+        if let Some(version) = version.filter(|&v| self.version < v) {
+            self.need_version(span, format!("Feature '{feature}' requires PTX ISA .version {version} or later"));
+        }
+        if let Some(target) = target.filter(|&t| self.knows_target() && !self.target.has(t)) {
+            self.need_target(span, format!("Feature '{feature}' requires .target {target} or higher"));
+        }
+    }
+
+    /// Was `.target` understood? If not, nothing is said about what it lacks.
+    pub(crate) fn knows_target(&self) -> bool {
+        self.target.number != u16::MAX
+    }
+
+    pub(crate) fn need_version(&mut self, span: Span, message: String) {
+        let help = format!("the module says `.version {}`", self.version);
+        self.sink.error("requires-version", span, message).help(help);
+    }
+
+    pub(crate) fn need_target(&mut self, span: Span, message: String) {
+        let help = format!("the module says `.target {}`", self.target);
+        self.sink.error("requires-target", span, message).help(help);
+    }
+
+    pub(crate) fn duplicate(&mut self, what: &str, name: &str, span: Span, previous: Span) {
+        self.sink
+            .error("duplicate-definition", span, format!("Duplicate definition of {what} '{name}'"))
+            .label(previous, "first declared here");
+    }
+
+    pub(crate) fn duplicate_variable(&mut self, conflict: &Conflict, span: Span) {
+        self.duplicate("variable", &conflict.name, span, conflict.previous);
+    }
+
+    /// The type of a declaration; errors are reported and `None` returned.
+    pub(crate) fn declared_type(&mut self, ty: Name, version_gate: bool) -> Option<Type> {
+        let found = Type::from_name(ty.text);
+        match found {
+            // Opaque types are handles of 64 bits.
+            None if matches!(ty.text, "texref" | "surfref" | "samplerref") => return Some(Type::B64),
+            None => {}
+            Some(Type::F16x2) if version_gate => {
+                let feature = ".f16x2 packed data-type";
+                self.need(ty.span, feature, Some(Version::new(4, 2)), Some(Target::sm(53)));
+            }
+            Some(Type::B128) if version_gate => {
+                self.need(ty.span, "Type .b128", Some(Version::new(8, 3)), Some(Target::sm(70)));
+            }
+            Some(_) => {}
+        }
+        match found {
+            None
+            | Some(
+                Type::B1 | Type::B4 | Type::U4 | Type::S4 | Type::U8x4 | Type::S8x4 | Type::Bf16 | Type::Bf16x2
+                | Type::Tf32,
+            ) => {
+                let help = match ty.text {
+                    "bf16" => Some("declare it .b16: .bf16 may only be used as an instruction type"),
+                    "bf16x2" | "tf32" | "u8x4" | "s8x4" => Some("declare it .b32"),
+                    _ => None,
+                };
+                let message = format!("Parsing error near '.{}': syntax error", ty.text);
+                self.sink.error("not-a-declared-type", ty.span, message).maybe_help(help.map(str::to_owned));
+                None
+            }
+            Some(
+                ty_found @ (Type::U16x2 | Type::S16x2 | Type::F32x2 | Type::E4m3 | Type::E5m2 | Type::E4m3x2
+                | Type::E5m2x2 | Type::E2m3x2 | Type::E3m2x2 | Type::E2m1x2 | Type::Ue8m0x2 | Type::E4m3x4
+                | Type::E5m2x4),
+            ) => {
+                let message = format!("Type {ty_found} may only be used as an instruction type");
+                let help = format!("declare it .b{}", ty_found.bits());
+                self.sink.error("not-a-declared-type", ty.span, message).help(help);
+                None
+            }
+            Some(found) => Some(found),
+        }
+    }
+
+    /// The nearest name in sight: module scope and `scopes`.
+    pub(crate) fn suggest(&mut self, name: &str, scopes: &[Scope<'a>]) -> Option<String> {
+        self.suggestions += 1;
+        if self.suggestions > MAX_SUGGESTIONS {
+            return None;
+        }
+        if let Some((base, _)) = crate::scope::split_number(name)
+            && let Some(range) = scopes.iter().rev().find_map(|scope| scope.range(base))
+        {
+            return Some(match range.count {
+                0 => format!("`{base}<0>` declares nothing"),
+                count => format!("`{base}<{count}>` declares {base}0 to {base}{}", count - 1),
+            });
+        }
+        let names = scopes.iter().chain(std::iter::once(&self.globals)).flat_map(Scope::candidates);
+        crate::suggest::nearest(name, names).map(|near| format!("did you mean '{near}'?"))
+    }
+}

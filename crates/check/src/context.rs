@@ -1,0 +1,76 @@
+//! Where diagnostics are collected, and what the whole module has declared.
+
+use diag::{Diagnostic, Span};
+
+/// Collects diagnostics in ptxas's order.
+#[derive(Default)]
+pub(crate) struct Sink {
+    /// What was found, each with its phase: ptxas names unknown symbols after everything else of a line.
+    found: Vec<(Phase, Diagnostic)>,
+}
+
+/// When ptxas says something, among the errors of one line.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Main,
+    Symbols,
+}
+
+/// A diagnostic that can still be given a help text and labels.
+pub(crate) struct Reported<'s>(&'s mut Diagnostic);
+
+impl Reported<'_> {
+    /// Says what to write instead.
+    pub(crate) fn help(self, text: impl Into<String>) -> Self {
+        self.0.help = Some(text.into());
+        self
+    }
+
+    /// Says what to write instead, if anything is known.
+    pub(crate) fn maybe_help(self, text: Option<String>) -> Self {
+        if text.is_some() {
+            self.0.help = text;
+        }
+        self
+    }
+
+    /// Points to another place.
+    pub(crate) fn label(self, span: Span, text: impl Into<String>) -> Self {
+        self.0.labels.push(diag::Label { span, text: text.into() });
+        self
+    }
+}
+
+impl Sink {
+    /// Reports an error.
+    pub(crate) fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) -> Reported<'_> {
+        self.push(Phase::Main, Diagnostic::error(code, span, message))
+    }
+
+    /// Reports a warning.
+    pub(crate) fn warning(&mut self, code: &'static str, span: Span, message: impl Into<String>) -> Reported<'_> {
+        self.push(Phase::Main, Diagnostic::warning(code, span, message))
+    }
+
+    /// Reports a name that nothing declares.
+    pub(crate) fn unknown_symbol(&mut self, span: Span, name: &str, help: Option<String>) {
+        let diagnostic = Diagnostic::error("unknown-symbol", span, format!("Unknown symbol '{name}'"));
+        self.push(Phase::Symbols, diagnostic).maybe_help(help);
+    }
+
+    fn push(&mut self, phase: Phase, diagnostic: Diagnostic) -> Reported<'_> {
+        self.found.push((phase, diagnostic));
+        Reported(&mut self.found.last_mut().expect("just pushed").1)
+    }
+
+    /// Number of diagnostics so far.
+    pub(crate) fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    /// Everything that was found, sorted by line and within a line as ptxas does.
+    pub(crate) fn into_sorted(mut self, source: &diag::SourceFile) -> Vec<Diagnostic> {
+        self.found.sort_by_cached_key(|(phase, d)| (source.position(d.span.start).line, *phase));
+        self.found.into_iter().map(|(_, d)| d).collect()
+    }
+}

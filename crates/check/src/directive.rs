@@ -1,0 +1,301 @@
+//! `.version`, `.target`, `.address_size` and the performance-tuning directives
+//! (PTX ISA, "PTX Module Directives", "Performance-Tuning Directives", "Cluster Dimension Directives").
+
+use diag::Span;
+use isa::{Suffix, Target, Version};
+use syntax::Tree;
+use syntax::tree::{Directive, Item, Operand};
+
+use crate::checker::Checker;
+use crate::literal::fold_integer;
+use crate::module::LaunchBounds;
+
+/// The first `.version` that knows a target.
+fn first_version(target: Target) -> Version {
+    let (major, minor) = match (target.number, target.suffix) {
+        (10 | 11, _) => (1, 0),
+        (12 | 13, _) => (1, 2),
+        (20 | 21, _) => (2, 0),
+        (30, _) => (3, 0),
+        (35, _) => (3, 1),
+        (32 | 50, _) => (4, 0),
+        (37 | 52, _) => (4, 1),
+        (53, _) => (4, 2),
+        (60..=62, _) => (5, 0),
+        (70, _) => (5, 1),
+        (72, _) => (6, 1),
+        (82, _) => (6, 2),
+        (75, _) => (6, 3),
+        (80, _) => (7, 0),
+        (86, _) => (7, 1),
+        (87, _) => (7, 4),
+        (89, _) | (90, Suffix::None) => (7, 8),
+        (90, _) => (8, 0),
+        (100 | 101, Suffix::None | Suffix::Architecture) => (8, 6),
+        (120, Suffix::None | Suffix::Architecture) => (8, 7),
+        (100 | 101 | 103 | 120 | 121, _) => (8, 8),
+        (88 | 110, _) => (9, 0),
+        (107, _) => (9, 4),
+        _ => (1, 0),
+    };
+    Version::new(major, minor)
+}
+
+impl<'a> Checker<'a> {
+    /// Reads the directives that open a module, and returns the items after them.
+    pub(crate) fn header<'t>(&mut self, tree: &'t Tree<'a>) -> &'t [Item<'a>] {
+        let mut rest = tree.items.as_slice();
+        let at = |rest: &[Item], checker: &Checker| {
+            rest.first().map_or(Span::at(checker.source.text().len() as u32), Item::span)
+        };
+        match take(&mut rest, "version") {
+            Some(node) => self.version_directive(node),
+            None => {
+                let message = format!("Missing .version directive at start of file '{}'", self.source.name());
+                let span = at(rest, self);
+                self.sink.error("missing-version", span, message).help("start the file with `.version 9.0`");
+            }
+        }
+        let mut target_span = None;
+        match take(&mut rest, "target") {
+            Some(node) => {
+                self.target_directive(node);
+                target_span = Some(node.span);
+            }
+            None => {
+                let message = format!("Missing .target directive at start of file '{}'", self.source.name());
+                let span = at(rest, self);
+                let help = "write `.target sm_90`, or the target that is meant, after `.version`";
+                self.sink.error("missing-target", span, message).help(help);
+            }
+        }
+        while let Some(node) = take(&mut rest, "target") {
+            self.target_directive(node);
+            target_span = Some(node.span);
+        }
+        if let Some(target) = self.options.target {
+            self.target = target;
+        }
+        if let Some(node) = take(&mut rest, "address_size") {
+            self.address_size_directive(node);
+        }
+        let has_code = rest.iter().any(|item| matches!(item, Item::Function(_)));
+        if let Some(span) = target_span.filter(|_| has_code)
+            && self.knows_target()
+            && self.version < first_version(self.target)
+        {
+            let message = format!("PTX .version {} does not support .target {}", self.version, self.target);
+            let help = format!("{} needs `.version {}` or later", self.target, first_version(self.target));
+            self.sink.error("target-too-new", span, message).help(help);
+        }
+        rest
+    }
+
+    fn version_directive(&mut self, node: &Directive<'a>) {
+        let Some(Operand::Literal(literal)) = node.arguments.first() else { return };
+        match Version::parse(literal.text).filter(|&version| Version::all().any(|v| v == version)) {
+            Some(version) => self.version = version,
+            None => {
+                let message =
+                    format!("Unsupported .version {}; current version is '{}'", literal.text, Version::MAX);
+                let help = "published versions are 1.0-1.5, 2.0-2.3, 3.0-3.2, 4.0-4.3, 5.0-5.1, 6.0-6.5, 7.0-7.8, \
+                            8.0-8.8 and 9.0-9.5";
+                self.sink.error("unsupported-version", literal.span, message).help(help);
+            }
+        }
+    }
+
+    fn target_directive(&mut self, node: &Directive<'a>) {
+        let mut architecture: Option<Target> = None;
+        let mut texture_mode: Option<&str> = None;
+        for argument in &node.arguments {
+            let Operand::Name(name) = argument else { continue };
+            let plain = name.text.strip_prefix("compute_").map(|number| format!("sm_{number}"));
+            match name.text {
+                "texmode_unified" | "texmode_independent" | "texmode_raw" => {
+                    if texture_mode.is_some_and(|mode| mode != name.text) {
+                        let message = format!("Conflicting .target option '{}'", name.text);
+                        self.sink.error("conflicting-target", name.span, message);
+                    }
+                    texture_mode = Some(name.text);
+                }
+                "debug" => {}
+                "map_f64_to_f32" => {
+                    if architecture.is_some_and(|target| target.number >= 13) {
+                        let message = "Directive map_f64_to_f32 is not supported with SM 1.3 or higher";
+                        self.sink.error("conflicting-target", name.span, message);
+                    }
+                }
+                text => match Target::parse(plain.as_deref().unwrap_or(text)) {
+                    Some(target) => architecture = Some(target),
+                    None => {
+                        let known: Vec<String> = Target::all().map(|t| t.to_string()).collect();
+                        let near = crate::suggest::nearest(text, known.iter().map(String::as_str));
+                        let help = near.map(|near| format!("did you mean '{near}'?"));
+                        let message = format!("Unsupported .target '{text}'");
+                        self.sink.error("unsupported-target", name.span, message).maybe_help(help);
+                        return;
+                    }
+                },
+            }
+        }
+        match architecture {
+            Some(target) => self.target = target,
+            None => {
+                let message =
+                    format!("Target architecture not defined at start of file '{}'", self.source.name());
+                self.sink.error("missing-target", node.span, message).help("name an architecture: `.target sm_90`");
+            }
+        }
+    }
+
+
+    fn address_size_directive(&mut self, node: &Directive<'a>) {
+        let argument = node.arguments.first();
+        let span = argument.map_or(node.span, Operand::span);
+        if self.version < Version::new(2, 3) {
+            let message = "Feature '.address_size directive' requires PTX ISA .version 2.3 or later";
+            self.need_version(node.name.span, message.into());
+        }
+        match argument.and_then(|a| fold_integer(a, &mut self.sink)) {
+            Some(size @ (32 | 64)) => self.address_size = size as u32,
+            _ => {
+                let message = "Illegal value for .address_size directive (must be 32 or 64)";
+                self.sink.error("illegal-address-size", span, message).help("write `.address_size 64`");
+            }
+        }
+    }
+
+    /// A directive after the header.
+    pub(crate) fn late_directive(&mut self, node: &Directive<'a>) {
+        let help = match node.name.text {
+            "version" | "target" | "address_size" => {
+                "`.version`, `.target` and `.address_size` open the file, once each and in this order"
+            }
+            _ => return,
+        };
+        let word = match (node.name.text, node.arguments.first()) {
+            // ptxas reads `.version 9.0` as one word.
+            ("version", Some(Operand::Literal(number))) => format!(".version {}", number.text),
+            (word, _) => format!(".{word}"),
+        };
+        let message = format!("Parsing error near '{word}': syntax error");
+        self.sink.error("misplaced", node.name.span, message).help(help);
+    }
+
+    /// What the directives after the head of a function say about its launches.
+    pub(crate) fn launch_bounds(&mut self, directives: &[Directive<'a>], is_entry: bool) -> (LaunchBounds, bool) {
+        let mut bounds = LaunchBounds::default();
+        let mut noreturn = false;
+        let find = |name: &str| directives.iter().find(|d| d.name.text == name);
+        for node in directives {
+            let name = node.name.text;
+            let misplaced = match name {
+                "maxntid" | "reqntid" | "minnctapersm" | "maxnctapersm" | "maxnreg" | "reqnctapercluster"
+                | "explicitcluster" | "maxclusterrank" | "blocksareclusters" => !is_entry,
+                "noreturn" => is_entry,
+                _ => false,
+            };
+            if misplaced {
+                let kind = if is_entry { "a kernel" } else { "a function that is no kernel" };
+                let message = format!("Parsing error near '.{name}': syntax error");
+                let help = format!("`.{name}` has no meaning for {kind}");
+                self.sink.error("misplaced", node.name.span, message).help(help);
+                continue;
+            }
+            match name {
+                "maxntid" => {
+                    let extents = self.extents(node, 1);
+                    bounds.max_threads = Some(extents.iter().map(|&e| u64::from(e)).product());
+                }
+                "reqntid" => {
+                    self.need(node.name.span, ".reqntid directive", Some(Version::new(2, 1)), None);
+                    bounds.required = Some(self.extents(node, 1));
+                }
+                "maxnreg" | "minnctapersm" | "maxclusterrank" => {
+                    self.extents(node, 1);
+                }
+                "maxnctapersm" if self.version >= Version::new(2, 1) => {
+                    let message =
+                        "Deprecated feature: '.maxnctapersm directive' not supported as of PTX version 2.1";
+                    self.sink.error("deprecated", node.name.span, message).help("use `.minnctapersm`");
+                }
+                "reqnctapercluster" => {
+                    bounds.required_cluster = Some(self.extents(node, 1));
+                }
+                "noreturn" => noreturn = true,
+                _ => {}
+            }
+            if matches!(name, "reqnctapercluster" | "explicitcluster" | "maxclusterrank") {
+                let feature = format!(".{name}");
+                self.need(node.name.span, &feature, Some(Version::new(7, 8)), Some(Target::sm(90)));
+            }
+        }
+        for (first, second) in [("maxntid", "reqntid"), ("reqnctapercluster", "maxclusterrank")] {
+            if let (Some(a), Some(b)) = (find(first), find(second)) {
+                let message =
+                    format!("Conflicting directives: .{first} and .{second} cannot both be specified");
+                self.sink.error("conflicting-directives", b.name.span, message).label(a.name.span, "the other one");
+            }
+        }
+        if let Some(node) = find("minnctapersm").or_else(|| find("maxnctapersm"))
+            && find("maxntid").or_else(|| find("reqntid")).is_none()
+            && is_entry
+        {
+            let message = ".minnctapersm is ignored when neither .maxntid nor .reqntid is specified.";
+            self.sink.warning("ignored-directive", node.name.span, message);
+        }
+        (bounds, noreturn)
+    }
+
+    /// Up to three positive numbers; missing ones are `default`.
+    fn extents(&mut self, node: &Directive<'a>, default: u32) -> [u32; 3] {
+        let mut extents = [default; 3];
+        for (extent, argument) in extents.iter_mut().zip(&node.arguments) {
+            *extent = self.small_integer(argument).unwrap_or(0);
+            if *extent == 0 {
+                let message = format!("Positive non-zero value expected for {}", node.name.text);
+                self.sink.error("not-positive", argument.span(), message);
+                *extent = default;
+            }
+        }
+        if let Some(extra) = node.arguments.get(3) {
+            let message = "Parsing error near ',': syntax error";
+            self.sink.error("too-many-arguments", extra.span(), message).help("there are at most three extents");
+        }
+        extents
+    }
+
+    /// A constant that must fit into 32 bits.
+    pub(crate) fn small_integer(&mut self, tree: &Operand<'a>) -> Option<u32> {
+        let value = fold_integer(tree, &mut self.sink)?;
+        if u32::try_from(value).is_err() {
+            self.sink.error("constant-overflow", tree.span(), "Constant overflow").help("at most 32 bits");
+        }
+        u32::try_from(value).ok()
+    }
+
+    /// N of `.align N`; `None` if it is wrong.
+    pub(crate) fn alignment(&mut self, tree: &Operand<'a>) -> Option<u64> {
+        let value = u64::from(self.small_integer(tree).unwrap_or(0));
+        if value.is_power_of_two() {
+            return Some(value);
+        }
+        let help = match value.checked_next_power_of_two() {
+            Some(next) if value > 0 => format!("write {} or {next}", next / 2),
+            _ => "write 1, 2, 4, 8, 16, ...".to_owned(),
+        };
+        self.sink.error("illegal-alignment", tree.span(), "Alignment must be a power of two").help(help);
+        None
+    }
+}
+
+/// Takes the directive `name` off the front.
+fn take<'t, 'a>(rest: &mut &'t [Item<'a>], name: &str) -> Option<&'t Directive<'a>> {
+    let [Item::Directive(node), tail @ ..] = rest else { return None };
+    if node.name.text != name {
+        return None;
+    }
+    *rest = tail;
+    Some(node)
+}

@@ -1,0 +1,304 @@
+//! Kernels and functions: heads, prototypes and parameters (PTX ISA, "Kernel and Function Directives").
+
+use diag::Span;
+use isa::{Space, Target, Type, Version};
+use syntax::tree::{Function as FunctionTree, FunctionKind, Name, Parameter};
+
+use crate::checker::Checker;
+use crate::module::{FuncId, Function, Linkage, Param};
+use crate::scope::Entity;
+
+/// Bytes of parameters that every kernel may have.
+const SMALL_PARAMETERS: u64 = 4352;
+/// Bytes of parameters from PTX 8.1 and sm_70 on.
+const LARGE_PARAMETERS: u64 = 32764;
+
+/// Whose parameters they are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    Entry,
+    Func,
+    /// `.callprototype`: names do not matter.
+    Prototype,
+}
+
+impl<'a> Checker<'a> {
+    pub(crate) fn function(&mut self, node: &FunctionTree<'a>) {
+        let is_entry = node.kind == FunctionKind::Entry;
+        let owner = if is_entry { Owner::Entry } else { Owner::Func };
+        let linkage = self.linkage(node.linkage.as_ref());
+        if linkage == Linkage::Common {
+            let word = if is_entry { ".entry" } else { ".func" };
+            self.misplaced(node.linkage.as_ref().map_or(node.span, |l| l.span), word);
+        }
+        let (params, returns) = self.signature(node.parameters.as_deref(), node.returns.as_deref(), owner);
+        if is_entry {
+            self.parameter_space(node.name, &params);
+            if let Some(first) = node.returns.as_ref().and_then(|r| r.first()) {
+                let message = "Parsing error near '(': syntax error";
+                self.sink.error("misplaced", first.span, message).help("kernels return nothing");
+            }
+        }
+        let (bounds, noreturn) = self.launch_bounds(&node.directives, is_entry);
+        if let Some(directive) = node.directives.iter().find(|d| d.name.text == "noreturn").filter(|_| noreturn) {
+            self.need(directive.name.span, ".noreturn", Some(Version::new(6, 4)), Some(Target::sm(30)));
+            if !returns.is_empty() {
+                let message = format!("Invalid directive '.noreturn' for function '{}'", node.name.text);
+                let help = "a function that does not return has no return parameters";
+                self.sink.error("illegal-noreturn", directive.span, message).help(help);
+            }
+        }
+        if linkage == Linkage::Extern && node.body.is_some() {
+            self.extern_definition(node.name);
+        }
+        let function = Function {
+            name: node.name.text.to_owned(),
+            is_entry,
+            linkage,
+            noreturn,
+            params,
+            returns,
+            bounds,
+            body: None,
+            span: node.name.span,
+        };
+        let id = self.enter_function(node, function);
+        if let Some(block) = &node.body {
+            self.body(node, block, id);
+        }
+    }
+
+    fn extern_definition(&mut self, name: Name<'a>) {
+        let message =
+            format!("Function definition conflicts with '.extern' declaration for function '{}'", name.text);
+        let help = "a function with a body is not `.extern`: use `.visible`";
+        self.sink.error("extern-definition", name.span, message).help(help);
+    }
+
+    /// Makes the function known, or merges it with its prototype.
+    fn enter_function(&mut self, node: &FunctionTree<'a>, function: Function) -> FuncId {
+        let name = node.name;
+        let next = FuncId(self.functions.len() as u32);
+        match self.globals.get(name.text).copied() {
+            None => {
+                // Nothing of this name was declared, so this cannot fail.
+                let _ = self.globals.declare(name.text, Entity::Function(next), name.span);
+            }
+            Some(declared) => match declared.entity {
+                Entity::Function(id) => {
+                    if self.agree(node, &function, id) {
+                        let old = &mut self.functions[id.index()];
+                        // A prototype may have said that the function is visible.
+                        let linkage = match function.linkage {
+                            Linkage::Internal => old.linkage,
+                            other => other,
+                        };
+                        *old = Function { linkage, ..function };
+                        return id;
+                    }
+                }
+                _ => {
+                    let message = format!("Inconsistent redefinition of variable '{}'", name.text);
+                    self.sink
+                        .error("inconsistent-redefinition", name.span, message)
+                        .label(declared.span, "first declared here");
+                    let message = format!("Inconsistent redefinition of symbol '{}'", name.text);
+                    self.sink.error("inconsistent-redefinition", name.span, message);
+                }
+            },
+        }
+        self.functions.push(function);
+        next
+    }
+
+    /// Does a second declaration agree with the first? `false` if it cannot stand for the same function.
+    fn agree(&mut self, node: &FunctionTree<'a>, new: &Function, id: FuncId) -> bool {
+        let name = node.name;
+        let old = &self.functions[id.index()];
+        let previous = old.span;
+        let (was_entry, was_defined) = (old.is_entry, old.body.is_some());
+        let was_extern = old.linkage == Linkage::Extern;
+        let count_differs = old.params.len() != new.params.len() || old.returns.len() != new.returns.len();
+        let differs = |different: fn(&Param, &Param) -> bool| {
+            old.params.iter().zip(&new.params).chain(old.returns.iter().zip(&new.returns)).any(|(a, b)| different(a, b))
+        };
+        let mut differences = Vec::new();
+        if count_differs {
+            differences.push("number of parameters");
+        } else {
+            if differs(|a, b| (a.ty, a.array, a.bytes) != (b.ty, b.array, b.bytes)) {
+                differences.push("parameter types");
+            }
+            if differs(|a, b| a.align != b.align) {
+                differences.push("parameter alignment");
+            }
+            if differs(|a, b| a.in_register != b.in_register) {
+                differences.push("parameter state space");
+            }
+        }
+        if was_entry != new.is_entry {
+            let message = format!("Inconsistent redefinition of '{}' as entry and function", name.text);
+            self.sink.error("inconsistent-redefinition", name.span, message).label(previous, "first declared here");
+        } else {
+            if was_extern != (new.linkage == Linkage::Extern) {
+                let message = format!("Inconsistent redefinition of variable '{}'", name.text);
+                self.sink
+                    .error("inconsistent-redefinition", name.span, message)
+                    .label(previous, "first declared here")
+                    .help("either both declarations are `.extern`, or neither is");
+                if was_extern && node.body.is_some() {
+                    self.extern_definition(name);
+                }
+            }
+            for difference in &differences {
+                let message = format!("Inconsistent prototypes of '{}', {difference} differ", name.text);
+                self.sink
+                    .error("inconsistent-prototypes", name.span, message)
+                    .label(previous, "first declared here");
+            }
+        }
+        if was_defined {
+            self.duplicate("function", name.text, name.span, previous);
+        }
+        !was_defined && was_entry == new.is_entry
+    }
+
+    /// Parameters and return parameters.
+    pub(crate) fn signature(
+        &mut self,
+        params: Option<&[Parameter<'a>]>,
+        returns: Option<&[Parameter<'a>]>,
+        owner: Owner,
+    ) -> (Vec<Param>, Vec<Param>) {
+        let returns = returns.unwrap_or_default();
+        let params = params.unwrap_or_default();
+        let checked_returns: Vec<Param> = returns.iter().map(|node| self.parameter(node, owner)).collect();
+        for node in returns {
+            if is_incomplete(node) {
+                let message = "Output parameter cannot be an incomplete array.";
+                self.sink.error("incomplete-type", node.name.span, message);
+            }
+        }
+        if let [_, second, ..] = returns
+            && returns.iter().any(|r| r.space.is_some_and(|s| s.text == "param"))
+        {
+            let message = "Multiple return parameters require .register state space";
+            let help = "return one array: `.param .align N .b8 name[N]`";
+            self.sink.error("multiple-returns", second.name.span, message).help(help);
+        }
+        let checked_params: Vec<Param> = params.iter().map(|node| self.parameter(node, owner)).collect();
+        for (i, node) in params.iter().enumerate().filter(|(_, node)| is_incomplete(node)) {
+            let message = match owner {
+                Owner::Entry => "Parameter to entry function cannot be an incomplete array.",
+                _ if i + 1 < params.len() => "Only the last input parameter can be an incomplete array.",
+                _ => continue,
+            };
+            self.sink.error("incomplete-type", node.name.span, message);
+        }
+        (checked_params, checked_returns)
+    }
+
+    fn parameter(&mut self, node: &Parameter<'a>, owner: Owner) -> Param {
+        let name = node.name;
+        let (space_name, space_span) = node.space.map_or(("", node.span), |s| (s.text, s.span));
+        let space = if space_name == "reg" { Space::Reg } else { Space::Param };
+        let refuse = |checker: &mut Self, span: Span, code, message: String| {
+            checker.sink.error(code, span, message);
+        };
+        if owner == Owner::Entry && space_name != "param" {
+            let message = format!("Entry parameter '{}' must have .param state space", name.text);
+            refuse(self, space_span, "illegal-parameter", message);
+        } else if !matches!(space_name, "param" | "reg") {
+            let message = format!("Function parameter '{}' has illegal state space", name.text);
+            refuse(self, space_span, "illegal-parameter", message);
+        }
+        if name.text == "_" && owner != Owner::Prototype {
+            refuse(self, name.span, "illegal-parameter", "Illegal parameter name '_'".into());
+        }
+        let shape = self.shape(&node.qualifiers);
+        let ty = shape.map_or(Type::B32, |shape| shape.ty);
+        let lanes = shape.map_or(1, |shape| shape.lanes);
+        if space == Space::Param && ty == Type::Pred {
+            let message = format!("Predicate variable '{}' must be in register state space", name.text);
+            refuse(self, name.span, "predicate-variable", message);
+        }
+        if space == Space::Param && (lanes > 1 || (ty.lanes() > 1 && owner != Owner::Entry)) {
+            let message = format!("Variable '{}' cannot be allocated in .param state space", name.text);
+            refuse(self, name.span, "illegal-parameter", message);
+        }
+        if space == Space::Reg && !node.dimensions.is_empty() {
+            let message = format!("Variable '{}' cannot be allocated into a register", name.text);
+            refuse(self, name.span, "register-array", message);
+        }
+        let align = shape.map_or(4, |shape| shape.alignment());
+        if owner != Owner::Entry && align > 128 {
+            let message = format!(
+                "Parameter '{}' has illegal alignment (must be aligned to 1, 2, 4, 8, 16, 32, 64, or 128 bytes)",
+                name.text
+            );
+            let span = node.qualifiers.align.as_ref().map_or(name.span, |tree| tree.span());
+            refuse(self, span, "illegal-alignment", message);
+        }
+        let pointer = node.pointer.as_ref().map(|pointer| {
+            if owner != Owner::Entry {
+                for _ in 0..1 + usize::from(pointer.align.is_some()) {
+                    let message = "Illegal placement of kernel parameter attribute";
+                    self.sink.error("misplaced-ptr", pointer.span, message).help("`.ptr` is for kernels only");
+                }
+            }
+            let space = match pointer.space.map(|space| space.text) {
+                Some("global") => Space::Global,
+                Some("const") => Space::Const,
+                Some("shared") => Space::Shared,
+                Some("local") => Space::Local,
+                _ => Space::Generic,
+            };
+            let align = pointer.align.as_ref().and_then(|tree| self.alignment(tree));
+            (space, align.unwrap_or(4))
+        });
+        let mut elements = 1u64;
+        for dimension in &node.dimensions {
+            let length = dimension.as_ref().map_or(0, |tree| self.length(tree));
+            elements = elements.saturating_mul(length);
+        }
+        Param {
+            name: if name.text == "_" { String::new() } else { name.text.to_owned() },
+            ty,
+            bytes: elements.saturating_mul(shape.map_or(4, |shape| shape.element_bytes())),
+            align,
+            array: !node.dimensions.is_empty(),
+            pointer,
+            in_register: space == Space::Reg,
+            register: None,
+            span: name.span,
+        }
+    }
+
+    /// The size of a kernel's parameters.
+    fn parameter_space(&mut self, name: Name<'a>, params: &[Param]) {
+        let bytes = params.iter().fold(0u64, |offset, param| {
+            let aligned = offset.checked_next_multiple_of(param.align.max(1)).unwrap_or(u64::MAX);
+            aligned.saturating_add(param.bytes)
+        });
+        if bytes <= SMALL_PARAMETERS {
+            return;
+        }
+        let (version, target) = (Version::new(8, 1), Target::sm(70));
+        let max = if self.version < version { SMALL_PARAMETERS } else { LARGE_PARAMETERS };
+        if bytes > max {
+            let message = format!(
+                "Entry function '{}' uses too much parameter space ({bytes:#x} bytes, {max:#x} max).",
+                name.text
+            );
+            let help = "pass a pointer to the data instead";
+            self.sink.error("too-much-parameter-space", name.span, message).help(help);
+        }
+        let feature = "Kernel parameter size larger than 4352 bytes";
+        self.need(name.span, feature, Some(version), Some(target));
+    }
+}
+
+/// An array without a length.
+fn is_incomplete(node: &Parameter) -> bool {
+    node.dimensions.iter().any(Option::is_none)
+}

@@ -1,0 +1,263 @@
+//! Instructions: form, gates, operands, in the order in which ptxas finds fault with them.
+
+use std::rc::Rc;
+
+use isa::{
+    Consequence, Effect, Form, Gate, Mod, Picks, SelectError, Space, Stage, Token, Type,
+};
+use smallvec::SmallVec;
+use syntax::tree::{Guard, Instruction as Tree, Operand as OperandTree};
+
+use crate::body::BodyChecker;
+use crate::matching::{Complaint, Verdict};
+use crate::module::{Instruction, Node, Operand, RegId};
+use crate::operand::{Lowered, Value};
+
+/// What an opcode with its modifiers and number of operands means.
+#[derive(Debug)]
+pub(crate) struct Selection {
+    /// The form, or the one that comes nearest.
+    pub(crate) form: Option<&'static Form>,
+    /// What was picked.
+    pub(crate) picks: Picks,
+    /// How ptxas calls it in messages.
+    pub(crate) name: String,
+    errors: Vec<SelectError>,
+    /// Gates that the module does not pass.
+    closed: Vec<Gate>,
+}
+
+/// Whom an instruction concerns, for messages.
+pub(crate) struct Context<'s> {
+    pub(crate) name: &'s str,
+    pub(crate) form: &'static Form,
+    pub(crate) picks: &'s Picks,
+}
+
+impl<'a> BodyChecker<'_, 'a> {
+    pub(crate) fn instruction(&mut self, node: &Tree<'a>) {
+        let errors_before = self.sink().len();
+        let guard = node.guard.as_ref().map(|guard| self.guard(guard));
+        let selection = self.selection(node);
+        let Some(form) = selection.form else {
+            return self.no_form(node, &selection);
+        };
+        self.modifier_errors(node, &selection);
+        if form.action == isa::Action::Effect(Effect::Call) {
+            return self.call(node, guard.flatten(), form, &selection, errors_before);
+        }
+        let operands: SmallVec<[Lowered; 6]> = node.operands.iter().map(|tree| self.lower(tree)).collect();
+        self.closed_gates(node, &selection, Stage::Token);
+        for error in &selection.errors {
+            match error {
+                SelectError::Types => return self.report_select(node, &selection, error),
+                SelectError::Arguments { .. } => return self.report_select(node, &selection, error),
+                _ => {}
+            }
+        }
+        let context = Context { name: &selection.name, form, picks: &selection.picks };
+        let mut checked: Vec<Operand> = Vec::with_capacity(operands.len());
+        let mut complaints: SmallVec<[Complaint; 2]> = SmallVec::new();
+        for (i, (lowered, spec)) in operands.iter().zip(form.operands).enumerate() {
+            match self.fit(lowered, i, spec, &context, &mut complaints) {
+                Verdict::Fits(operand) => checked.push(operand),
+                Verdict::Mismatch => {
+                    let help = self.mismatch_help(lowered, spec, &context);
+                    let message = format!("Arguments mismatch for instruction '{}'", selection.name);
+                    self.sink().error("arguments-mismatch", lowered.span, message).maybe_help(help);
+                    return;
+                }
+            }
+        }
+        self.closed_gates(node, &selection, Stage::Form);
+        self.closed_gates(node, &selection, Stage::Modifier);
+        let rank = |error: &SelectError| match error {
+            SelectError::Illegal { .. } => 0,
+            SelectError::Missing { slot: "CmpOp", .. } | SelectError::Comparison { .. } => 2,
+            SelectError::Missing { slot: "BoolOp", .. } => 3,
+            _ => 1,
+        };
+        self.late_errors(node, &selection, |error| rank(error) <= 1);
+        for complaint in complaints {
+            self.sink().error(complaint.code, complaint.span, complaint.message).maybe_help(complaint.help);
+        }
+        self.late_errors(node, &selection, |error| rank(error) == 2);
+        self.closed_gates(node, &selection, Stage::Late);
+        self.late_errors(node, &selection, |error| rank(error) == 3);
+        if self.sink().len() == errors_before {
+            crate::ranges::check(self.sink(), &context, &checked, &operands);
+        }
+        if self.sink().len() == errors_before {
+            let guard = guard.flatten();
+            let picks = selection.picks;
+            let instruction = Instruction { form, picks, guard, operands: checked, span: node.span };
+            self.body.code.push(Node::Instruction(instruction));
+        }
+    }
+
+    fn guard(&mut self, guard: &Guard<'a>) -> Option<(RegId, bool)> {
+        let lowered = self.lower(&OperandTree::Name(guard.predicate));
+        if let Value::Register(id, Type::Pred) = lowered.value {
+            return Some((id, guard.negated));
+        }
+        let help = "a guard is a register declared `.reg .pred`";
+        self.sink().error("predicate-expected", lowered.span, "Predicate expression expected").help(help);
+        None
+    }
+
+    fn selection(&mut self, node: &Tree<'a>) -> Rc<Selection> {
+        let last = node.modifiers.last().map_or(node.opcode.span, |modifier| modifier.span);
+        let key = (self.module.source.slice(node.opcode.span.to(last)), node.operands.len());
+        if let Some(found) = self.selections.get(&key) {
+            return found.clone();
+        }
+        let selection = Rc::new(self.select(node));
+        self.selections.insert(key, selection.clone());
+        selection
+    }
+
+    fn select(&self, node: &Tree<'a>) -> Selection {
+        let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
+        let name = crate::opcodes::display_name(node.opcode.text, &modifiers);
+        let (form, picks, errors) = match isa::select(node.opcode.text, &modifiers, node.operands.len()) {
+            Ok(selected) => (Some(selected.form()), selected.picks, Vec::new()),
+            Err(errors) => {
+                let (mut types, mut mods) = (Vec::new(), Vec::new());
+                for token in modifiers.iter().filter_map(|m| Token::from_name(m)) {
+                    match token {
+                        Token::Type(ty) => types.push(ty),
+                        Token::Mod(modifier) => mods.push(modifier),
+                    }
+                }
+                let form = errors.iter().find_map(|error| match *error {
+                    SelectError::Arguments { form }
+                    | SelectError::Illegal { form, .. }
+                    | SelectError::Comparison { form, .. }
+                    | SelectError::Missing { form, .. } => Some(form.form()),
+                    _ => None,
+                });
+                // With wrong types or only unknown modifiers no form is near; any will do for what is checked then.
+                let form = form.or_else(|| isa::forms(node.opcode.text).first());
+                (form, Picks::new(&types, &mods), errors)
+            }
+        };
+        let mut closed = Vec::new();
+        if let (Some(form), true) = (form, self.module.knows_target()) {
+            closed = form.gates(&picks);
+            closed.retain(|gate| !gate.permits(self.module.version, self.module.target));
+        }
+        let picks = match form {
+            Some(form) if self.module.target.number < 20 && errors.is_empty() => implied_ftz(form, picks),
+            _ => picks,
+        };
+        Selection { form, picks, name, errors, closed }
+    }
+
+    /// The opcode has no row in the table.
+    fn no_form(&mut self, node: &Tree<'a>, selection: &Selection) {
+        let opcode = node.opcode.text;
+        if crate::opcodes::is_known(opcode) {
+            let message = format!("Instruction '{opcode}' is not supported by ptxvm");
+            let help = "it is legal PTX; run this kernel on a GPU, or ask for the instruction";
+            self.sink().error("unsupported-instruction", node.opcode.span, message).help(help);
+            return;
+        }
+        self.modifier_errors(node, selection);
+        for tree in &node.operands {
+            self.lower(tree);
+        }
+        let near = crate::suggest::nearest(opcode, crate::opcodes::all());
+        let help = near.map(|near| format!("did you mean '{near}'?"));
+        let message = format!("Not a name of any known instruction: '{opcode}'");
+        self.sink().error("unknown-instruction", node.opcode.span, message).maybe_help(help);
+    }
+
+    /// Unknown and repeated modifiers.
+    fn modifier_errors(&mut self, node: &Tree<'a>, selection: &Selection) {
+        for error in &selection.errors {
+            if matches!(error, SelectError::UnknownModifier { .. } | SelectError::Repeated { .. }) {
+                self.report_select(node, selection, error);
+            }
+        }
+    }
+
+    fn late_errors(&mut self, node: &Tree<'a>, selection: &Selection, wanted: impl Fn(&SelectError) -> bool) {
+        for error in &selection.errors {
+            let early = matches!(
+                error,
+                SelectError::UnknownModifier { .. } | SelectError::Repeated { .. } | SelectError::Types
+            );
+            if !early && wanted(error) {
+                self.report_select(node, selection, error);
+            }
+        }
+    }
+
+    fn report_select(&mut self, node: &Tree<'a>, selection: &Selection, error: &SelectError) {
+        let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
+        let head = node.modifiers.last().map_or(node.opcode.span, |last| node.opcode.span.to(last.span));
+        let modifier = |index: usize| node.modifiers.get(index).map_or(head, |m| m.span);
+        let (code, span) = match error {
+            SelectError::UnknownInstruction => ("unknown-instruction", node.opcode.span),
+            SelectError::UnknownModifier { index } => ("unknown-modifier", modifier(*index)),
+            SelectError::Repeated { index } => ("repeated-modifier", modifier(*index)),
+            SelectError::Types => ("instruction-types", head),
+            SelectError::Arguments { .. } => ("arguments-mismatch", node.span),
+            SelectError::Illegal { index, .. } => ("illegal-modifier", modifier(*index)),
+            SelectError::Comparison { index, .. } => ("comparison-mismatch", modifier(*index)),
+            SelectError::Missing { .. } => ("missing-modifier", head),
+            SelectError::Vector { .. } => ("vector-size", head),
+        };
+        let mut help = error.help(node.opcode.text);
+        if let SelectError::UnknownModifier { index } = error
+            && let Some(written) = modifiers.get(*index)
+        {
+            let names = isa::forms(node.opcode.text)
+                .iter()
+                .flat_map(|form| form.slots)
+                .flat_map(|slot| slot.choices)
+                .map(|choice| choice.token.name());
+            if let Some(near) = crate::suggest::nearest(written, names) {
+                help = Some(format!("did you mean '.{near}'?"));
+            }
+        }
+        let message = error.message(&selection.name, &modifiers);
+        self.sink().error(code, span, message).maybe_help(help);
+    }
+
+    /// Reports the gates of one stage that the module does not pass.
+    fn closed_gates(&mut self, node: &Tree<'a>, selection: &Selection, stage: Stage) {
+        for gate in selection.closed.iter().filter(|gate| gate.stage == stage) {
+            // Point at the modifier that the message names, if there is one.
+            let named = node.modifiers.iter().find(|m| gate.subject.contains(&format!("'.{}'", m.text)));
+            let span = named.map_or(node.opcode.span, |m| m.span);
+            let message = gate.message(self.module.target);
+            match gate.requires {
+                isa::Requirement::Version(_) => self.module.need_version(span, message),
+                _ => self.module.need_target(span, message),
+            }
+        }
+    }
+}
+
+/// On sm_1x, single-precision instructions flush subnormals without being told.
+fn implied_ftz(form: &Form, picks: Picks) -> Picks {
+    let takes_ftz = form.slots.iter().any(|slot| slot.choice(Token::Mod(Mod::Ftz)).is_some());
+    if !takes_ftz || picks.has(Mod::Ftz) || !picks.types().contains(&Type::F32) {
+        return picks;
+    }
+    let with = picks.with(Mod::Ftz);
+    let legal = form.rules.iter().filter(|rule| rule.applies(&with)).all(|rule| match rule.then {
+        Consequence::Needs(needs, _) => needs.iter().all(|condition| condition.holds(&with)),
+        Consequence::Gates(_) => true,
+    });
+    if legal { with } else { picks }
+}
+
+/// May an address in `symbol` space be used by an instruction on `space`?
+pub(crate) fn space_allows(space: Space, symbol: Space) -> bool {
+    match space {
+        Space::Generic => matches!(symbol, Space::Global | Space::Shared | Space::Local | Space::Generic),
+        _ => space == symbol,
+    }
+}

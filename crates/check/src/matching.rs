@@ -1,0 +1,569 @@
+//! Operands against the places of a form that they stand in.
+
+use diag::Span;
+use isa::{Access, Effect, Elements, OperandKind, OperandSpec, Second, Space, Type, literal_allowed, register_allowed};
+use smallvec::SmallVec;
+
+use crate::body::BodyChecker;
+use crate::instruction::{Context, space_allows};
+use crate::literal::Const;
+use crate::module::{AddressBase, Operand, RegId, Symbol};
+use crate::operand::{Base, Lowered, SymbolValue, Value};
+
+/// Does an operand fit?
+pub(crate) enum Verdict {
+    /// It does, or the complaints say why not.
+    Fits(Operand),
+    /// Its type is wrong: ptxas says so for the instruction as a whole, and nothing after it.
+    Mismatch,
+}
+
+/// What ptxas says about an operand once all types fit.
+pub(crate) struct Complaint {
+    pub(crate) code: &'static str,
+    pub(crate) span: Span,
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
+}
+
+pub(crate) type Complaints = SmallVec<[Complaint; 2]>;
+
+fn complain(complaints: &mut Complaints, code: &'static str, span: Span, message: String, help: Option<&str>) {
+    complaints.push(Complaint { code, span, message, help: help.map(str::to_owned) });
+}
+
+/// Where an operand stands.
+struct Place<'s> {
+    index: usize,
+    spec: &'s OperandSpec,
+    context: &'s Context<'s>,
+    /// Instruction type of the operand.
+    ty: Option<Type>,
+}
+
+impl<'a> BodyChecker<'_, 'a> {
+    /// Does an operand fit in its place?
+    pub(crate) fn fit(
+        &self,
+        lowered: &Lowered,
+        index: usize,
+        spec: &OperandSpec,
+        context: &Context,
+        complaints: &mut Complaints,
+    ) -> Verdict {
+        let ty = match spec.ty {
+            isa::OperandType::Address if self.module.address_size == 64 => Some(Type::U64),
+            isa::OperandType::Address => Some(Type::U32),
+            _ => spec.resolve(context.picks),
+        };
+        let place = Place { index, spec, context, ty };
+        if matches!(lowered.value, Value::Reported) {
+            return Verdict::Fits(Operand::Sink);
+        }
+        match spec.kind {
+            OperandKind::Address => self.fit_address(lowered, &place, complaints),
+            OperandKind::Label => fit_label(lowered, &place, complaints),
+            OperandKind::BranchTargets => match lowered.value {
+                Value::BranchTargets(id) => Verdict::Fits(Operand::BranchTargets(id)),
+                _ => Verdict::Mismatch,
+            },
+            OperandKind::Immediate => match lowered.value {
+                Value::Const(value) => fit_const(value, place.ty.unwrap_or(Type::U32)),
+                _ => Verdict::Mismatch,
+            },
+            OperandKind::AddressValue => self.fit_address_value(lowered, &place, complaints),
+            OperandKind::MovDestination | OperandKind::MovSource
+                if matches!(lowered.value, Value::Vector(..) | Value::VectorRegister(..)) =>
+            {
+                fit_pack(lowered, &place, complaints)
+            }
+            // `call` is checked apart.
+            OperandKind::Call => Verdict::Mismatch,
+            _ => match spec.elements {
+                Elements::One => fit_scalar(lowered, &place, complaints),
+                Elements::Vector => match context.picks.vector() {
+                    1 => fit_scalar(lowered, &place, complaints),
+                    count => fit_vector(lowered, &place, count, complaints),
+                },
+                Elements::Fixed(count) => fit_vector(lowered, &place, usize::from(count), complaints),
+            },
+        }
+    }
+
+    fn fit_address(&self, lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Verdict {
+        let Value::Address(base, offset) = lowered.value else { return Verdict::Mismatch };
+        let name = place.context.name;
+        let span = lowered.span;
+        let space = place.context.picks.space();
+        let illegal = |complaints: &mut Complaints, help: Option<&str>| {
+            let message = format!("Illegal operand type to instruction '{name}'");
+            complain(complaints, "illegal-operand", span, message, help);
+        };
+        let unusable = |complaints: &mut Complaints, symbol: &str, ty: &str| {
+            let message = format!(
+                "Illegal to use symbol '{symbol}' of type {ty} as address operand. Use integer or bit only."
+            );
+            complain(complaints, "illegal-address", span, message, Some("an address is in a .u64 or .b64 register"));
+        };
+        let base = match base {
+            Base::Register(id, ty) => {
+                if ty == Type::Pred || ty.is_float() {
+                    unusable(complaints, &self.body.registers[id.index()].name, &ty.to_string());
+                }
+                if ty == Type::Pred {
+                    illegal(complaints, None);
+                }
+                AddressBase::Reg(id)
+            }
+            Base::Symbol(symbol) => {
+                self.check_space(symbol, space, span, place, complaints);
+                return Verdict::Fits(Operand::Address(AddressBase::Symbol(symbol.symbol), offset));
+            }
+            Base::Absolute(address) => {
+                if space != Space::Local {
+                    let message = "Immediate addresses allowed only for .local state space".to_owned();
+                    let help = "put the address into a register first";
+                    complain(complaints, "immediate-address", span, message, Some(help));
+                }
+                AddressBase::Absolute(address)
+            }
+            Base::Code => {
+                let symbol = self.module.source.slice(span).trim_matches(['[', ']', ' ']);
+                unusable(complaints, symbol, "unexpected");
+                illegal(complaints, None);
+                illegal(complaints, None);
+                return Verdict::Fits(Operand::Sink);
+            }
+            Base::Special(_) => {
+                illegal(complaints, Some("move the special register into a register first"));
+                return Verdict::Fits(Operand::Sink);
+            }
+            Base::Unknown => {
+                illegal(complaints, None);
+                return Verdict::Fits(Operand::Sink);
+            }
+        };
+        Verdict::Fits(Operand::Address(base, offset))
+    }
+
+    /// Is the variable in the instruction's space, and may it be accessed so?
+    fn check_space(
+        &self,
+        symbol: SymbolValue,
+        space: Space,
+        span: Span,
+        place: &Place,
+        complaints: &mut Complaints,
+    ) {
+        let name = place.context.name;
+        if !space_allows(space, symbol.space) {
+            let message = format!("State space mismatch between instruction and address in instruction '{name}'");
+            let help = format!("the variable is in .{} space", space_name(symbol.space));
+            complain(complaints, "space-mismatch", span, message, Some(&help));
+            return;
+        }
+        let writes = matches!(place.context.form.action, isa::Action::Effect(Effect::St));
+        match symbol.symbol {
+            Symbol::Param(i) if writes => {
+                let param = self.params.get(i as usize).map_or("", |p| &p.name);
+                let message = format!("Illegal to write to function input parameter '{param}'");
+                complain(complaints, "parameter-access", span, message, None);
+            }
+            Symbol::Return(i) if !writes => {
+                let param = self.returns.get(i as usize).map_or("", |p| &p.name);
+                let message = format!("Illegal to read function return parameter '{param}'");
+                complain(complaints, "parameter-access", span, message, None);
+            }
+            _ => {}
+        }
+    }
+
+    /// An address without brackets: `cvta`, `isspacep`, `mapa`.
+    fn fit_address_value(&self, lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Verdict {
+        let ty = place.ty.unwrap_or(Type::U64);
+        let space = place.context.picks.space();
+        let is_cvta = matches!(place.context.form.action, isa::Action::Effect(Effect::Cvta));
+        match lowered.value {
+            Value::Register(id, register) if !is_cvta => {
+                let fits = [Type::U32, Type::U64].into_iter().any(|ty| register_allowed(ty, register, false));
+                if fits { Verdict::Fits(Operand::Reg(id)) } else { Verdict::Mismatch }
+            }
+            Value::Symbol(_) if !is_cvta => Verdict::Mismatch,
+            Value::Symbol(_) if place.context.picks.has(isa::Mod::To) => {
+                must_be_register(lowered.span, place, complaints)
+            }
+            Value::Symbol(symbol) => {
+                if space != symbol.space {
+                    self.check_space(symbol, space, lowered.span, place, complaints);
+                }
+                Verdict::Fits(Operand::Symbol(symbol.symbol, symbol.offset))
+            }
+            Value::Function(..) => {
+                let name = place.context.name;
+                let message =
+                    format!("State space mismatch between instruction and address in instruction '{name}'");
+                complain(complaints, "space-mismatch", lowered.span, message, None);
+                Verdict::Fits(Operand::Sink)
+            }
+            _ => fit_scalar(lowered, &Place { ty: Some(ty), ..*place }, complaints),
+        }
+    }
+
+    /// What to say about an operand whose type is wrong.
+    pub(crate) fn mismatch_help(
+        &self,
+        lowered: &Lowered,
+        spec: &OperandSpec,
+        context: &Context,
+    ) -> Option<String> {
+        let ty = spec.resolve(context.picks)?;
+        let form = context.form.syntax;
+        Some(match &lowered.value {
+            Value::Register(id, register) => {
+                let name = &self.body.registers[id.index()].name;
+                format!("'{name}' is declared {register}, operand `{}` of `{form}` is {ty}", spec.name)
+            }
+            Value::Const(_) if ty.is_float() && ty.bits() >= 32 => {
+                format!("operand `{}` is {ty}: write a floating-point constant such as 1.0", spec.name)
+            }
+            Value::Const(_) if ty.is_float() => {
+                format!("operand `{}` is {ty}, for which there are no constants: move the bits into a register", spec.name)
+            }
+            Value::Const(_) => format!("operand `{}` is {ty}: write an integer", spec.name),
+            _ => format!("operand `{}` of `{form}` is {ty}", spec.name),
+        })
+    }
+}
+
+fn space_name(space: Space) -> &'static str {
+    match space {
+        Space::Generic => "generic",
+        Space::Global => "global",
+        Space::Shared => "shared",
+        Space::Local => "local",
+        Space::Const => "const",
+        Space::Param => "param",
+        Space::Reg => "reg",
+        Space::SpecialRegister => "sreg",
+        Space::Tex => "tex",
+    }
+}
+
+fn must_be_register(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
+    let message =
+        format!("Argument {} of instruction '{}': must be register", place.index, place.context.name);
+    let help = "move the address into a register first";
+    complain(complaints, "register-expected", span, message, Some(help));
+    Verdict::Fits(Operand::Sink)
+}
+
+fn fit_const(value: Const, ty: Type) -> Verdict {
+    let fits = match ty {
+        Type::Pred => matches!(value, Const::Int { .. }),
+        _ => literal_allowed(ty, value.form()),
+    };
+    if fits { Verdict::Fits(Operand::Imm(value.bits(ty))) } else { Verdict::Mismatch }
+}
+
+fn fit_label(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Verdict {
+    let name = place.context.name;
+    let label_expected = |complaints: &mut Complaints| {
+        let message = format!("Label expected for argument {} of instruction '{name}'", place.index);
+        complain(complaints, "label-expected", lowered.span, message, None);
+        Verdict::Fits(Operand::Sink)
+    };
+    match lowered.value {
+        Value::Label(id, 0) => Verdict::Fits(Operand::Label(id)),
+        // The unknown symbol was reported.
+        Value::Unknown => Verdict::Fits(Operand::Sink),
+        Value::NotRegister(_) | Value::Register(_, Type::Pred) => Verdict::Mismatch,
+        Value::Symbol(symbol) if symbol.array => Verdict::Mismatch,
+        Value::Symbol(_) | Value::Address(..) => {
+            label_expected(complaints);
+            must_be_register(lowered.span, place, complaints)
+        }
+        Value::Vector(..) => Verdict::Mismatch,
+        Value::Special(_) => {
+            special_not_allowed(lowered.span, place, complaints);
+            label_expected(complaints)
+        }
+        _ => label_expected(complaints),
+    }
+}
+
+fn special_not_allowed(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
+    let message = format!("Special register argument not allowed for instruction '{}'", place.context.name);
+    let help = "move the special register into a register first";
+    complain(complaints, "special-register", span, message, Some(help));
+    Verdict::Fits(Operand::Sink)
+}
+
+fn fit_scalar(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Verdict {
+    let Some(ty) = place.ty else { return Verdict::Mismatch };
+    if place.spec.access == Access::Write {
+        fit_destination(lowered, ty, place, complaints)
+    } else {
+        fit_source(lowered, ty, place, complaints)
+    }
+}
+
+fn fit_destination(lowered: &Lowered, ty: Type, place: &Place, complaints: &mut Complaints) -> Verdict {
+    let name = place.context.name;
+    let span = lowered.span;
+    let fits = |register: Type| register_allowed(ty, register, place.spec.wider);
+    match &lowered.value {
+        Value::Register(id, register) if fits(*register) => {
+            if place.spec.second == Second::Required {
+                let message = format!("Predicate output expected for instruction '{name}'");
+                complain(complaints, "predicate-output", span, message, Some("write `d|p`"));
+            }
+            Verdict::Fits(Operand::Reg(*id))
+        }
+        Value::RegisterPlus(_, register, _) if fits(*register) => result_required(span, place, complaints),
+        Value::Const(value) => match fit_const(*value, ty) {
+            Verdict::Fits(_) => result_required(span, place, complaints),
+            Verdict::Mismatch => Verdict::Mismatch,
+        },
+        Value::Special(_) => {
+            let message = "Read-only special register cannot be destination argument".to_owned();
+            complain(complaints, "read-only-register", span, message, None);
+            Verdict::Fits(Operand::Sink)
+        }
+        Value::Vector(..) | Value::VectorRegister(..) => vector_not_allowed(span, place, complaints),
+        Value::Sink if place.spec.sink || ty == Type::Pred => Verdict::Fits(Operand::Sink),
+        Value::Sink => {
+            let message = format!("Result discard mode is not allowed for instruction '{name}'");
+            let help = "name a register, even if it is never read";
+            complain(complaints, "discarded-result", span, message, Some(help));
+            Verdict::Fits(Operand::Sink)
+        }
+        Value::Pair(first, second) => fit_pair(first, second, lowered, ty, place, complaints),
+        Value::VideoSelector(register) if fits(*register) => video_selector(span, "destination", place, complaints),
+        _ => Verdict::Mismatch,
+    }
+}
+
+fn result_required(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
+    let message = format!("Result register required for instruction '{}'", place.context.name);
+    complain(complaints, "register-expected", span, message, None);
+    Verdict::Fits(Operand::Sink)
+}
+
+fn video_selector(span: Span, what: &str, place: &Place, complaints: &mut Complaints) -> Verdict {
+    let name = place.context.name;
+    let message = match what {
+        "destination" => format!("Video selector is not allowed on destination for instruction '{name}'"),
+        _ => format!("Video selector is not allowed on source operand for instruction '{name}'"),
+    };
+    complain(complaints, "video-selector", span, message, None);
+    Verdict::Fits(Operand::Sink)
+}
+
+fn vector_not_allowed(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
+    let name = place.context.name;
+    let memory = matches!(place.context.form.action, isa::Action::Effect(Effect::Ld | Effect::St | Effect::Mov));
+    if memory {
+        let message = format!("Argument vector size mismatch for instruction '{name}'");
+        let help = "say `.v2` or `.v4`, or use one register";
+        complain(complaints, "vector-size", span, message, Some(help));
+    } else {
+        let message = format!("Vector operand is not allowed for instruction '{name}'");
+        complain(complaints, "vector-operand", span, message, None);
+    }
+    Verdict::Fits(Operand::Sink)
+}
+
+/// `p|q`
+fn fit_pair(
+    first: &Lowered,
+    second: &Lowered,
+    whole: &Lowered,
+    ty: Type,
+    place: &Place,
+    complaints: &mut Complaints,
+) -> Verdict {
+    let name = place.context.name;
+    let register = |lowered: &Lowered| -> Option<RegId> {
+        match lowered.value {
+            Value::Register(id, _) => Some(id),
+            _ => None,
+        }
+    };
+    match &first.value {
+        Value::Register(_, found) if register_allowed(ty, *found, place.spec.wider) => {}
+        Value::Sink if place.spec.sink || ty == Type::Pred => {}
+        Value::Sink => {
+            let message = format!("Result discard mode is not allowed for instruction '{name}'");
+            complain(complaints, "discarded-result", first.span, message, None);
+        }
+        _ => return Verdict::Mismatch,
+    }
+    if place.spec.second == Second::None {
+        let message = format!("Predicate output not allowed for instruction '{name}'");
+        let help = format!("the form is `{}`", place.context.form.syntax);
+        complain(complaints, "predicate-output", whole.span, message, Some(&help));
+    }
+    if !matches!(second.value, Value::Register(_, Type::Pred) | Value::Sink | Value::Reported) {
+        let message = format!("Predicate output expected for instruction '{name}'");
+        let help = "the second destination is a register declared `.reg .pred`";
+        complain(complaints, "predicate-output", second.span, message, Some(help));
+    }
+    Verdict::Fits(Operand::Pair(register(first), register(second)))
+}
+
+fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints: &mut Complaints) -> Verdict {
+    let span = lowered.span;
+    let fits = |register: Type| register_allowed(ty, register, place.spec.wider);
+    let mov = place.spec.kind == OperandKind::MovSource;
+    match &lowered.value {
+        Value::Register(id, register) if fits(*register) => Verdict::Fits(Operand::Reg(*id)),
+        Value::RegisterPlus(id, register, offset) if fits(*register) && ty != Type::Pred => {
+            Verdict::Fits(Operand::RegPlus(*id, *offset))
+        }
+        Value::NotRegister(id) if ty == Type::Pred => Verdict::Fits(Operand::NotReg(*id)),
+        Value::Negated(_, register) if fits(*register) => {
+            let message = format!("Operand negation not allowed for instruction '{}'", place.context.name);
+            complain(complaints, "illegal-negation", span, message, Some("negate with `neg` first"));
+            Verdict::Fits(Operand::Sink)
+        }
+        Value::VideoSelector(register) if fits(*register) => video_selector(span, "source", place, complaints),
+        Value::Const(value) if place.spec.kind != OperandKind::Register => fit_const(*value, ty),
+        Value::Special(register) => {
+            if ty.is_float() {
+                return special_not_allowed(span, place, complaints);
+            }
+            if !crate::special::fits(*register, ty) {
+                return Verdict::Mismatch;
+            }
+            if mov || crate::special::anywhere(place.context.form) {
+                return Verdict::Fits(Operand::Special(*register));
+            }
+            special_not_allowed(span, place, complaints)
+        }
+        Value::SpecialVector(_) if mov => vector_not_allowed(span, place, complaints),
+        Value::Symbol(symbol) if mov && takes_address(ty) => {
+            Verdict::Fits(Operand::Symbol(symbol.symbol, symbol.offset))
+        }
+        Value::Function(id, offset) if mov && takes_address(ty) => {
+            Verdict::Fits(Operand::Symbol(Symbol::Function(*id), *offset))
+        }
+        Value::Symbol(_) | Value::Function(..) if takes_address(ty) => must_be_register(span, place, complaints),
+        Value::Address(..) if ty != Type::Pred => must_be_register(span, place, complaints),
+        Value::Vector(..) | Value::VectorRegister(..) => vector_not_allowed(span, place, complaints),
+        _ => Verdict::Mismatch,
+    }
+}
+
+/// Types that the address of a variable can have.
+fn takes_address(ty: Type) -> bool {
+    !ty.is_float() && ty != Type::Pred && (16..=64).contains(&ty.bits())
+}
+
+/// `{a, b}` of `ld`, `st`, `atom`: as many elements as the instruction says.
+fn fit_vector(lowered: &Lowered, place: &Place, count: usize, complaints: &mut Complaints) -> Verdict {
+    let name = place.context.name;
+    let writes = place.spec.access == Access::Write;
+    let size_mismatch = |complaints: &mut Complaints| {
+        for _ in 0..2 {
+            let message = format!("Argument vector size mismatch for instruction '{name}'");
+            let help = format!("write {count} elements");
+            complain(complaints, "vector-size", lowered.span, message, Some(&help));
+        }
+        Verdict::Fits(Operand::Sink)
+    };
+    let (elements, ty) = match &lowered.value {
+        Value::Vector(elements, ty) => (elements, *ty),
+        Value::VectorRegister(ids, register) => {
+            let fits = place.ty.is_some_and(|ty| register_allowed(ty, *register, place.spec.wider));
+            if !fits {
+                return Verdict::Mismatch;
+            }
+            if ids.len() != count {
+                return size_mismatch(complaints);
+            }
+            return Verdict::Fits(Operand::Vector(ids.iter().map(|&id| Operand::Reg(id)).collect()));
+        }
+        Value::Sink if place.spec.sink => return Verdict::Fits(Operand::Sink),
+        Value::Register(..) => {
+            if writes {
+                let message = "Result vector expected".to_owned();
+                let help = format!("write {count} registers in braces");
+                complain(complaints, "vector-expected", lowered.span, message, Some(&help));
+            }
+            return size_mismatch(complaints);
+        }
+        _ => return Verdict::Mismatch,
+    };
+    let Some(wanted) = place.ty else { return Verdict::Mismatch };
+    let scalar = Place { spec: &OperandSpec { second: Second::None, ..*place.spec }, ..*place };
+    let mut operands = Vec::with_capacity(elements.len());
+    for element in elements {
+        let verdict = match element.value {
+            Value::Sink if writes => Verdict::Fits(Operand::Sink),
+            Value::Sink => {
+                let message = "Sink '_' not allowed as a source operand".to_owned();
+                complain(complaints, "sink", element.span, message, None);
+                Verdict::Fits(Operand::Sink)
+            }
+            Value::Unknown => Verdict::Fits(Operand::Sink),
+            _ if writes => fit_destination(element, wanted, &scalar, complaints),
+            _ => fit_source(element, wanted, &scalar, complaints),
+        };
+        match verdict {
+            Verdict::Fits(operand) => operands.push(operand),
+            Verdict::Mismatch => return Verdict::Mismatch,
+        }
+    }
+    let _ = ty;
+    if operands.len() != count {
+        return size_mismatch(complaints);
+    }
+    Verdict::Fits(Operand::Vector(operands))
+}
+
+/// `mov.b64 d, {a, b}` and `mov.b64 {d, e}, a`.
+fn fit_pack(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Verdict {
+    let writes = place.spec.access == Access::Write;
+    let Some(whole) = place.ty else { return Verdict::Mismatch };
+    if whole.kind() != isa::Kind::Bits {
+        return Verdict::Mismatch;
+    }
+    let (count, element) = match &lowered.value {
+        Value::Vector(elements, ty) => (elements.len(), *ty),
+        Value::VectorRegister(ids, ty) => (ids.len(), Some(*ty)),
+        _ => return Verdict::Mismatch,
+    };
+    if count < 2 {
+        return Verdict::Mismatch;
+    }
+    let bits = whole.bits() / count as u32;
+    if element.is_some_and(|ty| ty.bits() != bits) {
+        return Verdict::Mismatch;
+    }
+    let ty = Type::of_bits(bits);
+    match &lowered.value {
+        Value::VectorRegister(ids, _) => {
+            Verdict::Fits(Operand::Vector(ids.iter().map(|&id| Operand::Reg(id)).collect()))
+        }
+        Value::Vector(elements, _) => {
+            let mut operands = Vec::with_capacity(count);
+            for element in elements {
+                let operand = match &element.value {
+                    Value::Register(id, _) => Operand::Reg(*id),
+                    Value::Sink if writes => Operand::Sink,
+                    Value::Const(_) if writes => {
+                        return result_required(element.span, place, complaints);
+                    }
+                    Value::Const(value) => Operand::Imm(value.bits(ty)),
+                    Value::Unknown | Value::Sink => Operand::Sink,
+                    Value::Special(register) if !writes => Operand::Special(*register),
+                    Value::Symbol(symbol) if !writes => Operand::Symbol(symbol.symbol, symbol.offset),
+                    _ => return Verdict::Mismatch,
+                };
+                operands.push(operand);
+            }
+            Verdict::Fits(Operand::Vector(operands))
+        }
+        _ => Verdict::Mismatch,
+    }
+}

@@ -1,0 +1,334 @@
+//! Operands: what the words of an instruction stand for, before it is known what the instruction wants
+//! (PTX ISA, "Instruction Operands").
+
+use diag::Span;
+use isa::{Space, SpecialRegister, Type};
+use smallvec::SmallVec;
+use syntax::tree::{BinaryOp, Element, Name, Operand as Tree, OperandList, UnaryOp};
+
+use crate::body::BodyChecker;
+use crate::literal::{Const, fold, fold_integer, is_constant};
+use crate::module::{BranchTargetsId, FuncId, LabelId, PrototypeId, RegId, Symbol};
+use crate::scope::Entity;
+
+/// An operand and where it stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Lowered {
+    pub(crate) value: Value,
+    pub(crate) span: Span,
+}
+
+/// What an operand stands for.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Register(RegId, Type),
+    /// A vector register as a whole.
+    VectorRegister(SmallVec<[RegId; 4]>, Type),
+    /// `!p`
+    NotRegister(RegId),
+    /// `reg+imm`
+    RegisterPlus(RegId, Type, i64),
+    /// `-r`, which no instruction but the video ones takes.
+    Negated(RegId, Type),
+    /// `r.h0` and the like, which only the video instructions take.
+    VideoSelector(Type),
+    Const(Const),
+    Special(SpecialRegister),
+    /// `%tid` without a component.
+    SpecialVector([SpecialRegister; 4]),
+    Symbol(SymbolValue),
+    Function(FuncId, i64),
+    Label(LabelId, i64),
+    BranchTargets(BranchTargetsId),
+    Prototype(PrototypeId),
+    CallTargets,
+    Address(Base, i64),
+    /// `{a, b}`: the elements and the type of those that are registers.
+    Vector(SmallVec<[Box<Lowered>; 4]>, Option<Type>),
+    Pair(Box<Lowered>, Box<Lowered>),
+    /// `(a, b)`
+    List,
+    /// `_`
+    Sink,
+    /// A name that nothing declares, or that has no place among operands.
+    Unknown,
+    /// Reported already: fits everywhere.
+    Reported,
+}
+
+/// A variable or parameter used as an address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SymbolValue {
+    pub(crate) symbol: Symbol,
+    pub(crate) offset: i64,
+    pub(crate) space: Space,
+    pub(crate) array: bool,
+}
+
+/// What stands in the brackets of an address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Base {
+    Register(RegId, Type),
+    Symbol(SymbolValue),
+    Absolute(u64),
+    Special(SpecialRegister),
+    /// A function or label.
+    Code,
+    Unknown,
+}
+
+impl<'a> BodyChecker<'_, 'a> {
+    /// Finds out what an operand stands for. What is wrong whatever the instruction is reported.
+    pub(crate) fn lower(&mut self, tree: &Tree<'a>) -> Lowered {
+        Lowered { value: self.lower_value(tree), span: tree.span() }
+    }
+
+    fn lower_value(&mut self, tree: &Tree<'a>) -> Value {
+        match tree {
+            Tree::WarpSize(_) => Value::Const(Const::signed(32)),
+            Tree::Name(name) => self.lower_name(*name),
+            Tree::Sink(_) => Value::Sink,
+            Tree::Index(_) => Value::Unknown,
+            Tree::String(literal) => self.syntax_error(literal.span, literal.text, None),
+            Tree::Element(node) => self.lower_element(node),
+            Tree::Address(node) => {
+                if let Some(extra) = node.coordinates.first() {
+                    return self.syntax_error(extra.span(), ",", None);
+                }
+                let (base, offset) = self.lower_base(&node.location);
+                Value::Address(base, offset)
+            }
+            Tree::Vector(node) => self.lower_vector(node),
+            Tree::List(_) => Value::List,
+            Tree::Pair(node) => {
+                Value::Pair(Box::new(self.lower(&node.first)), Box::new(self.lower(&node.second)))
+            }
+            Tree::Apply(node) => self.syntax_error(node.span, "(", None),
+            _ if is_constant(tree) => match fold(tree, self.sink()) {
+                Some(value) => Value::Const(value),
+                None => Value::Reported,
+            },
+            Tree::Unary(node) => {
+                let inner = self.lower(&node.value);
+                match (node.op, inner.value) {
+                    (UnaryOp::Not, Value::Register(id, Type::Pred)) => Value::NotRegister(id),
+                    (UnaryOp::Not, value) => {
+                        let message = "Illegal argument to predicate negation";
+                        let help = "`!` stands before predicates; `not` computes a complement";
+                        self.sink().error("illegal-negation", inner.span, message).help(help);
+                        match value {
+                            // It counts as a predicate from here on.
+                            Value::Register(id, _) => Value::NotRegister(id),
+                            _ => Value::Unknown,
+                        }
+                    }
+                    (UnaryOp::Minus, Value::Register(id, ty)) => Value::Negated(id, ty),
+                    (UnaryOp::Minus, _) => {
+                        let message = "Illegal argument to unary minus";
+                        self.sink().error("illegal-negation", inner.span, message);
+                        Value::Unknown
+                    }
+                    (op, _) => self.syntax_error(node.span, op.name(), None),
+                }
+            }
+            Tree::Binary(node) => {
+                let left = self.lower(&node.left).value;
+                let Some(offset) = self.offset(node.op, node.span, &node.right) else { return Value::Reported };
+                match left {
+                    Value::Register(id, ty) => Value::RegisterPlus(id, ty, offset),
+                    Value::RegisterPlus(id, ty, more) => Value::RegisterPlus(id, ty, more.wrapping_add(offset)),
+                    Value::Symbol(symbol) => {
+                        Value::Symbol(SymbolValue { offset: symbol.offset.wrapping_add(offset), ..symbol })
+                    }
+                    Value::Function(id, more) => Value::Function(id, more.wrapping_add(offset)),
+                    Value::Label(id, more) => Value::Label(id, more.wrapping_add(offset)),
+                    Value::Unknown => Value::Unknown,
+                    Value::Reported => Value::Reported,
+                    _ => self.syntax_error(node.span, node.op.name(), None),
+                }
+            }
+            // The guards of `is_constant` above took the good ones.
+            Tree::Literal(_) | Tree::Ternary(_) | Tree::Cast(_) => {
+                self.syntax_error(tree.span(), self.module.source.slice(tree.span()), None)
+            }
+        }
+    }
+
+    fn syntax_error(&mut self, span: Span, word: &str, help: Option<String>) -> Value {
+        let message = format!("Parsing error near '{word}': syntax error");
+        self.sink().error("syntax-error", span, message).maybe_help(help);
+        Value::Reported
+    }
+
+    /// The constant after `sym+` or `reg+`.
+    fn offset(&mut self, op: BinaryOp, span: Span, right: &Tree<'a>) -> Option<i64> {
+        if !is_constant(right) {
+            let word = self.module.source.slice(right.span()).to_owned();
+            self.syntax_error(right.span(), &word, Some("an offset is a constant expression".into()));
+            return None;
+        }
+        if op != BinaryOp::Add {
+            let help = (op == BinaryOp::Sub).then(|| "write `+-` to subtract".to_owned());
+            self.syntax_error(span, op.name(), help);
+            return None;
+        }
+        fold_integer(right, self.sink()).map(|value| value as i64)
+    }
+
+    fn lower_name(&mut self, name: Name<'a>) -> Value {
+        match self.resolve(name.text) {
+            Some(Entity::Register(ty, Some(id))) => Value::Register(id, ty),
+            Some(Entity::Register(_, None)) => Value::Unknown,
+            Some(Entity::VectorRegister(ty, _, ids)) => {
+                Value::VectorRegister(ids.iter().copied().flatten().collect(), ty)
+            }
+            Some(Entity::Variable(id)) => {
+                let variable = &self.module.variables[id.index()];
+                let array = variable.bytes != u64::from(variable.ty.bytes());
+                let symbol = Symbol::Variable(id);
+                Value::Symbol(SymbolValue { symbol, offset: 0, space: variable.space, array })
+            }
+            Some(Entity::Param(i)) => {
+                let array = self.params.get(i as usize).is_some_and(|p| p.array);
+                Value::Symbol(SymbolValue { symbol: Symbol::Param(i), offset: 0, space: Space::Param, array })
+            }
+            Some(Entity::Return(i)) => {
+                let array = self.returns.get(i as usize).is_some_and(|p| p.array);
+                Value::Symbol(SymbolValue { symbol: Symbol::Return(i), offset: 0, space: Space::Param, array })
+            }
+            Some(Entity::Function(id)) => Value::Function(id, 0),
+            Some(Entity::Label(id)) => Value::Label(id, 0),
+            Some(Entity::BranchTargets(id)) => Value::BranchTargets(id),
+            Some(Entity::Prototype(id)) => Value::Prototype(id),
+            Some(Entity::CallTargets) => Value::CallTargets,
+            None => match crate::special::find(name.text, None) {
+                Some(crate::special::Found::Scalar(register)) => self.special(register, name.span),
+                Some(crate::special::Found::Vector(registers)) => Value::SpecialVector(registers),
+                None => {
+                    self.unknown(name);
+                    Value::Unknown
+                }
+            },
+        }
+    }
+
+    /// Reports a name that nothing declares.
+    pub(crate) fn unknown(&mut self, name: Name<'a>) {
+        let help = self.module.suggest(name.text, &self.scopes);
+        self.sink().unknown_symbol(name.span, name.text, help);
+    }
+
+    fn special(&mut self, register: SpecialRegister, span: Span) -> Value {
+        crate::special::check_gates(self.module, register, span);
+        Value::Special(register)
+    }
+
+    fn lower_element(&mut self, node: &Element<'a>) -> Value {
+        let lane = match node.component.text {
+            "x" | "r" => Some(0),
+            "y" | "g" => Some(1),
+            "z" | "b" => Some(2),
+            "w" | "a" => Some(3),
+            _ => None,
+        };
+        match self.resolve(node.base.text) {
+            Some(Entity::VectorRegister(ty, lanes, ids)) => {
+                if let Some(id) = lane.filter(|&lane| lane < usize::from(lanes)).and_then(|lane| ids[lane]) {
+                    return Value::Register(id, ty);
+                }
+                self.unknown_selector("vector", node)
+            }
+            Some(Entity::Register(ty, _)) => {
+                if !matches!(node.component.text, "b0" | "b1" | "b2" | "b3" | "h0" | "h1") {
+                    return self.unknown_selector("video", node);
+                }
+                Value::VideoSelector(ty)
+            }
+            Some(_) => self.unknown_field(node),
+            None => match crate::special::find(node.base.text, Some(node.component.text)) {
+                Some(crate::special::Found::Scalar(register)) => self.special(register, node.span),
+                _ if crate::special::find(node.base.text, None).is_some() => {
+                    self.unknown_selector("vector", node)
+                }
+                _ => {
+                    self.unknown_field(node);
+                    self.unknown(node.base);
+                    Value::Unknown
+                }
+            },
+        }
+    }
+
+    fn unknown_field(&mut self, node: &Element<'a>) -> Value {
+        let message = format!("Unknown field '.{}'", node.component.text);
+        self.sink().error("unknown-field", node.component.span, message);
+        Value::Unknown
+    }
+
+    fn unknown_selector(&mut self, kind: &str, node: &Element<'a>) -> Value {
+        let dot = if kind == "video" { "." } else { "" };
+        let message = format!("Unknown {kind} selector: '{dot}{}'", node.component.text);
+        let help = match kind {
+            "vector" => "elements are .x .y .z .w, as many as the vector has",
+            _ => "this is a scalar register: write its name alone",
+        };
+        self.sink().error("unknown-selector", node.component.span, message).help(help);
+        Value::VideoSelector(Type::B32)
+    }
+
+    fn lower_base(&mut self, tree: &Tree<'a>) -> (Base, i64) {
+        if is_constant(tree) {
+            return match fold_integer(tree, self.sink()) {
+                Some(value) => (Base::Absolute(value), 0),
+                None => (Base::Unknown, 0),
+            };
+        }
+        match self.lower_value(tree) {
+            Value::Register(id, ty) => (Base::Register(id, ty), 0),
+            Value::RegisterPlus(id, ty, offset) => (Base::Register(id, ty), offset),
+            Value::Symbol(symbol) => (Base::Symbol(symbol), symbol.offset),
+            Value::Function(..) | Value::Label(..) => (Base::Code, 0),
+            Value::Special(register) => (Base::Special(register), 0),
+            _ => (Base::Unknown, 0),
+        }
+    }
+
+    /// `{a, b}`: elements must be of one size.
+    fn lower_vector(&mut self, node: &OperandList<'a>) -> Value {
+        let mut elements: SmallVec<[Box<Lowered>; 4]> = SmallVec::new();
+        for tree in &node.operands {
+            let lowered = self.lower(tree);
+            if matches!(lowered.value, Value::Unknown | Value::Label(..)) {
+                let word = self.module.source.slice(lowered.span).to_owned();
+                let message = format!("Illegal expression '{word}'");
+                self.sink().error("illegal-expression", lowered.span, message);
+            }
+            elements.push(Box::new(lowered));
+        }
+        let count = elements.len();
+        if !matches!(count, 1 | 2 | 4 | 8) {
+            let help = "vectors have 2, 4 or 8 elements";
+            self.sink().error("illegal-vector-size", node.span, format!("Illegal vector size: {count}")).help(help);
+        }
+        let mut ty: Option<Type> = None;
+        for element in &elements {
+            let Value::Register(_, found) = element.value else { continue };
+            match ty {
+                Some(first) if first.bits() != found.bits() => {
+                    let message = "Incompatible elements of vector expression";
+                    let help = "all registers of a vector have the same size";
+                    self.sink().error("incompatible-elements", element.span, message).help(help);
+                    break;
+                }
+                Some(_) => {}
+                None => ty = Some(found),
+            }
+        }
+        if elements.iter().all(|e| matches!(e.value, Value::Sink | Value::Unknown | Value::Label(..))) {
+            let message = "Unable to infer type of vector elements (assuming .b8)";
+            let help = "at least one element must be a register";
+            self.sink().error("untyped-vector", node.span, message).help(help);
+        }
+        Value::Vector(elements, ty)
+    }
+}

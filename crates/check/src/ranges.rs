@@ -1,0 +1,62 @@
+//! Constant operands whose values ptxas limits.
+
+use isa::{Action, Effect};
+
+use crate::context::Sink;
+use crate::instruction::Context;
+use crate::module::Operand;
+use crate::operand::{Lowered, Value};
+use crate::literal::Const;
+
+/// Checks the constants among the operands of an instruction that is otherwise right.
+pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lowered: &[Lowered]) {
+    for (i, (spec, lowered)) in context.form.operands.iter().zip(lowered).enumerate() {
+        let Value::Const(Const::Int { value, .. }) = lowered.value else { continue };
+        let range = match (context.form.opcode, spec.name) {
+            // Position and length of a bit field.
+            ("bfe", _) if i >= 2 => Some((0, 255)),
+            ("bfi", _) if i >= 3 => Some((0, 255)),
+            _ => spec.range,
+        };
+        if let Some((least, greatest)) = range
+            && !(least..=greatest).contains(&(value as i64))
+        {
+            let message = format!(
+                "Argument {i} of instruction '{}': value '{}' out of range, expected to be in range [{least}..{greatest}]",
+                context.name, value as i64
+            );
+            sink.error("out-of-range", lowered.span, message);
+        }
+    }
+    if context.form.action == Action::Effect(Effect::Barrier) {
+        barrier(sink, context, operands, lowered);
+    }
+}
+
+/// `bar.sync a, b`: the barrier's number and how many threads take part.
+fn barrier(sink: &mut Sink, context: &Context, operands: &[Operand], lowered: &[Lowered]) {
+    // Of `bar.red`, operand 0 is the result and the last one the predicate.
+    let first = usize::from(context.form.operands.first().is_some_and(|spec| spec.access == isa::Access::Write));
+    let constant = |name: &str| {
+        let place = context.form.operands.iter().position(|spec| spec.name == name)?;
+        match (operands.get(place)?, lowered.get(place)?) {
+            (Operand::Imm(_), Lowered { value: Value::Const(Const::Int { value, .. }), span }) => Some((*value, *span)),
+            _ => None,
+        }
+    };
+    let names: Vec<&str> = context.form.operands.iter().skip(first).map(|spec| spec.name).collect();
+    if let Some((number, span)) = names.first().and_then(|name| constant(name))
+        && number > 15
+    {
+        let message = format!("Barrier number '{number}' out of range, expected to be in range [0..15]");
+        sink.error("out-of-range", span, message).help("a block has 16 barriers");
+    }
+    let Some((threads, span)) = constant("b") else { return };
+    if threads % 32 != 0 {
+        let message = "Number of threads participating in barrier must be in multiple of warp size";
+        sink.error("thread-count", span, message).help("write a multiple of 32");
+    } else if threads == 0 && context.picks.has(isa::Mod::Arrive) {
+        let message = format!("Instruction '{}' requires a non-zero thread count argument", context.name);
+        sink.error("thread-count", span, message);
+    }
+}

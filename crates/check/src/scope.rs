@@ -1,0 +1,148 @@
+//! Names and where they are seen (PTX ISA, "Identifiers", "Parameterized Variable Names").
+
+use std::collections::HashMap;
+
+use diag::Span;
+use isa::Type;
+
+use crate::module::{BranchTargetsId, FuncId, LabelId, PrototypeId, RegId, VarId};
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Entity {
+    /// A scalar register; it gets an id when an instruction first names it.
+    Register(Type, Option<RegId>),
+    /// A vector register: type of the elements, how many, and their ids.
+    VectorRegister(Type, u8, [Option<RegId>; 4]),
+    Variable(VarId),
+    /// A parameter in `.param` space of the function at hand.
+    Param(u32),
+    /// A return parameter in `.param` space of the function at hand.
+    Return(u32),
+    Function(FuncId),
+    Label(LabelId),
+    BranchTargets(BranchTargetsId),
+    Prototype(PrototypeId),
+    /// The label of a `.calltargets`.
+    CallTargets,
+}
+
+/// A name's meaning and where it was given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Declared {
+    pub(crate) entity: Entity,
+    pub(crate) span: Span,
+}
+
+/// `name<count>`
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range {
+    pub(crate) count: u64,
+    pub(crate) entity: Entity,
+    pub(crate) span: Span,
+}
+
+/// Why a name cannot be declared.
+pub(crate) struct Conflict {
+    /// The name as ptxas reports it.
+    pub(crate) name: String,
+    /// Where it was declared before.
+    pub(crate) previous: Span,
+}
+
+fn conflict(name: impl Into<String>, previous: Span) -> Conflict {
+    Conflict { name: name.into(), previous }
+}
+
+/// The names of one `{ }`, or of the module.
+#[derive(Default)]
+pub(crate) struct Scope<'a> {
+    /// Names declared so far, and the members of ranges that were used.
+    names: HashMap<&'a str, Declared>,
+    /// Ranges by prefix. They are not spelled out: `%r<4000000000>` is one entry.
+    ranges: HashMap<&'a str, Range>,
+    /// Single names that a later range might declare again, by prefix.
+    numbered: HashMap<&'a str, Vec<(u64, Span)>>,
+    /// All labels of the block, those further down included.
+    labels: HashMap<&'a str, LabelId>,
+}
+
+/// `%r12` as `%r` and 12. All trailing digits count, as in ptxas: `%r1<5>` declares nothing that could be named.
+pub(crate) fn split_number(name: &str) -> Option<(&str, u64)> {
+    let base = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let digits = &name[base.len()..];
+    if digits.is_empty() || base.is_empty() {
+        return None;
+    }
+    Some((base, digits.parse().ok()?))
+}
+
+impl<'a> Scope<'a> {
+    /// Declares one name.
+    pub(crate) fn declare(&mut self, name: &'a str, entity: Entity, span: Span) -> Result<(), Conflict> {
+        if let Some(previous) = self.names.get(name) {
+            return Err(conflict(name, previous.span));
+        }
+        if let Some((base, number)) = split_number(name) {
+            if let Some(range) = self.ranges.get(base)
+                && number < range.count
+            {
+                return Err(conflict(name, range.span));
+            }
+            if matches!(entity, Entity::Register(..) | Entity::VectorRegister(..) | Entity::Variable(_)) {
+                self.numbered.entry(base).or_default().push((number, span));
+            }
+        }
+        self.names.insert(name, Declared { entity, span });
+        Ok(())
+    }
+
+    /// Declares `name0` to `name(count-1)`.
+    pub(crate) fn declare_range(&mut self, name: &'a str, range: Range) -> Result<(), Conflict> {
+        if let Some(previous) = self.ranges.get(name) {
+            return Err(conflict(format!("{name}<"), previous.span));
+        }
+        let mut members = self.numbered.get(name).into_iter().flatten();
+        if let Some((number, previous)) = members.find(|(number, _)| *number < range.count) {
+            return Err(conflict(format!("{name}{number}"), *previous));
+        }
+        self.ranges.insert(name, range);
+        Ok(())
+    }
+
+    /// Makes a label of the block known before it is reached.
+    pub(crate) fn foresee_label(&mut self, name: &'a str, make: impl FnOnce() -> LabelId) {
+        self.labels.entry(name).or_insert_with(make);
+    }
+
+    /// The label of this block with this name, wherever in the block it stands.
+    pub(crate) fn label(&self, name: &str) -> Option<LabelId> {
+        self.labels.get(name).copied()
+    }
+
+    /// The meaning of a name in this scope, for changing.
+    pub(crate) fn get_mut(&mut self, name: &'a str) -> Option<&mut Declared> {
+        if !self.names.contains_key(name) {
+            let (base, number) = split_number(name)?;
+            let range = self.ranges.get(base).filter(|range| number < range.count)?;
+            let member = Declared { entity: range.entity, span: range.span };
+            self.names.insert(name, member);
+        }
+        self.names.get_mut(name)
+    }
+
+    /// The meaning of a name that is no member of a range.
+    pub(crate) fn get(&self, name: &str) -> Option<&Declared> {
+        self.names.get(name)
+    }
+
+    /// The range with this prefix.
+    pub(crate) fn range(&self, prefix: &str) -> Option<&Range> {
+        self.ranges.get(prefix)
+    }
+
+    /// All names, for suggestions.
+    pub(crate) fn candidates(&self) -> impl Iterator<Item = &'a str> {
+        self.names.keys().chain(self.labels.keys()).copied()
+    }
+}

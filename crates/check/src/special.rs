@@ -1,0 +1,61 @@
+//! Special registers as operands.
+
+use diag::Span;
+use isa::{Action, Effect, Form, Requirement, SpecialRegister, Type};
+
+use crate::checker::Checker;
+
+/// What the name of a special register stands for.
+pub(crate) enum Found {
+    /// `%laneid`, `%tid.x`
+    Scalar(SpecialRegister),
+    /// `%tid` without a component: its four elements.
+    Vector([SpecialRegister; 4]),
+}
+
+/// Finds a special register.
+pub(crate) fn find(name: &str, component: Option<&str>) -> Option<Found> {
+    if !name.starts_with('%') {
+        return None;
+    }
+    match component {
+        Some(component) => {
+            let index = ["x", "y", "z", "w"].iter().position(|&c| c == component)?;
+            SpecialRegister::element(name, index).map(Found::Scalar)
+        }
+        None => match SpecialRegister::from_name(name) {
+            Some(register) => Some(Found::Scalar(register)),
+            None => {
+                let [x, y, z, w] = [0, 1, 2, 3].map(|i| SpecialRegister::element(name, i));
+                Some(Found::Vector([x?, y?, z?, w?]))
+            }
+        },
+    }
+}
+
+/// Reports what a special register needs of `.version` and `.target`.
+pub(crate) fn check_gates(module: &mut Checker, register: SpecialRegister, span: Span) {
+    if !module.knows_target() {
+        return;
+    }
+    for gate in register.gates() {
+        if gate.permits(module.version, module.target) {
+            continue;
+        }
+        let message = gate.message(module.target);
+        match gate.requires {
+            Requirement::Version(_) => module.need_version(span, message),
+            _ => module.need_target(span, message),
+        }
+    }
+}
+
+/// May an operand of this instruction type be this special register?
+pub(crate) fn fits(register: SpecialRegister, ty: Type) -> bool {
+    register.readable_as(ty)
+}
+
+/// Instructions other than `mov` that read special registers.
+pub(crate) fn anywhere(form: &Form) -> bool {
+    form.opcode == "cvt" || form.action == Action::Effect(Effect::Mov)
+}
