@@ -1,7 +1,8 @@
 //! Declarations of variables and registers (PTX ISA, "State Spaces", "Variables").
 
+use diag::Span;
 use isa::{Space, Type, Version};
-use syntax::tree::{Declarator, Name, Operand as Tree, Qualifiers, Variable as VariableTree};
+use syntax::tree::{Declarator, Operand as Tree, Qualifiers, Variable as VariableTree};
 
 use crate::checker::Checker;
 use crate::module::{FuncId, Linkage, VarId, Variable};
