@@ -93,14 +93,7 @@ impl Target {
 
     /// Reads `sm_90a`; `None` if there is no such target.
     pub fn parse(text: &str) -> Option<Target> {
-        let rest = text.strip_prefix("sm_")?;
-        let (digits, suffix) = match rest.as_bytes().last()? {
-            b'a' => (&rest[..rest.len() - 1], Suffix::Architecture),
-            b'f' => (&rest[..rest.len() - 1], Suffix::Family),
-            _ => (rest, Suffix::None),
-        };
-        let target = Target { number: digits.parse().ok()?, suffix };
-        Target::all().find(|&t| t == target)
+        Target::all().find(|target| target.to_string() == text)
     }
 
     /// The first member of this target's family (`sm_103` belongs to that of `sm_100`).

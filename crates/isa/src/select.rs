@@ -134,7 +134,13 @@ fn fit(id: FormId, tokens: &[Option<Token>], operands: usize) -> Fit {
             None if places.is_empty() => illegal.push(SelectError::Illegal { index, form: id }),
             // ptxas lets these be said twice.
             None if repeats_silently(modifier) && slots.contains(&Some(modifier)) => {}
-            None => repeated.push(SelectError::Repeated { index }),
+            None => {
+                // The last one said stands.
+                if let Some(&slot) = places.last() {
+                    slots[slot] = Some(modifier);
+                }
+                repeated.push(SelectError::Repeated { index });
+            }
         }
     }
     let types_fit = types.len() == form.type_slots().count()
@@ -201,7 +207,7 @@ impl SelectError {
         match *self {
             SelectError::UnknownInstruction => format!("Not a name of any known instruction: '{opcode}'"),
             SelectError::UnknownModifier { index } => format!("Unknown modifier '.{}'", modifier(index)),
-            SelectError::Repeated { index } => repeated(modifier(index)),
+            SelectError::Repeated { index } => repeated(opcode, modifier(index)),
             SelectError::Types => format!("Unexpected instruction types specified for '{opcode}'"),
             SelectError::Arguments { .. } => format!("Arguments mismatch for instruction '{opcode}'"),
             SelectError::Illegal { index, .. } => match Mod::from_name(modifier(index)) {
@@ -210,6 +216,18 @@ impl SelectError {
                 }
                 Some(m) if m.cmp().is_some() => {
                     format!("Comparison qualifier is not allowed for instruction '{opcode}'")
+                }
+                Some(m) if m.rounding().is_some() => {
+                    format!("Illegal rounding modifier for instruction '{opcode}'")
+                }
+                Some(m) if m.space().is_some() => {
+                    format!("No state space qualifier expected for instruction '{opcode}'")
+                }
+                // ptxas knows these only as parts of other instructions' names.
+                Some(
+                    Mod::Full | Mod::Wide | Mod::To | Mod::Pack | Mod::Idx | Mod::Range | Mod::Fractional,
+                ) => {
+                    format!("Unknown modifier '.{}'", modifier(index))
                 }
                 _ => format!("Illegal modifier '.{}' for instruction '{opcode}'", modifier(index)),
             },
@@ -252,9 +270,11 @@ impl SelectError {
 }
 
 /// What ptxas says of a modifier for which another one stands already.
-fn repeated(name: &str) -> String {
+fn repeated(opcode: &str, name: &str) -> String {
+    let compares =
+        || crate::forms(opcode).iter().any(|form| form.slots.iter().any(|slot| slot.name == "CmpOp"));
     let kind = match Mod::from_name(name) {
-        Some(m) if m.cmp().is_some() && !matches!(name, "hi" | "lo") => {
+        Some(m) if m.cmp().is_some() && compares() => {
             return "Multiple comparisons set".into();
         }
         Some(m) if m.rounding().is_some() => "rounding",

@@ -1257,28 +1257,12 @@ const C162: &[Choice] = &[
     ty(Type::F16),
     ty(Type::Bf16).gated(G3),
 ];
-const C163: &[Choice] = &[
-    md(Mod::Eq),
-    md(Mod::Ne),
-    md(Mod::Lt),
-    md(Mod::Le),
-    md(Mod::Gt),
-    md(Mod::Ge),
-    md(Mod::Equ),
-    md(Mod::Neu),
-    md(Mod::Ltu),
-    md(Mod::Leu),
-    md(Mod::Gtu),
-    md(Mod::Geu),
-    md(Mod::Num),
-    md(Mod::Nan),
-];
-const C164: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
-const C165: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
-const C166: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
-const C167: &[Choice] = &[md(Mod::L), md(Mod::R)];
-const C168: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
-const C169: &[Choice] = &[
+const C163: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
+const C164: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
+const C165: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
+const C166: &[Choice] = &[md(Mod::L), md(Mod::R)];
+const C167: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
+const C168: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -1289,7 +1273,7 @@ const C169: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C170: &[Choice] = &[
+const C169: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
@@ -1298,19 +1282,19 @@ const C170: &[Choice] = &[
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
-const C171: &[Choice] =
+const C170: &[Choice] =
     &[md(Mod::Wb).gated(G211), md(Mod::Cg).gated(G211), md(Mod::Cs).gated(G211), md(Mod::Wt).gated(G211)];
-const C172: &[Choice] = &[
+const C171: &[Choice] = &[
     md(Mod::L1EvictNormal).gated(G212),
     md(Mod::L1EvictUnchanged).gated(G213),
     md(Mod::L1EvictFirst).gated(G214),
     md(Mod::L1EvictLast).gated(G215),
     md(Mod::L1NoAllocate).gated(G216),
 ];
-const C173: &[Choice] = &[ty(Type::Bf16).gated(G222), ty(Type::Bf16x2).gated(G223)];
-const C174: &[Choice] = &[ty(Type::F16).gated(G225), ty(Type::Bf16).gated(G226)];
-const C175: &[Choice] = &[ty(Type::Bf16).gated(G230), ty(Type::Bf16x2).gated(G231)];
-const C176: &[Choice] = &[
+const C172: &[Choice] = &[ty(Type::Bf16).gated(G222), ty(Type::Bf16x2).gated(G223)];
+const C173: &[Choice] = &[ty(Type::F16).gated(G225), ty(Type::Bf16).gated(G226)];
+const C174: &[Choice] = &[ty(Type::Bf16).gated(G230), ty(Type::Bf16x2).gated(G231)];
+const C175: &[Choice] = &[
     md(Mod::Finite),
     md(Mod::Infinite),
     md(Mod::Number),
@@ -1318,8 +1302,8 @@ const C176: &[Choice] = &[
     md(Mod::Normal),
     md(Mod::Subnormal),
 ];
-const C177: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
-const C178: &[Choice] = &[md(Mod::Ballot)];
+const C176: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
+const C177: &[Choice] = &[md(Mod::Ballot)];
 
 const T0: &[Type] = &[Type::U64, Type::S64];
 const T1: &[Type] = &[Type::B64];
@@ -6521,7 +6505,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp{.ftz}.dtype.f16 d, a:f16, b:f16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C163), optional("ftz", C0), slot("dtype", C164), slot("f16", C73)],
+        slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("dtype", C163), slot("f16", C73)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -6529,7 +6513,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M32)],
+            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+        }],
         gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
@@ -6539,10 +6526,10 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16 d, a:f16, b:f16, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C163),
+            slot("CmpOp", C159),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C164),
+            slot("dtype", C163),
             slot("f16", C73),
         ],
         ignored: &[],
@@ -6553,7 +6540,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M32)],
+            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+        }],
         gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
@@ -6562,7 +6552,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.dtype.bf16 d, a:bf16, b:bf16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C163), slot("dtype", C164), slot("bf16", C74)],
+        slots: &[slot("CmpOp", C159), slot("dtype", C163), slot("bf16", C74)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -6570,7 +6560,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M32)],
+            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+        }],
         gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
@@ -6579,7 +6572,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.BoolOp.dtype.bf16 d, a:bf16, b:bf16, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C163), slot("BoolOp", C24), slot("dtype", C164), slot("bf16", C74)],
+        slots: &[slot("CmpOp", C159), slot("BoolOp", C24), slot("dtype", C163), slot("bf16", C74)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -6588,7 +6581,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M32)],
+            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+        }],
         gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
@@ -6597,7 +6593,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C163), optional("ftz", C0), slot("dtype", C165), slot("f16x2", C80)],
+        slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("dtype", C164), slot("f16x2", C80)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -6605,7 +6601,13 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T32)], then: Consequence::Gates(G201) }],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+            },
+            Rule { when: &[Condition::TypeIn(0, T32)], then: Consequence::Gates(G201) },
+        ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
@@ -6615,10 +6617,10 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C163),
+            slot("CmpOp", C159),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C165),
+            slot("dtype", C164),
             slot("f16x2", C80),
         ],
         ignored: &[],
@@ -6629,7 +6631,13 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T32)], then: Consequence::Gates(G201) }],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+            },
+            Rule { when: &[Condition::TypeIn(0, T32)], then: Consequence::Gates(G201) },
+        ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
@@ -6638,7 +6646,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C163), slot("dtype", C166), slot("bf16x2", C81)],
+        slots: &[slot("CmpOp", C159), slot("dtype", C165), slot("bf16x2", C81)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -6646,7 +6654,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M32)],
+            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+        }],
         gates: G202,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
@@ -6655,7 +6666,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.BoolOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C163), slot("BoolOp", C24), slot("dtype", C166), slot("bf16x2", C81)],
+        slots: &[slot("CmpOp", C159), slot("BoolOp", C24), slot("dtype", C165), slot("bf16x2", C81)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -6664,7 +6675,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M32)],
+            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+        }],
         gates: G202,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
@@ -6755,7 +6769,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp{.ftz}.f16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C163), optional("ftz", C0), slot("f16", C73)],
+        slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("f16", C73)],
         ignored: T33,
         head: 0,
         operands: &[
@@ -6763,7 +6777,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M32)],
+            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+        }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
@@ -6772,7 +6789,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C163), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C73)],
+        slots: &[slot("CmpOp", C159), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C73)],
         ignored: T33,
         head: 0,
         operands: &[
@@ -6781,7 +6798,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M32)],
+            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+        }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
@@ -6790,7 +6810,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp{.ftz}.f16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C163), optional("ftz", C0), slot("f16x2", C80)],
+        slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("f16x2", C80)],
         ignored: T33,
         head: 0,
         operands: &[
@@ -6798,7 +6818,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M32)],
+            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+        }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
@@ -6807,7 +6830,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C163), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C80)],
+        slots: &[slot("CmpOp", C159), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C80)],
         ignored: T33,
         head: 0,
         operands: &[
@@ -6816,7 +6839,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M32)],
+            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+        }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
@@ -6825,7 +6851,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.bf16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C163), slot("bf16", C74)],
+        slots: &[slot("CmpOp", C159), slot("bf16", C74)],
         ignored: T33,
         head: 0,
         operands: &[
@@ -6833,7 +6859,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M32)],
+            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+        }],
         gates: G204,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
@@ -6842,7 +6871,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.BoolOp.bf16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C163), slot("BoolOp", C24), slot("bf16", C74)],
+        slots: &[slot("CmpOp", C159), slot("BoolOp", C24), slot("bf16", C74)],
         ignored: T33,
         head: 0,
         operands: &[
@@ -6851,7 +6880,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M32)],
+            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+        }],
         gates: G204,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
@@ -6860,7 +6892,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.bf16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C163), slot("bf16x2", C81)],
+        slots: &[slot("CmpOp", C159), slot("bf16x2", C81)],
         ignored: T33,
         head: 0,
         operands: &[
@@ -6868,7 +6900,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M32)],
+            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+        }],
         gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
@@ -6877,7 +6912,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.BoolOp.bf16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C163), slot("BoolOp", C24), slot("bf16x2", C81)],
+        slots: &[slot("CmpOp", C159), slot("BoolOp", C24), slot("bf16x2", C81)],
         ignored: T33,
         head: 0,
         operands: &[
@@ -6886,7 +6921,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[],
+        rules: &[Rule {
+            when: &[Condition::Has(M32)],
+            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+        }],
         gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
@@ -6895,7 +6933,7 @@ pub static FORMS: &[Form] = &[
         opcode: "shf",
         syntax: "shf.direction.mode.b32 d, a, b, c",
         section: "9.7.8.7",
-        slots: &[slot("direction", C167), slot("mode", C58), slot("b32", C6)],
+        slots: &[slot("direction", C166), slot("mode", C58), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -6913,7 +6951,7 @@ pub static FORMS: &[Form] = &[
         opcode: "shfl",
         syntax: "shfl.mode.b32 d[|p], a, b:u32, c:u32",
         section: "9.7.9.5",
-        slots: &[slot("mode", C168), slot("b32", C6)],
+        slots: &[slot("mode", C167), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -6931,7 +6969,7 @@ pub static FORMS: &[Form] = &[
         opcode: "shfl",
         syntax: "shfl.sync.mode.b32 d[|p], a, b:u32, c:u32, membermask:b32",
         section: "9.7.9.6",
-        slots: &[slot("sync", C44), slot("mode", C168), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("mode", C167), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -6967,7 +7005,7 @@ pub static FORMS: &[Form] = &[
         opcode: "shr",
         syntax: "shr.type d, a, b:u32",
         section: "9.7.8.9",
-        slots: &[slot("type", C169)],
+        slots: &[slot("type", C168)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7074,8 +7112,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             optional("weak", C116),
-            optional("store_space", C170),
-            optional("cop", C171),
+            optional("store_space", C169),
+            optional("cop", C170),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
             slot("memory_type", C120),
@@ -7144,8 +7182,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             optional("weak", C116),
-            optional("store_space", C170),
-            optional("level1_eviction", C172),
+            optional("store_space", C169),
+            optional("level1_eviction", C171),
             optional("level2_eviction", C122),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
@@ -7215,7 +7253,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             slot("volatile", C123),
-            optional("store_space", C170),
+            optional("store_space", C169),
             optional("wide_vec", C40),
             slot("memory_type", C120),
         ],
@@ -7283,7 +7321,7 @@ pub static FORMS: &[Form] = &[
             slot("order", C156),
             slot("scope", C22),
             optional("shared_or_global", C23),
-            optional("level1_eviction", C172),
+            optional("level1_eviction", C171),
             optional("level2_eviction", C122),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
@@ -7509,7 +7547,7 @@ pub static FORMS: &[Form] = &[
         opcode: "sub",
         syntax: "sub{.rn}.bhalf d, a, b",
         section: "9.7.4.2",
-        slots: &[optional("rn", C10), slot("bhalf", C173)],
+        slots: &[optional("rn", C10), slot("bhalf", C172)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7577,7 +7615,7 @@ pub static FORMS: &[Form] = &[
         opcode: "sub",
         syntax: "sub{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.2",
-        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C174)],
+        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C173)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7671,7 +7709,7 @@ pub static FORMS: &[Form] = &[
         opcode: "tanh",
         syntax: "tanh.approx.bhalf d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C63), slot("bhalf", C175)],
+        slots: &[slot("approx", C63), slot("bhalf", C174)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -7684,7 +7722,7 @@ pub static FORMS: &[Form] = &[
         opcode: "testp",
         syntax: "testp.op.type p, a",
         section: "9.7.3.1",
-        slots: &[slot("op", C176), slot("type", C62)],
+        slots: &[slot("op", C175), slot("type", C62)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7713,7 +7751,7 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.mode.pred d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("mode", C177), slot("pred", C49)],
+        slots: &[slot("mode", C176), slot("pred", C49)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7729,7 +7767,7 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.ballot.b32 d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("ballot", C178), slot("b32", C6)],
+        slots: &[slot("ballot", C177), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7745,7 +7783,7 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.sync.mode.pred d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("mode", C177), slot("pred", C49)],
+        slots: &[slot("sync", C44), slot("mode", C176), slot("pred", C49)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7762,7 +7800,7 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.sync.ballot.b32 d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("ballot", C178), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("ballot", C177), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
