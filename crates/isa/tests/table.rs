@@ -76,6 +76,18 @@ fn every_operand_of_a_computation_has_a_type() {
 }
 
 #[test]
+fn only_first_operands_are_written() {
+    for form in FORMS {
+        for (index, operand) in form.operands.iter().enumerate() {
+            let written = operand.access != isa::Access::Read;
+            assert_eq!(written, index == 0 && operand.name.starts_with(['d', 'p']), "{}", form.syntax);
+        }
+        let writes = form.operands.iter().any(|operand| operand.access == isa::Access::Write);
+        assert!(writes || !matches!(form.action, Action::Pure(_)), "{}", form.syntax);
+    }
+}
+
+#[test]
 fn everything_is_allowed_somewhere() {
     let newest: Vec<Target> = Target::all().collect();
     for (index, form) in FORMS.iter().enumerate() {

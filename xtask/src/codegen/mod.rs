@@ -78,3 +78,11 @@ fn format(text: &str) -> Result<String, String> {
     }
     String::from_utf8(output.stdout).map_err(|e| format!("rustfmt: {e}"))
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn generated_files_are_current() {
+        assert_eq!(super::run(&super::Options { check: true }), Ok(()));
+    }
+}

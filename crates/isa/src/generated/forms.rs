@@ -2429,17 +2429,17 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "bfi",
-        syntax: "bfi.type f<reg>, a, b, c:u32, d:u32",
+        syntax: "bfi.type d, a, b, pos:u32, len:u32",
         section: "9.7.1.20",
         slots: &[slot("type", C26)],
         ignored: &[],
         head: 0,
         operands: &[
-            read("f", Kind::Register, Ty::Pick(0)),
+            write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
-            read("c", Kind::Source, Ty::Fixed(Type::U32)),
-            write("d", Kind::Register, Ty::Fixed(Type::U32)),
+            write("pos", Kind::Register, Ty::Fixed(Type::U32)).sink(),
+            read("len", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
         gates: G58,
@@ -2602,7 +2602,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "createpolicy",
-        syntax: "createpolicy.range{.global}.primary{.secondary}.b64 d, [a], primary-size:u32, total-size:u32",
+        syntax: "createpolicy.range{.global}.primary{.secondary}.b64 d, [a], size:u32, total-size:u32",
         section: "9.7.9.18",
         slots: &[
             slot("range", C64),
@@ -2616,7 +2616,7 @@ pub static FORMS: &[Form] = &[
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Address, Ty::None),
-            write("primary-size", Kind::Register, Ty::Fixed(Type::U32)).sink(),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)),
             read("total-size", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
