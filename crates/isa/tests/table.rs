@@ -80,7 +80,7 @@ fn only_first_operands_are_written() {
     for form in FORMS {
         for (index, operand) in form.operands.iter().enumerate() {
             let written = operand.access != isa::Access::Read;
-            assert_eq!(written, index == 0 && operand.name.starts_with(['d', 'p']), "{}", form.syntax);
+            assert_eq!(written, index == 0 && matches!(operand.name, "d" | "p"), "{}", form.syntax);
         }
         let writes = form.operands.iter().any(|operand| operand.access == isa::Access::Write);
         assert!(writes || !matches!(form.action, Action::Pure(_)), "{}", form.syntax);

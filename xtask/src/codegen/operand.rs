@@ -146,14 +146,13 @@ fn operand(text: &str, row: &Row) -> Result<Operand, String> {
     {
         return Err(format!("bad operand name `{head}`"));
     }
-    let first = operand.name.chars().next().unwrap_or(' ');
-    if (first == 'd' || first == 'p') && !operand.negatable {
+    if matches!(operand.name.as_str(), "d" | "p") && !operand.negatable {
         operand.access = "Write";
         if operand.kind == "Source" {
             operand.kind = "Register";
         }
         // The sink may stand for either of two predicates.
-        operand.sink |= first == 'p';
+        operand.sink |= operand.name == "p";
     }
     if matches!(operand.kind, "Label" | "BranchTargets" | "Call") {
         operand.ty = "None".into();
@@ -161,7 +160,7 @@ fn operand(text: &str, row: &Row) -> Result<Operand, String> {
     if operand.ty.is_empty() {
         operand.ty = match ty {
             Some(ty) => explicit_type(ty.trim(), row)?,
-            None if first == 'p' => "Fixed(Type::Pred)".into(),
+            None if operand.name == "p" => "Fixed(Type::Pred)".into(),
             None => default_type(&operand.name, operand.access == "Write", row)?,
         };
     }

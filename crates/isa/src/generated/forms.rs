@@ -2438,7 +2438,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
-            write("pos", Kind::Register, Ty::Fixed(Type::U32)).sink(),
+            read("pos", Kind::Source, Ty::Fixed(Type::U32)),
             read("len", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
