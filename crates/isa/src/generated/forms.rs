@@ -328,44 +328,45 @@ const G69: &[Gate] = &[
     sm("Feature 'cvt from .bf16 to an integer'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt from .bf16 to an integer'", 7, 8, Stage::Form),
 ];
-const G70: &[Gate] = &[
+const G70: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
+const G71: &[Gate] = &[
     sm("Feature 'cvt from an integer to .bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt from an integer to .bf16'", 7, 8, Stage::Form),
 ];
-const G71: &[Gate] = &[
+const G72: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16.ftz'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16.ftz'", 7, 8, Stage::Form),
 ];
-const G72: &[Gate] = &[
+const G73: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16'", 7, 1, Stage::Form),
 ];
-const G73: &[Gate] = &[
+const G74: &[Gate] = &[
     sm("Feature 'cvt between .bf16 and this type'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt between .bf16 and this type'", 7, 8, Stage::Form),
 ];
-const G74: &[Gate] =
+const G75: &[Gate] =
     &[ptx("Feature '.relu'", 7, 0, Stage::Token), sm("Modifier '.relu'", &[Target::sm(80)], Stage::Token)];
-const G75: &[Gate] = &[
+const G76: &[Gate] = &[
     ptx("Feature '.satfinite'", 6, 0, Stage::Token),
     sm("Feature '.satfinite'", &[Target::sm(70)], Stage::Token),
 ];
-const G76: &[Gate] = &[ptx("Modifier '.satfinite on this conversion'", 8, 1, Stage::Form)];
-const G77: &[Gate] =
+const G77: &[Gate] = &[ptx("Modifier '.satfinite on this conversion'", 8, 1, Stage::Form)];
+const G78: &[Gate] =
     &[sm("Feature '.tf32'", &[Target::sm(80)], Stage::Token), ptx("Feature '.tf32'", 7, 0, Stage::Token)];
-const G78: &[Gate] = &[
+const G79: &[Gate] = &[
     ptx("Modifier '.satfinite on this conversion'", 8, 6, Stage::Form),
     sm("Modifier '.satfinite on this conversion'", &[Target::sm(100)], Stage::Form),
 ];
-const G79: &[Gate] = &[
+const G80: &[Gate] = &[
     sm("Feature 'cvt with .tf32.f32 and this rounding'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .tf32.f32 and this rounding'", 7, 8, Stage::Form),
 ];
-const G80: &[Gate] = &[
+const G81: &[Gate] = &[
     sm("Feature 'cvt of a pair of .f32'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt of a pair of .f32'", 7, 0, Stage::Form),
 ];
-const G81: &[Gate] = &[
+const G82: &[Gate] = &[
     ptx("Feature '.rs'", 8, 7, Stage::Token),
     sm(
         "Feature '.rs'",
@@ -377,15 +378,15 @@ const G81: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G82: &[Gate] = &[
+const G83: &[Gate] = &[
     sm("Feature 'cvt with .e4m3x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .e4m3x2'", 7, 8, Stage::Form),
 ];
-const G83: &[Gate] = &[
+const G84: &[Gate] = &[
     sm("Feature 'cvt with .e5m2x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .e5m2x2'", 7, 8, Stage::Form),
 ];
-const G84: &[Gate] = &[
+const G85: &[Gate] = &[
     ptx("Feature 'cvt with a format of 6 or 4 bits'", 8, 6, Stage::Form),
     sm(
         "Feature 'cvt with a format of 6 or 4 bits'",
@@ -397,7 +398,7 @@ const G84: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G85: &[Gate] = &[
+const G86: &[Gate] = &[
     ptx("Feature 'cvt with .ue8m0x2'", 8, 6, Stage::Form),
     sm(
         "Instruction 'cvt with .ue8m0x2'",
@@ -409,366 +410,366 @@ const G85: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G86: &[Gate] =
-    &[sm("Feature 'cvt.pack'", &[Target::sm(72)], Stage::Form), ptx("Feature 'cvt.pack'", 6, 5, Stage::Form)];
 const G87: &[Gate] =
-    &[sm("Feature '.u2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u2'", 6, 5, Stage::Token)];
+    &[sm("Feature 'cvt.pack'", &[Target::sm(72)], Stage::Form), ptx("Feature 'cvt.pack'", 6, 5, Stage::Form)];
 const G88: &[Gate] =
-    &[sm("Feature '.s2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s2'", 6, 5, Stage::Token)];
+    &[sm("Feature '.u2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u2'", 6, 5, Stage::Token)];
 const G89: &[Gate] =
-    &[sm("Feature '.u4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u4'", 6, 3, Stage::Token)];
+    &[sm("Feature '.s2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s2'", 6, 5, Stage::Token)];
 const G90: &[Gate] =
+    &[sm("Feature '.u4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u4'", 6, 3, Stage::Token)];
+const G91: &[Gate] =
     &[sm("Feature '.s4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s4'", 6, 3, Stage::Token)];
-const G91: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
-const G92: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
-const G93: &[Gate] = &[
+const G92: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
+const G93: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
+const G94: &[Gate] = &[
     sm("Feature 'cvta/isspacep with .param state space'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'cvta/isspacep with .param state space'", 7, 7, Stage::Form),
 ];
-const G94: &[Gate] =
-    &[sm("Instruction 'cvta'", &[Target::sm(20)], Stage::Form), ptx("Feature 'cvta'", 2, 0, Stage::Form)];
 const G95: &[Gate] =
+    &[sm("Instruction 'cvta'", &[Target::sm(20)], Stage::Form), ptx("Feature 'cvta'", 2, 0, Stage::Form)];
+const G96: &[Gate] =
     &[sm("Feature 'discard'", &[Target::sm(80)], Stage::Form), ptx("Feature 'discard'", 7, 4, Stage::Form)];
-const G96: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G97: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G98: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
-const G99: &[Gate] =
-    &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
+const G97: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G98: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G99: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
 const G100: &[Gate] =
-    &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
+    &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
 const G101: &[Gate] =
+    &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
+const G102: &[Gate] =
     &[ptx("Feature 'elect'", 8, 0, Stage::Form), sm("Feature 'elect'", &[Target::sm(90)], Stage::Form)];
-const G102: &[Gate] = &[
+const G103: &[Gate] = &[
     sm("Feature 'ex2.f16/f16x2'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ex2.f16/f16x2'", 7, 0, Stage::Form),
 ];
-const G103: &[Gate] = &[
+const G104: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16'", 7, 8, Stage::Form),
 ];
-const G104: &[Gate] = &[
+const G105: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16x2'", 7, 8, Stage::Form),
 ];
-const G105: &[Gate] =
+const G106: &[Gate] =
     &[ptx("Feature '.sc'", 6, 0, Stage::Token), sm("Feature '.sc'", &[Target::sm(70)], Stage::Token)];
-const G106: &[Gate] = &[
+const G107: &[Gate] = &[
     sm("Feature '.cluster scope'", &[Target::sm(90)], Stage::Form),
     ptx("Feature '.cluster scope'", 7, 8, Stage::Form),
 ];
-const G107: &[Gate] = &[
+const G108: &[Gate] = &[
     sm("Feature 'fence with .acquire or .release'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'fence with .acquire or .release'", 8, 6, Stage::Form),
 ];
-const G108: &[Gate] = &[
+const G109: &[Gate] = &[
     ptx("Feature 'fence instruction'", 6, 0, Stage::Form),
     sm("Feature 'fence instruction'", &[Target::sm(70)], Stage::Form),
 ];
-const G109: &[Gate] = &[
+const G110: &[Gate] = &[
     sm("Feature '.sync_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.sync_restrict'", 8, 6, Stage::Token),
 ];
-const G110: &[Gate] = &[
+const G111: &[Gate] = &[
     sm("Feature '.op_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.op_restrict'", 8, 0, Stage::Token),
 ];
-const G111: &[Gate] =
+const G112: &[Gate] =
     &[sm("Modifier '.alias'", &[Target::sm(60)], Stage::Token), ptx("Modifier '.alias'", 7, 5, Stage::Token)];
-const G112: &[Gate] = &[
+const G113: &[Gate] = &[
     ptx("Feature 'fence.proxy'", 7, 5, Stage::Form),
     sm("Feature 'fence.proxy'", &[Target::sm(70)], Stage::Form),
 ];
-const G113: &[Gate] =
+const G114: &[Gate] =
     &[sm("Modifier '.async'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.async'", 8, 0, Stage::Token)];
-const G114: &[Gate] = &[
+const G115: &[Gate] = &[
     ptx("Feature 'fence.proxy with unidirection proxy fence'", 8, 3, Stage::Form),
     sm("Feature 'fence.proxy with unidirection proxy fence'", &[Target::sm(90)], Stage::Form),
 ];
-const G115: &[Gate] = &[
+const G116: &[Gate] = &[
     ptx("Feature 'fma.f32'", 2, 0, Stage::Form),
     sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Form),
 ];
-const G116: &[Gate] = &[
+const G117: &[Gate] = &[
     sm("Feature 'fma.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32x2'", 8, 6, Stage::Form),
 ];
-const G117: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
-const G118: &[Gate] =
+const G118: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
+const G119: &[Gate] =
     &[sm("Modifier '.oob'", &[Target::sm(90)], Stage::Token), ptx("Feature '.oob'", 8, 1, Stage::Token)];
-const G119: &[Gate] = &[
+const G120: &[Gate] = &[
     sm("Feature 'fma.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.f16'", 8, 6, Stage::Form),
 ];
-const G120: &[Gate] = &[
+const G121: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'fma.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G121: &[Gate] =
+const G122: &[Gate] =
     &[sm("Instruction 'fns'", &[Target::sm(30)], Stage::Form), ptx("Feature 'fns'", 6, 0, Stage::Form)];
-const G122: &[Gate] = &[
+const G123: &[Gate] = &[
     sm("Feature 'getctarank'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'getctarank'", 7, 8, Stage::Form),
 ];
-const G123: &[Gate] = &[
+const G124: &[Gate] = &[
     ptx("Feature 'griddepcontrol'", 7, 8, Stage::Form),
     sm("Feature 'griddepcontrol'", &[Target::sm(90)], Stage::Form),
 ];
-const G124: &[Gate] = &[
+const G125: &[Gate] = &[
     sm("Instruction 'isspacep'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'isspacep'", 2, 0, Stage::Form),
 ];
-const G125: &[Gate] =
+const G126: &[Gate] =
     &[ptx("Feature '.weak'", 6, 0, Stage::Token), sm("Feature '.weak'", &[Target::sm(70)], Stage::Token)];
-const G126: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
-const G127: &[Gate] = &[
+const G127: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
+const G128: &[Gate] = &[
     sm("Instruction 'ld'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G128: &[Gate] = &[
+const G129: &[Gate] = &[
     sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Token),
     ptx("Feature 'cache prefetching'", 7, 4, Stage::Token),
 ];
-const G129: &[Gate] = &[
+const G130: &[Gate] = &[
     sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Token),
     ptx("Feature 'cache prefetching'", 7, 4, Stage::Token),
     sm("Modifier '.L2::256B'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '256B cache prefetching'", 7, 4, Stage::Token),
 ];
-const G130: &[Gate] = &[
+const G131: &[Gate] = &[
     ptx("Feature '256 bit wide load/store'", 8, 8, Stage::Form),
     sm("Feature '256 bit wide load/store'", &[Target::sm(100)], Stage::Form),
 ];
-const G131: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
-const G132: &[Gate] = &[
+const G132: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
+const G133: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_normal' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G133: &[Gate] = &[
+const G134: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_unchanged' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G134: &[Gate] = &[
+const G135: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_first' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G135: &[Gate] = &[
+const G136: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_last' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G136: &[Gate] = &[
+const G137: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.no_allocate' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G137: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
-const G138: &[Gate] =
-    &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
+const G138: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
 const G139: &[Gate] =
-    &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
+    &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
 const G140: &[Gate] =
-    &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
 const G141: &[Gate] =
+    &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
+const G142: &[Gate] =
     &[sm("Instruction 'lop3'", &[Target::sm(50)], Stage::Form), ptx("Feature 'lop3'", 4, 3, Stage::Form)];
-const G142: &[Gate] = &[
+const G143: &[Gate] = &[
     sm("Instruction 'lop3.<BoolOp>'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'lop3.<BoolOp>'", 8, 2, Stage::Form),
 ];
-const G143: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G144: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
-const G145: &[Gate] =
-    &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
+const G144: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G145: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
 const G146: &[Gate] =
-    &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
 const G147: &[Gate] =
-    &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
+    &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
 const G148: &[Gate] =
-    &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
+    &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
 const G149: &[Gate] =
+    &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
+const G150: &[Gate] =
     &[ptx("Feature '.NaN'", 7, 0, Stage::Token), sm("Modifier '.NaN'", &[Target::sm(80)], Stage::Token)];
-const G150: &[Gate] = &[
+const G151: &[Gate] = &[
     ptx("Feature '.xorsign'", 7, 2, Stage::Token),
     sm("Modifier '.xorsign'", &[Target::sm(86)], Stage::Token),
 ];
-const G151: &[Gate] =
+const G152: &[Gate] =
     &[sm("Feature '.abs'", &[Target::sm(86)], Stage::Token), ptx("Feature '.abs'", 7, 2, Stage::Token)];
-const G152: &[Gate] = &[
+const G153: &[Gate] = &[
     sm("Feature 'max.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'max.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G153: &[Gate] = &[
+const G154: &[Gate] = &[
     sm("Feature 'max.f16 or max.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'max.f16 or max.f16x2'", 7, 0, Stage::Late),
 ];
-const G154: &[Gate] = &[
+const G155: &[Gate] = &[
     ptx("Feature 'max.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G155: &[Gate] = &[
+const G156: &[Gate] = &[
     ptx("Feature 'max.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G156: &[Gate] =
+const G157: &[Gate] =
     &[sm("Feature 'max.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'max.relu'", 8, 0, Stage::Form)];
-const G157: &[Gate] = &[
+const G158: &[Gate] = &[
     ptx("Feature 'membar.sys'", 2, 0, Stage::Form),
     sm("Instruction 'membar.sys'", &[Target::sm(20)], Stage::Form),
 ];
-const G158: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
-const G159: &[Gate] = &[
+const G159: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
+const G160: &[Gate] = &[
     ptx("Feature 'membar.proxy'", 7, 5, Stage::Form),
     sm("Feature 'membar.proxy'", &[Target::sm(60)], Stage::Form),
 ];
-const G160: &[Gate] = &[
+const G161: &[Gate] = &[
     sm("Feature 'min.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'min.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G161: &[Gate] = &[
+const G162: &[Gate] = &[
     sm("Feature 'min.f16 or min.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'min.f16 or min.f16x2'", 7, 0, Stage::Late),
 ];
-const G162: &[Gate] = &[
+const G163: &[Gate] = &[
     ptx("Feature 'min.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G163: &[Gate] = &[
+const G164: &[Gate] = &[
     ptx("Feature 'min.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G164: &[Gate] =
+const G165: &[Gate] =
     &[sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'min.relu'", 8, 0, Stage::Form)];
-const G165: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
-const G166: &[Gate] = &[
+const G166: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
+const G167: &[Gate] = &[
     sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
 ];
-const G167: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
-const G168: &[Gate] = &[
+const G168: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
+const G169: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16'", 7, 8, Stage::Form),
 ];
-const G169: &[Gate] = &[
+const G170: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16x2'", 7, 8, Stage::Form),
 ];
-const G170: &[Gate] = &[
+const G171: &[Gate] = &[
     sm("Instruction 'nanosleep'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'nanosleep'", 6, 2, Stage::Form),
 ];
-const G171: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
-const G172: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
-const G173: &[Gate] = &[
+const G172: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
+const G173: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
+const G174: &[Gate] = &[
     ptx("Feature 'pmevent.mask'", 3, 0, Stage::Form),
     sm("Feature 'pmevent.mask'", &[Target::sm(20)], Stage::Form),
 ];
-const G174: &[Gate] =
+const G175: &[Gate] =
     &[sm("Instruction 'popc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'popc'", 2, 0, Stage::Form)];
-const G175: &[Gate] = &[
+const G176: &[Gate] = &[
     sm("Instruction 'prefetch'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetch'", 2, 0, Stage::Form),
 ];
-const G176: &[Gate] = &[
+const G177: &[Gate] = &[
     ptx("Modifier 'cache eviction priority' on 'prefetch'", 7, 4, Stage::Token),
     sm("Modifier 'cache eviction priority' on 'prefetch'", &[Target::sm(80)], Stage::Token),
 ];
-const G177: &[Gate] = &[
+const G178: &[Gate] = &[
     sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
 ];
-const G178: &[Gate] = &[
+const G179: &[Gate] = &[
     sm("Instruction 'prefetchu'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetchu'", 2, 0, Stage::Form),
 ];
-const G179: &[Gate] =
+const G180: &[Gate] =
     &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
-const G180: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G181: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G182: &[Gate] = &[
+const G181: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G182: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G183: &[Gate] = &[
     ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
     sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G183: &[Gate] = &[
+const G184: &[Gate] = &[
     sm("Instruction 'red with this operation on .b64'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'red with this operation on .b64'", 3, 1, Stage::Form),
 ];
-const G184: &[Gate] =
+const G185: &[Gate] =
     &[ptx("Feature 'red'", 1, 2, Stage::Form), sm("Instruction 'red'", &[Target::sm(11)], Stage::Form)];
-const G185: &[Gate] = &[
+const G186: &[Gate] = &[
     sm("Instruction 'red.add.f64'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'red.add.f64'", 5, 0, Stage::Form),
 ];
-const G186: &[Gate] = &[
+const G187: &[Gate] = &[
     sm("Instruction 'red of 64 bits'", &[Target::sm(12)], Stage::Form),
     ptx("Instruction 'red of 64 bits'", 1, 2, Stage::Form),
 ];
-const G187: &[Gate] = &[
+const G188: &[Gate] = &[
     sm("Instruction 'red.shared of 64 bits'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'red.shared of 64 bits'", 2, 0, Stage::Form),
 ];
-const G188: &[Gate] = &[
+const G189: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G189: &[Gate] = &[
+const G190: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Instruction 'red.add.f32'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'red.add.f32'", 2, 0, Stage::Form),
 ];
-const G190: &[Gate] = &[
+const G191: &[Gate] = &[
     sm("Instruction 'red.add.f16'", &[Target::sm(70)], Stage::Form),
     ptx("Instruction 'red.add.f16'", 6, 3, Stage::Form),
 ];
-const G191: &[Gate] = &[
+const G192: &[Gate] = &[
     sm("Instruction 'red.add.f16x2'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'red.add.f16x2'", 6, 2, Stage::Form),
 ];
-const G192: &[Gate] = &[
+const G193: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Instruction 'red.add.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'red.add.bf16'", 7, 8, Stage::Form),
 ];
-const G193: &[Gate] = &[
+const G194: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Instruction 'red.add.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'red.add.bf16x2'", 7, 8, Stage::Form),
 ];
-const G194: &[Gate] = &[
+const G195: &[Gate] = &[
     sm("Instruction 'red with this operation on 64 bits'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'red with this operation on 64 bits'", 3, 1, Stage::Form),
 ];
-const G195: &[Gate] = &[
+const G196: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G196: &[Gate] =
+const G197: &[Gate] =
     &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
-const G197: &[Gate] = &[
+const G198: &[Gate] = &[
     sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
     ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
 ];
-const G198: &[Gate] = &[
+const G199: &[Gate] = &[
     ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
     sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G199: &[Gate] =
+const G200: &[Gate] =
     &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
-const G200: &[Gate] = &[
+const G201: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Late),
@@ -778,7 +779,7 @@ const G200: &[Gate] = &[
         Stage::Late,
     ),
 ];
-const G201: &[Gate] = &[
+const G202: &[Gate] = &[
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Late),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
@@ -786,11 +787,11 @@ const G201: &[Gate] = &[
         Stage::Late,
     ),
 ];
-const G202: &[Gate] = &[
+const G203: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G203: &[Gate] = &[
+const G204: &[Gate] = &[
     sm(
         "Instruction 'setmaxnreg'",
         &[
@@ -803,120 +804,120 @@ const G203: &[Gate] = &[
     ),
     ptx("Instruction 'setmaxnreg'", 8, 0, Stage::Form),
 ];
-const G204: &[Gate] = &[
+const G205: &[Gate] = &[
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G205: &[Gate] = &[
+const G206: &[Gate] = &[
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
-const G206: &[Gate] =
+const G207: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
-const G207: &[Gate] = &[
+const G208: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'shfl'", 3, 0, Stage::Form),
     until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G208: &[Gate] = &[
+const G209: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'shfl'", 3, 0, Stage::Form),
     ptx("Feature 'shfl.sync'", 6, 0, Stage::Form),
 ];
-const G209: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G210: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G211: &[Gate] = &[
+const G210: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G211: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G212: &[Gate] = &[
     sm("Instruction 'st'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G212: &[Gate] = &[
+const G213: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G213: &[Gate] = &[
+const G214: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G214: &[Gate] = &[
+const G215: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G215: &[Gate] = &[
+const G216: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G216: &[Gate] = &[
+const G217: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G217: &[Gate] = &[
+const G218: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G218: &[Gate] = &[
+const G219: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G219: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
-const G220: &[Gate] = &[
+const G220: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
+const G221: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G221: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
-const G222: &[Gate] = &[
+const G222: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
+const G223: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G223: &[Gate] = &[
+const G224: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G224: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G225: &[Gate] = &[
+const G225: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G226: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G226: &[Gate] = &[
+const G227: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G227: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G228: &[Gate] =
-    &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
+const G228: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
 const G229: &[Gate] =
+    &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
+const G230: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G230: &[Gate] = &[
+const G231: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G231: &[Gate] = &[
+const G232: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G232: &[Gate] =
+const G233: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G233: &[Gate] = &[
+const G234: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G234: &[Gate] = &[
+const G235: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G235: &[Gate] = &[
+const G236: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Form),
@@ -1029,14 +1030,14 @@ const C72: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)]
 const C73: &[Choice] = &[ty(Type::F16)];
 const C74: &[Choice] = &[ty(Type::Bf16).gated(G3)];
 const C75: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
-const C76: &[Choice] = &[md(Mod::Relu).gated(G74)];
-const C77: &[Choice] = &[md(Mod::Satfinite).gated(G75)];
+const C76: &[Choice] = &[md(Mod::Relu).gated(G75)];
+const C77: &[Choice] = &[md(Mod::Satfinite).gated(G76)];
 const C78: &[Choice] = &[md(Mod::Rna)];
-const C79: &[Choice] = &[ty(Type::Tf32).gated(G77)];
+const C79: &[Choice] = &[ty(Type::Tf32).gated(G78)];
 const C80: &[Choice] = &[ty(Type::F16x2)];
 const C81: &[Choice] = &[ty(Type::Bf16x2).gated(G4)];
-const C82: &[Choice] = &[md(Mod::Rs).gated(G81)];
-const C83: &[Choice] = &[ty(Type::E4m3x2).gated(G82), ty(Type::E5m2x2).gated(G83)];
+const C82: &[Choice] = &[md(Mod::Rs).gated(G82)];
+const C83: &[Choice] = &[ty(Type::E4m3x2).gated(G83), ty(Type::E5m2x2).gated(G84)];
 const C84: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
 const C85: &[Choice] = &[ty(Type::E2m1x2)];
 const C86: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
@@ -1047,10 +1048,10 @@ const C90: &[Choice] = &[ty(Type::E2m1x4)];
 const C91: &[Choice] = &[md(Mod::Pack)];
 const C92: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
 const C93: &[Choice] = &[
-    ty(Type::U2).gated(G87),
-    ty(Type::S2).gated(G88),
-    ty(Type::U4).gated(G89),
-    ty(Type::S4).gated(G90),
+    ty(Type::U2).gated(G88),
+    ty(Type::S2).gated(G89),
+    ty(Type::U4).gated(G90),
+    ty(Type::S4).gated(G91),
     ty(Type::U8),
     ty(Type::S8),
 ];
@@ -1062,7 +1063,7 @@ const C94: &[Choice] = &[
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G91),
+    md(Mod::ParamEntry).gated(G92),
 ];
 const C95: &[Choice] = &[md(Mod::To)];
 const C96: &[Choice] = &[md(Mod::Full)];
@@ -1070,48 +1071,48 @@ const C97: &[Choice] =
     &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S32), ty(Type::S64)];
 const C98: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
 const C99: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
-const C100: &[Choice] = &[ty(Type::Bf16).gated(G103), ty(Type::Bf16x2).gated(G104)];
+const C100: &[Choice] = &[ty(Type::Bf16).gated(G104), ty(Type::Bf16x2).gated(G105)];
 const C101: &[Choice] = &[
-    md(Mod::Sc).gated(G105),
+    md(Mod::Sc).gated(G106),
     md(Mod::AcqRel).gated(G23),
     md(Mod::Acquire).gated(G21),
     md(Mod::Release).gated(G22),
 ];
-const C102: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G109)];
+const C102: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G110)];
 const C103: &[Choice] = &[md(Mod::Release).gated(G22)];
-const C104: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G109)];
-const C105: &[Choice] = &[md(Mod::MbarrierInit).gated(G110)];
+const C104: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G110)];
+const C105: &[Choice] = &[md(Mod::MbarrierInit).gated(G111)];
 const C106: &[Choice] = &[md(Mod::Proxy)];
-const C107: &[Choice] = &[md(Mod::Alias).gated(G111)];
-const C108: &[Choice] = &[md(Mod::Async).gated(G113)];
+const C107: &[Choice] = &[md(Mod::Alias).gated(G112)];
+const C108: &[Choice] = &[md(Mod::Async).gated(G114)];
 const C109: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
 const C110: &[Choice] = &[md(Mod::TensormapGeneric)];
 const C111: &[Choice] = &[md(Mod::AsyncGeneric)];
-const C112: &[Choice] = &[md(Mod::Oob).gated(G118)];
-const C113: &[Choice] = &[ty(Type::F16).gated(G119), ty(Type::Bf16).gated(G120)];
+const C112: &[Choice] = &[md(Mod::Oob).gated(G119)];
+const C113: &[Choice] = &[ty(Type::F16).gated(G120), ty(Type::Bf16).gated(G121)];
 const C114: &[Choice] = &[md(Mod::SharedCluster).gated(G26)];
 const C115: &[Choice] = &[md(Mod::LaunchDependents), md(Mod::Wait)];
-const C116: &[Choice] = &[md(Mod::Weak).gated(G125)];
+const C116: &[Choice] = &[md(Mod::Weak).gated(G126)];
 const C117: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G91),
-    md(Mod::ParamFunc).gated(G126),
+    md(Mod::ParamEntry).gated(G92),
+    md(Mod::ParamFunc).gated(G127),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
 const C118: &[Choice] = &[
-    md(Mod::Ca).gated(G127),
-    md(Mod::Cg).gated(G127),
-    md(Mod::Cs).gated(G127),
-    md(Mod::Lu).gated(G127),
-    md(Mod::Cv).gated(G127),
+    md(Mod::Ca).gated(G128),
+    md(Mod::Cg).gated(G128),
+    md(Mod::Cs).gated(G128),
+    md(Mod::Lu).gated(G128),
+    md(Mod::Cv).gated(G128),
 ];
 const C119: &[Choice] =
-    &[md(Mod::L264B).gated(G128), md(Mod::L2128B).gated(G128), md(Mod::L2256B).gated(G129)];
+    &[md(Mod::L264B).gated(G129), md(Mod::L2128B).gated(G129), md(Mod::L2256B).gated(G130)];
 const C120: &[Choice] = &[
     ty(Type::B8),
     ty(Type::B16),
@@ -1130,20 +1131,20 @@ const C120: &[Choice] = &[
     ty(Type::B128).gated(G33),
 ];
 const C121: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G132),
-    md(Mod::L1EvictUnchanged).gated(G133),
-    md(Mod::L1EvictFirst).gated(G134),
-    md(Mod::L1EvictLast).gated(G135),
-    md(Mod::L1NoAllocate).gated(G136),
+    md(Mod::L1EvictNormal).gated(G133),
+    md(Mod::L1EvictUnchanged).gated(G134),
+    md(Mod::L1EvictFirst).gated(G135),
+    md(Mod::L1EvictLast).gated(G136),
+    md(Mod::L1NoAllocate).gated(G137),
 ];
 const C122: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
-const C123: &[Choice] = &[md(Mod::Volatile).gated(G137)];
+const C123: &[Choice] = &[md(Mod::Volatile).gated(G138)];
 const C124: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Acquire).gated(G21)];
-const C125: &[Choice] = &[md(Mod::Mmio).gated(G138)];
+const C125: &[Choice] = &[md(Mod::Mmio).gated(G139)];
 const C126: &[Choice] = &[md(Mod::Relaxed).gated(G20)];
 const C127: &[Choice] = &[md(Mod::Sys)];
-const C128: &[Choice] = &[md(Mod::Ca).gated(G127), md(Mod::Cg).gated(G127), md(Mod::Cs).gated(G127)];
-const C129: &[Choice] = &[md(Mod::Nc).gated(G139)];
+const C128: &[Choice] = &[md(Mod::Ca).gated(G128), md(Mod::Cg).gated(G128), md(Mod::Cs).gated(G128)];
+const C129: &[Choice] = &[md(Mod::Nc).gated(G140)];
 const C130: &[Choice] = &[md(Mod::Or), md(Mod::And)];
 const C131: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
 const C132: &[Choice] = &[md(Mod::Wide)];
@@ -1151,17 +1152,17 @@ const C133: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::
 const C134: &[Choice] = &[md(Mod::Hi)];
 const C135: &[Choice] = &[md(Mod::Any)];
 const C136: &[Choice] = &[md(Mod::All)];
-const C137: &[Choice] = &[md(Mod::NaN).gated(G149)];
-const C138: &[Choice] = &[md(Mod::Xorsign).gated(G150)];
-const C139: &[Choice] = &[md(Mod::Abs).gated(G151)];
+const C137: &[Choice] = &[md(Mod::NaN).gated(G150)];
+const C138: &[Choice] = &[md(Mod::Xorsign).gated(G151)];
+const C139: &[Choice] = &[md(Mod::Abs).gated(G152)];
 const C140: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G154)];
-const C141: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G155)];
-const C142: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G157)];
-const C143: &[Choice] = &[md(Mod::Alias).gated(G111), md(Mod::Async).gated(G113)];
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G155)];
+const C141: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G156)];
+const C142: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G158)];
+const C143: &[Choice] = &[md(Mod::Alias).gated(G112), md(Mod::Async).gated(G114)];
 const C144: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G162)];
-const C145: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G163)];
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G163)];
+const C145: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G164)];
 const C146: &[Choice] = &[
     ty(Type::Pred),
     ty(Type::B16),
@@ -1177,22 +1178,22 @@ const C146: &[Choice] = &[
     ty(Type::F64),
     ty(Type::B128).gated(G33),
 ];
-const C147: &[Choice] = &[ty(Type::Bf16).gated(G168), ty(Type::Bf16x2).gated(G169)];
+const C147: &[Choice] = &[ty(Type::Bf16).gated(G169), ty(Type::Bf16x2).gated(G170)];
 const C148: &[Choice] = &[md(Mod::Mask)];
 const C149: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
 const C150: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
-const C151: &[Choice] = &[md(Mod::L2EvictLast).gated(G176), md(Mod::L2EvictNormal).gated(G176)];
+const C151: &[Choice] = &[md(Mod::L2EvictLast).gated(G177), md(Mod::L2EvictNormal).gated(G177)];
 const C152: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
-const C153: &[Choice] = &[md(Mod::Tensormap).gated(G177)];
+const C153: &[Choice] = &[md(Mod::Tensormap).gated(G178)];
 const C154: &[Choice] = &[md(Mod::L1)];
 const C155: &[Choice] =
     &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
 const C156: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Release).gated(G22)];
 const C157: &[Choice] = &[
-    ty(Type::F16).gated(G190),
-    ty(Type::F16x2).gated(G191),
-    ty(Type::Bf16).gated(G192),
-    ty(Type::Bf16x2).gated(G193),
+    ty(Type::F16).gated(G191),
+    ty(Type::F16x2).gated(G192),
+    ty(Type::Bf16).gated(G193),
+    ty(Type::Bf16x2).gated(G194),
 ];
 const C158: &[Choice] = &[
     ty(Type::B16),
@@ -1277,23 +1278,23 @@ const C169: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamFunc).gated(G126),
+    md(Mod::ParamFunc).gated(G127),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
 const C170: &[Choice] =
-    &[md(Mod::Wb).gated(G211), md(Mod::Cg).gated(G211), md(Mod::Cs).gated(G211), md(Mod::Wt).gated(G211)];
+    &[md(Mod::Wb).gated(G212), md(Mod::Cg).gated(G212), md(Mod::Cs).gated(G212), md(Mod::Wt).gated(G212)];
 const C171: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G212),
-    md(Mod::L1EvictUnchanged).gated(G213),
-    md(Mod::L1EvictFirst).gated(G214),
-    md(Mod::L1EvictLast).gated(G215),
-    md(Mod::L1NoAllocate).gated(G216),
+    md(Mod::L1EvictNormal).gated(G213),
+    md(Mod::L1EvictUnchanged).gated(G214),
+    md(Mod::L1EvictFirst).gated(G215),
+    md(Mod::L1EvictLast).gated(G216),
+    md(Mod::L1NoAllocate).gated(G217),
 ];
-const C172: &[Choice] = &[ty(Type::Bf16).gated(G222), ty(Type::Bf16x2).gated(G223)];
-const C173: &[Choice] = &[ty(Type::F16).gated(G225), ty(Type::Bf16).gated(G226)];
-const C174: &[Choice] = &[ty(Type::Bf16).gated(G230), ty(Type::Bf16x2).gated(G231)];
+const C172: &[Choice] = &[ty(Type::Bf16).gated(G223), ty(Type::Bf16x2).gated(G224)];
+const C173: &[Choice] = &[ty(Type::F16).gated(G226), ty(Type::Bf16).gated(G227)];
+const C174: &[Choice] = &[ty(Type::Bf16).gated(G231), ty(Type::Bf16x2).gated(G232)];
 const C175: &[Choice] = &[
     md(Mod::Finite),
     md(Mod::Infinite),
@@ -1324,7 +1325,8 @@ const T15: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S32, Type::S64];
 const T16: &[Type] = &[Type::S32];
 const T17: &[Type] = &[Type::U32, Type::U64, Type::S64];
 const T18: &[Type] = &[Type::S64];
-const T19: &[Type] = &[
+const T19: &[Type] = &[Type::U8, Type::S8];
+const T20: &[Type] = &[
     Type::B8,
     Type::B16,
     Type::B32,
@@ -1340,7 +1342,7 @@ const T19: &[Type] = &[
     Type::F32,
     Type::F64,
 ];
-const T20: &[Type] = &[
+const T21: &[Type] = &[
     Type::B8,
     Type::B16,
     Type::B32,
@@ -1352,18 +1354,18 @@ const T20: &[Type] = &[
     Type::S32,
     Type::F32,
 ];
-const T21: &[Type] = &[Type::B64, Type::U64, Type::S64, Type::F64];
-const T22: &[Type] = &[Type::B32, Type::U32, Type::S32, Type::F32];
-const T23: &[Type] = &[Type::F32];
-const T24: &[Type] = &[Type::U16, Type::U32, Type::U64];
-const T25: &[Type] =
+const T22: &[Type] = &[Type::B64, Type::U64, Type::S64, Type::F64];
+const T23: &[Type] = &[Type::B32, Type::U32, Type::S32, Type::F32];
+const T24: &[Type] = &[Type::F32];
+const T25: &[Type] = &[Type::U16, Type::U32, Type::U64];
+const T26: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64];
-const T26: &[Type] = &[Type::F32, Type::F64];
-const T27: &[Type] = &[Type::F16, Type::F32];
-const T28: &[Type] =
+const T27: &[Type] = &[Type::F32, Type::F64];
+const T28: &[Type] = &[Type::F16, Type::F32];
+const T29: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64, Type::F16];
-const T29: &[Type] = &[Type::F32, Type::F64, Type::F16];
-const T30: &[Type] = &[
+const T30: &[Type] = &[Type::F32, Type::F64, Type::F16];
+const T31: &[Type] = &[
     Type::U16,
     Type::U32,
     Type::U64,
@@ -1375,9 +1377,9 @@ const T30: &[Type] = &[
     Type::F16,
     Type::Bf16,
 ];
-const T31: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
-const T32: &[Type] = &[Type::U32, Type::S32];
-const T33: &[Type] = &[Type::Pred];
+const T32: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
+const T33: &[Type] = &[Type::U32, Type::S32];
+const T34: &[Type] = &[Type::Pred];
 
 const M0: &[Mod] = &[Mod::Rm, Mod::Rp];
 const M1: &[Mod] = &[Mod::Global, Mod::Shared, Mod::SharedCta, Mod::SharedCluster];
@@ -2796,8 +2798,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M10), Condition::TypeIn(1, T0)],
-            then: Consequence::Gates(G68),
+            when: &[Condition::Has(M10), Condition::TypeIn(1, T19)],
+            then: Consequence::Gates(G70),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -2821,8 +2823,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M10), Condition::TypeIn(1, T0)],
-            then: Consequence::Gates(G68),
+            when: &[Condition::Has(M10), Condition::TypeIn(1, T19)],
+            then: Consequence::Gates(G70),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -2840,8 +2842,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M10), Condition::TypeIn(1, T0)],
-            then: Consequence::Gates(G68),
+            when: &[Condition::Has(M10), Condition::TypeIn(1, T19)],
+            then: Consequence::Gates(G70),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -2859,7 +2861,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G70,
+        gates: G71,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::int_to_float"),
     },
@@ -2989,9 +2991,9 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "cvt",
-        syntax: "cvt.rnd{.ftz}.bf16.f32 d+, a+:f32",
+        syntax: "cvt.rnd{.ftz}{.sat}.f32.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("ftz", C0), slot("bf16", C74), slot("f32", C1)],
+        slots: &[slot("rnd", C7), optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -3005,16 +3007,16 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "cvt",
-        syntax: "cvt.rnd{.ftz}{.sat}.f32.f64 d+, a+:f64",
+        syntax: "cvt.rnd{.ftz}.bf16.f32 d+, a+:f32",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f64", C2)],
+        slots: &[slot("rnd", C7), optional("ftz", C0), slot("bf16", C74), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G68) }],
+        rules: &[],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
@@ -3046,8 +3048,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G71) }],
-        gates: G72,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G72) }],
+        gates: G73,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -3063,7 +3065,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)).wider(),
         ],
         rules: &[],
-        gates: G73,
+        gates: G74,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -3079,7 +3081,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G73,
+        gates: G74,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -3095,7 +3097,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G73,
+        gates: G74,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -3111,7 +3113,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G73,
+        gates: G74,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -3127,7 +3129,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G73,
+        gates: G74,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -3145,7 +3147,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G76) }],
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G77) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -3164,7 +3166,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G76) }],
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G77) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -3177,7 +3179,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B32)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G76) }],
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G77) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -3196,8 +3198,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B32)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G78) }],
-        gates: G79,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G79) }],
+        gates: G80,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
     },
@@ -3219,8 +3221,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G76) }],
-        gates: G80,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G77) }],
+        gates: G81,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -3242,8 +3244,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G76) }],
-        gates: G80,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G77) }],
+        gates: G81,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -3266,8 +3268,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G76) }],
-        gates: G80,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G77) }],
+        gates: G81,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -3290,8 +3292,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G76) }],
-        gates: G80,
+        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G77) }],
+        gates: G81,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -3369,7 +3371,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G84,
+        gates: G85,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -3382,7 +3384,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G84,
+        gates: G85,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -3405,7 +3407,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G84,
+        gates: G85,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -3418,7 +3420,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B8))],
         rules: &[],
-        gates: G84,
+        gates: G85,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -3435,7 +3437,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G85,
+        gates: G86,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -3448,7 +3450,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B16)), read("a", Kind::Source, Ty::Pick(1))],
         rules: &[],
-        gates: G85,
+        gates: G86,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -3461,7 +3463,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G85,
+        gates: G86,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -3547,7 +3549,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G86,
+        gates: G87,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -3571,7 +3573,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(2)),
         ],
         rules: &[],
-        gates: G86,
+        gates: G87,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -3584,10 +3586,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G92) },
-            Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G93) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G93) },
+            Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G94) },
         ],
-        gates: G94,
+        gates: G95,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -3600,10 +3602,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G92) },
-            Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G93) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G93) },
+            Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G94) },
         ],
-        gates: G94,
+        gates: G95,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -3619,7 +3621,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G95,
+        gates: G96,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Discard),
     },
@@ -3635,7 +3637,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G96) }],
+        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G97) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
@@ -3652,7 +3654,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G96) }],
+        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G97) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -3669,7 +3671,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Gates(G97) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Gates(G98) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -3687,7 +3689,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G98,
+        gates: G99,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
     },
@@ -3722,7 +3724,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G99,
+        gates: G100,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp2a"),
     },
@@ -3740,7 +3742,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G100,
+        gates: G101,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp4a"),
     },
@@ -3756,7 +3758,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G101,
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Elect),
     },
@@ -3782,7 +3784,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G102,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::ex2_approx"),
     },
@@ -3821,10 +3823,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G106) },
-            Rule { when: &[Condition::Has(M17), Condition::HasNot(M18)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M17), Condition::HasNot(M18)], then: Consequence::Gates(G108) },
         ],
-        gates: G108,
+        gates: G109,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3837,10 +3839,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G106) },
-            Rule { when: &[Condition::Has(M17), Condition::HasNot(M18)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M17), Condition::HasNot(M18)], then: Consequence::Gates(G108) },
         ],
-        gates: G108,
+        gates: G109,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3853,10 +3855,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G106) },
-            Rule { when: &[Condition::Has(M17), Condition::HasNot(M18)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M17), Condition::HasNot(M18)], then: Consequence::Gates(G108) },
         ],
-        gates: G108,
+        gates: G109,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3869,10 +3871,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G106) },
-            Rule { when: &[Condition::Has(M17), Condition::HasNot(M18)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G107) },
+            Rule { when: &[Condition::Has(M17), Condition::HasNot(M18)], then: Consequence::Gates(G108) },
         ],
-        gates: G108,
+        gates: G109,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3885,7 +3887,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G112,
+        gates: G113,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3898,7 +3900,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G112,
+        gates: G113,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3916,7 +3918,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G114,
+        gates: G115,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3937,7 +3939,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G114,
+        gates: G115,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3956,7 +3958,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G114,
+        gates: G115,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3975,7 +3977,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G114,
+        gates: G115,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3993,7 +3995,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -4011,7 +4013,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G116,
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -4029,7 +4031,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G117,
+        gates: G118,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -4137,7 +4139,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G115,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
@@ -4155,7 +4157,7 @@ pub static FORMS: &[Form] = &[
             read("offset", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G121,
+        gates: G122,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::fns"),
     },
@@ -4171,7 +4173,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G122,
+        gates: G123,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GetCtaRank),
     },
@@ -4184,7 +4186,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G123,
+        gates: G124,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GridDepControl),
     },
@@ -4200,10 +4202,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Address),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G92) },
-            Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G93) },
+            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G93) },
+            Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G94) },
         ],
-        gates: G124,
+        gates: G125,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::IsSpaceP),
     },
@@ -4231,21 +4233,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -4256,18 +4258,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M25)],
                 then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
             },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -4307,21 +4309,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -4332,18 +4334,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M25)],
                 then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
             },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -4378,21 +4380,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -4403,18 +4405,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M25)],
                 then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
             },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -4455,21 +4457,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -4480,18 +4482,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M25)],
                 then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
             },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -4523,21 +4525,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -4548,18 +4550,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M25)],
                 then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
             },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -4598,21 +4600,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -4623,18 +4625,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M25)],
                 then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
             },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
         ],
         gates: &[],
@@ -4666,21 +4668,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -4691,18 +4693,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M25)],
                 then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
             },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
         ],
         gates: &[],
@@ -4724,14 +4726,14 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M5)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
         ],
-        gates: G140,
+        gates: G141,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -4763,7 +4765,7 @@ pub static FORMS: &[Form] = &[
             read("immLut", Kind::Immediate, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G141,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -4783,7 +4785,7 @@ pub static FORMS: &[Form] = &[
             read("q", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G142,
+        gates: G143,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -4801,7 +4803,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G143,
+        gates: G144,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
     },
@@ -4818,7 +4820,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G144) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G145) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
@@ -4891,7 +4893,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G14) }],
-        gates: G145,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::mad"),
     },
@@ -4945,7 +4947,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G146,
+        gates: G147,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::madc"),
     },
@@ -4963,7 +4965,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G14) }],
-        gates: G146,
+        gates: G147,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::madc"),
     },
@@ -4980,7 +4982,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G147,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mapa),
     },
@@ -4997,7 +4999,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G148,
+        gates: G149,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -5014,7 +5016,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G148,
+        gates: G149,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -5089,7 +5091,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G152,
+        gates: G153,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::max3"),
     },
@@ -5106,7 +5108,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G153,
+        gates: G154,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
     },
@@ -5129,7 +5131,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G153,
+        gates: G154,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
     },
@@ -5196,7 +5198,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G156) }],
+        rules: &[Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G157) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -5210,7 +5212,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G158,
+        gates: G159,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -5223,7 +5225,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G159,
+        gates: G160,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -5298,7 +5300,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G160,
+        gates: G161,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::min3"),
     },
@@ -5315,7 +5317,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G161,
+        gates: G162,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -5338,7 +5340,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G161,
+        gates: G162,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -5405,7 +5407,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G164) }],
+        rules: &[Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G165) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -5435,7 +5437,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G165) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G166) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -5453,7 +5455,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G166,
+        gates: G167,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
     },
@@ -5469,7 +5471,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G167) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G168) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -5568,7 +5570,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G170,
+        gates: G171,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Nanosleep),
     },
@@ -5607,7 +5609,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G171,
+        gates: G172,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::neg"),
     },
@@ -5676,7 +5678,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G172,
+        gates: G173,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -5689,7 +5691,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G173,
+        gates: G174,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -5702,7 +5704,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G174,
+        gates: G175,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::popc"),
     },
@@ -5715,7 +5717,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G175,
+        gates: G176,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5728,7 +5730,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G175,
+        gates: G176,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5741,7 +5743,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G175,
+        gates: G176,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5754,7 +5756,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G178,
+        gates: G179,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5772,7 +5774,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G179,
+        gates: G180,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::prmt"),
     },
@@ -5784,7 +5786,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G180) }],
+        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G181) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -5797,7 +5799,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G180) }],
+        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G181) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -5810,7 +5812,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Gates(G181) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Gates(G182) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -5824,7 +5826,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G182,
+        gates: G183,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
     },
@@ -5852,13 +5854,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G183) },
+            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G184) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G184,
+        gates: G185,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -5886,15 +5888,15 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G185) },
-            Rule { when: &[Condition::TypeIn(0, T4), Condition::Has(M5)], then: Consequence::Gates(G186) },
-            Rule { when: &[Condition::TypeIn(0, T4), Condition::Has(M3)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G186) },
+            Rule { when: &[Condition::TypeIn(0, T4), Condition::Has(M5)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::TypeIn(0, T4), Condition::Has(M3)], then: Consequence::Gates(G188) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G184,
+        gates: G185,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -5923,13 +5925,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G189) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G189,
+        gates: G190,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -5963,7 +5965,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G184,
+        gates: G185,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -5996,7 +5998,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G184,
+        gates: G185,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -6024,13 +6026,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G194) },
+            Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G195) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G184,
+        gates: G185,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -6060,9 +6062,9 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G189) },
         ],
-        gates: G195,
+        gates: G196,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -6093,7 +6095,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G195,
+        gates: G196,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -6124,7 +6126,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G195,
+        gates: G196,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -6141,7 +6143,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G196,
+        gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -6158,7 +6160,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G196,
+        gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -6181,7 +6183,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G197,
+        gates: G198,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -6250,7 +6252,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G198,
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -6305,19 +6307,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T23)], Fault::Illegal(M10)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M10)),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T27)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -6346,19 +6348,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T23)], Fault::Illegal(M10)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M10)),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T27)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -6380,19 +6382,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T27)], Fault::Illegal(M10)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T28)], Fault::Illegal(M10)),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T28)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T29)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T29)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Comparison),
             },
         ],
         gates: G1,
@@ -6421,19 +6423,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T27)], Fault::Illegal(M10)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T28)], Fault::Illegal(M10)),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T28)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T29)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T29)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Comparison),
             },
         ],
         gates: G1,
@@ -6455,18 +6457,18 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Comparison),
             },
         ],
-        gates: G199,
+        gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6486,18 +6488,18 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Comparison),
             },
         ],
-        gates: G199,
+        gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6517,7 +6519,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M32)],
             then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
         }],
-        gates: G200,
+        gates: G201,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6544,7 +6546,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M32)],
             then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
         }],
-        gates: G200,
+        gates: G201,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6564,7 +6566,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M32)],
             then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
         }],
-        gates: G199,
+        gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6585,7 +6587,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M32)],
             then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
         }],
-        gates: G199,
+        gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6606,7 +6608,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T32)], then: Consequence::Gates(G201) },
+            Rule { when: &[Condition::TypeIn(0, T33)], then: Consequence::Gates(G202) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -6636,7 +6638,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T32)], then: Consequence::Gates(G201) },
+            Rule { when: &[Condition::TypeIn(0, T33)], then: Consequence::Gates(G202) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -6658,7 +6660,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M32)],
             then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
         }],
-        gates: G202,
+        gates: G203,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6679,7 +6681,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M32)],
             then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
         }],
-        gates: G202,
+        gates: G203,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6692,7 +6694,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
         rules: &[],
-        gates: G203,
+        gates: G204,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::SetMaxNReg),
     },
@@ -6701,7 +6703,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setp.CmpOp{.ftz}.type p[|q], a, b",
         section: "9.7.6.2",
         slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("type", C158)],
-        ignored: T33,
+        ignored: T34,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -6711,19 +6713,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M10)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M10)),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T25)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T26)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T27)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -6735,7 +6737,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setp.CmpOp.BoolOp{.ftz}.type p[|q], a, b, {!}c",
         section: "9.7.6.2",
         slots: &[slot("CmpOp", C159), slot("BoolOp", C24), optional("ftz", C0), slot("type", C158)],
-        ignored: T33,
+        ignored: T34,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -6746,19 +6748,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M10)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M10)),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T25)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T26)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T27)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -6770,7 +6772,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setp.CmpOp{.ftz}.f16 p, a, b",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("f16", C73)],
-        ignored: T33,
+        ignored: T34,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).sink(),
@@ -6790,7 +6792,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16 p, a, b, {!}c",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C159), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C73)],
-        ignored: T33,
+        ignored: T34,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).sink(),
@@ -6811,7 +6813,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setp.CmpOp{.ftz}.f16x2 p[|q], a, b",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("f16x2", C80)],
-        ignored: T33,
+        ignored: T34,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -6831,7 +6833,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C159), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C80)],
-        ignored: T33,
+        ignored: T34,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -6852,7 +6854,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setp.CmpOp.bf16 p, a, b",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C159), slot("bf16", C74)],
-        ignored: T33,
+        ignored: T34,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).sink(),
@@ -6863,7 +6865,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M32)],
             then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
         }],
-        gates: G204,
+        gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -6872,7 +6874,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setp.CmpOp.BoolOp.bf16 p, a, b, {!}c",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C159), slot("BoolOp", C24), slot("bf16", C74)],
-        ignored: T33,
+        ignored: T34,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).sink(),
@@ -6884,7 +6886,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M32)],
             then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
         }],
-        gates: G204,
+        gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -6893,7 +6895,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setp.CmpOp.bf16x2 p[|q], a, b",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C159), slot("bf16x2", C81)],
-        ignored: T33,
+        ignored: T34,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -6904,7 +6906,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M32)],
             then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
         }],
-        gates: G205,
+        gates: G206,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -6913,7 +6915,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setp.CmpOp.BoolOp.bf16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C159), slot("BoolOp", C24), slot("bf16x2", C81)],
-        ignored: T33,
+        ignored: T34,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -6925,7 +6927,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M32)],
             then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
         }],
-        gates: G205,
+        gates: G206,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -6943,7 +6945,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G206,
+        gates: G207,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -6961,7 +6963,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G207,
+        gates: G208,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -6980,7 +6982,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G208,
+        gates: G209,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -7075,7 +7077,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G209) }],
+        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G210) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -7088,7 +7090,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G209) }],
+        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G210) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -7101,7 +7103,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Gates(G210) }],
+        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Gates(G211) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -7129,21 +7131,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -7154,18 +7156,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M25)],
                 then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
             },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -7200,21 +7202,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -7225,18 +7227,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M25)],
                 then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
             },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -7266,21 +7268,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -7291,18 +7293,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M25)],
                 then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
             },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -7338,21 +7340,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -7363,18 +7365,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M25)],
                 then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
             },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -7402,21 +7404,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T19)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T21)], then: Consequence::Gates(G130) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T22)], then: Consequence::Gates(G130) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T21)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -7427,18 +7429,18 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M25)],
                 then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
             },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
             Rule {
                 when: &[Condition::Has(M28)],
                 then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -7458,7 +7460,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G217,
+        gates: G218,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -7471,7 +7473,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G218,
+        gates: G219,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -7487,7 +7489,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G219) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G220) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -7505,7 +7507,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G220,
+        gates: G221,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -7521,7 +7523,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G221) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G222) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -7607,7 +7609,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G14) }],
-        gates: G224,
+        gates: G225,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -7641,7 +7643,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G227,
+        gates: G228,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -7658,7 +7660,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G14) }],
-        gates: G227,
+        gates: G228,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -7675,7 +7677,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G228,
+        gates: G229,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -7688,7 +7690,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G229,
+        gates: G230,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -7701,7 +7703,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G229,
+        gates: G230,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -7714,7 +7716,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G229,
+        gates: G230,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -7730,7 +7732,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G232,
+        gates: G233,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -7758,8 +7760,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G233) }],
-        gates: G234,
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G234) }],
+        gates: G235,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -7774,8 +7776,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G233) }],
-        gates: G234,
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G234) }],
+        gates: G235,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -7791,8 +7793,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G233) }],
-        gates: G235,
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G234) }],
+        gates: G236,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -7808,8 +7810,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G233) }],
-        gates: G235,
+        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G234) }],
+        gates: G236,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
