@@ -163,7 +163,6 @@ unsafe fn is_linear<P: Path, A: Address>(
         *expected = A::from_u64(base.wrapping_add(stride.wrapping_mul(lane)));
     }
     let step = A::from_u64(stride.wrapping_mul(BLOCK as u64));
-    let mut difference = [A::ZERO; BLOCK];
     for i in groups {
         let bits = group(mask, i);
         if bits != 0 {
@@ -171,8 +170,12 @@ unsafe fn is_linear<P: Path, A: Address>(
             unsafe {
                 let block = addresses.cast::<Block<A>>().add(i).read();
                 let block = if bits == !0 { block } else { A::select::<P>(bits, block, expected) };
+                let mut difference = A::ZERO;
                 for k in 0..BLOCK {
-                    difference[k] = difference[k].or(block[k].differs(expected[k]));
+                    difference = difference.or(block[k].differs(expected[k]));
+                }
+                if difference.to_u64() != 0 {
+                    return false;
                 }
             }
         }
@@ -180,7 +183,7 @@ unsafe fn is_linear<P: Path, A: Address>(
             *expected = expected.add(step);
         }
     }
-    difference.iter().fold(A::ZERO, |a, &b| a.or(b)).to_u64() == 0
+    true
 }
 
 /// The lowest and the highest address of the mask's lanes.

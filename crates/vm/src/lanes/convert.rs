@@ -32,8 +32,9 @@ trait Integer: Copy + 'static {
     }
 }
 
+/// `$T` in `$Lane`, and `$from` as the binary32 and binary64 numbers that clamp to it.
 macro_rules! integers {
-    ($($T:ident in $Lane:ident)*) => {
+    ($($T:ident in $Lane:ident by $from:ident $(via $Via:ident up to $top:literal)?;)*) => {
         $(impl Integer for $T {
             type Lane = $Lane;
             const MIN: i64 = $T::MIN as i64;
@@ -57,11 +58,11 @@ macro_rules! integers {
             }
             #[inline(always)]
             fn from_f32(x: f32) -> $T {
-                x as $T
+                $from!(x f32 $T $($Via $top)?)
             }
             #[inline(always)]
             fn from_f64(x: f64) -> $T {
-                x as $T
+                $from!(x f64 $T $($Via $top)?)
             }
             #[inline(always)]
             fn to_f32(self) -> f32 {
@@ -74,7 +75,52 @@ macro_rules! integers {
         })*
     };
 }
-integers!(u8 in u16 i8 in i16 u16 in u16 i16 in i16 u32 in u32 i32 in i32 u64 in u64 i64 in i64);
+
+macro_rules! cast {
+    ($x:ident $F:ident $T:ident) => {
+        $x as $T
+    };
+}
+
+/// What `as` does, in a form that becomes vector instructions: `$top` is the largest binary32 number in the range.
+macro_rules! clamped {
+    ($x:ident $F:ident $T:ident $Via:ident $top:literal) => {{
+        const LEAST: $F = $T::MIN as $F;
+        const MOST: $F = $top;
+        // A NaN becomes the least, and then 0.
+        let clamped = if $x > LEAST { $x } else { LEAST };
+        let clamped = if clamped < MOST { clamped } else { MOST };
+        // SAFETY: not NaN and within the range of the type.
+        let number = unsafe { clamped.to_int_unchecked::<$Via>() } as $T;
+        let number = if $x > MOST { $T::MAX } else { number };
+        if $x.is_nan() { 0 } else { number }
+    }};
+}
+
+/// The same for 32 bits, whose largest number only binary64 has.
+macro_rules! clamped32 {
+    ($x:ident f32 $T:ident $Via:ident $top:literal) => {
+        clamped!($x f32 $T $Via $top)
+    };
+    ($x:ident f64 $T:ident $Via:ident $top:literal) => {{
+        let x = if $x > $T::MIN as f64 { $x } else { $T::MIN as f64 };
+        let x = if x < $T::MAX as f64 { x } else { $T::MAX as f64 };
+        // SAFETY: not NaN and within the range of the type.
+        let number = unsafe { x.to_int_unchecked::<$Via>() };
+        if $x.is_nan() { 0 } else { number }
+    }};
+}
+
+integers! {
+    u8 in u16 by clamped via i32 up to 255.0;
+    i8 in i16 by clamped via i32 up to 127.0;
+    u16 in u16 by clamped via i32 up to 65535.0;
+    i16 in i16 by clamped via i32 up to 32767.0;
+    u32 in u32 by clamped32 via u32 up to 4294967040.0;
+    i32 in i32 by clamped32 via i32 up to 2147483520.0;
+    u64 in u64 by cast;
+    i64 in i64 by cast;
+}
 
 /// An expression with `$T` as the integer type that a [`Type`] names.
 macro_rules! with_integer {
@@ -250,6 +296,17 @@ fn f32_to_integer<S: Single, D: Integer>(r: u8, ftz: bool, path: HostPath) -> La
         (DOWN, true) => version::<ToInteger<S, D, DOWN, true>>(path),
         (_, true) => version::<ToInteger<S, D, UP, true>>(path),
     }
+}
+
+/// Halves to 16 and 32 bits; the rest is rare.
+fn half_to_integer<H: Single>(dtype: Type, r: u8, path: HostPath) -> Option<LaneFn> {
+    Some(match dtype {
+        Type::U16 => f32_to_integer::<H, u16>(r, false, path),
+        Type::S16 => f32_to_integer::<H, i16>(r, false, path),
+        Type::U32 => f32_to_integer::<H, u32>(r, false, path),
+        Type::S32 => f32_to_integer::<H, i32>(r, false, path),
+        _ => return None,
+    })
 }
 
 fn f64_to_integer<D: Integer>(r: u8, path: HostPath) -> LaneFn {
@@ -523,10 +580,13 @@ pub(super) fn find(opcode: &str, sources: usize, picks: &Picks, path: HostPath) 
         }
         (false, true) if only(picks, &[Mod::Rni, Mod::Rzi, Mod::Rmi, Mod::Rpi, Mod::Ftz, Mod::Sat]) => {
             let r = integral(picks)?;
-            Some(with_integer!(dtype, D => match atype {
-                Type::F64 => f64_to_integer::<D>(r, path),
-                _ => with_single!(atype, S => f32_to_integer::<S, D>(r, ftz && atype == Type::F32, path)),
-            }))
+            Some(match atype {
+                Type::F64 => with_integer!(dtype, D => f64_to_integer::<D>(r, path)),
+                Type::F32 => with_integer!(dtype, D => f32_to_integer::<f32, D>(r, ftz, path)),
+                Type::F16 => half_to_integer::<F16>(dtype, r, path)?,
+                Type::Bf16 => half_to_integer::<Bf16>(dtype, r, path)?,
+                _ => return None,
+            })
         }
         (true, false) if only(picks, &[Mod::Rn, Mod::Ftz]) => match dtype {
             Type::F64 => Some(

@@ -232,19 +232,14 @@ pub(super) struct Bf16;
 impl Half for Bf16 {
     #[inline(always)]
     unsafe fn widen<P: Path>(x: Block<u16>) -> Block<f32> {
-        apply1(|x: u16| f32::from_bits(u32::from(x) << 16), x)
+        // SAFETY: the caller's promise.
+        unsafe { P::bf16_to_f32(x) }
     }
 
     #[inline(always)]
     unsafe fn narrow<P: Path>(x: Block<f32>) -> Block<u16> {
-        apply1(
-            |x: f32| {
-                let bits = x.to_bits();
-                let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
-                if x.is_nan() { 0x7fff } else { rounded as u16 }
-            },
-            x,
-        )
+        // SAFETY: the caller's promise.
+        unsafe { P::f32_to_bf16(x) }
     }
 }
 
@@ -267,10 +262,16 @@ pub(super) fn packed<K: Kernel>(pairs: bool, path: HostPath) -> LaneFn {
     if pairs { version::<Packed<K>>(path) } else { version::<K>(path) }
 }
 
-/// `f` on halves.
-struct HalfMap<H, const SOURCES: usize, F>(PhantomData<(H, F)>);
+/// `F` on halves, or `EXACT` on blocks in which `DOUBT` holds for any lane.
+struct HalfMap<H, const SOURCES: usize, F, DOUBT, EXACT>(PhantomData<(H, F, DOUBT, EXACT)>);
 
-impl<H: Half, const SOURCES: usize, F: Fn([f32; SOURCES]) -> f32 + Copy> Kernel for HalfMap<H, SOURCES, F> {
+impl<H, const SOURCES: usize, F, DOUBT, EXACT> Kernel for HalfMap<H, SOURCES, F, DOUBT, EXACT>
+where
+    H: Half,
+    F: Fn([f32; SOURCES]) -> f32 + Copy,
+    DOUBT: Fn([f32; SOURCES]) -> bool + Copy,
+    EXACT: Fn([f32; SOURCES]) -> f32 + Copy,
+{
     #[inline(always)]
     unsafe fn run<P: Path>(args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
@@ -280,13 +281,23 @@ impl<H: Half, const SOURCES: usize, F: Fn([f32; SOURCES]) -> f32 + Copy> Kernel 
                 for (n, source) in sources.iter_mut().enumerate() {
                     *source = H::widen::<P>(load(args, n, i));
                 }
-                let mut out = [0.0; BLOCK];
-                for (k, out) in out.iter_mut().enumerate() {
+                let lane = |k: usize| {
                     let mut x = [0.0; SOURCES];
                     for n in 0..SOURCES {
                         x[n] = sources[n][k];
                     }
-                    *out = function::<F>()(x);
+                    x
+                };
+                let mut doubts = [0u32; BLOCK];
+                let mut out = [0.0; BLOCK];
+                for k in 0..BLOCK {
+                    doubts[k] = u32::from(function::<DOUBT>()(lane(k)));
+                    out[k] = function::<F>()(lane(k));
+                }
+                if doubts.iter().fold(0, |a, b| a | b) != 0 {
+                    for (k, out) in out.iter_mut().enumerate() {
+                        *out = function::<EXACT>()(lane(k));
+                    }
                 }
                 store(args, 0, i, H::narrow::<P>(out));
             }
@@ -295,9 +306,25 @@ impl<H: Half, const SOURCES: usize, F: Fn([f32; SOURCES]) -> f32 + Copy> Kernel 
 }
 
 /// Each half of d is f of the halves of the sources, rounded to the format; of `pairs` of halves, or single ones.
-pub(super) fn half_map<H: Half, const SOURCES: usize, F>(pairs: bool, path: HostPath, _: F) -> LaneFn
+pub(super) fn half_map<H: Half, const SOURCES: usize, F>(pairs: bool, path: HostPath, f: F) -> LaneFn
 where
     F: Fn([f32; SOURCES]) -> f32 + Copy,
 {
-    packed::<HalfMap<H, SOURCES, F>>(pairs, path)
+    half_map_or::<H, SOURCES, _, _, _>(pairs, path, f, |_| false, f)
+}
+
+/// The same with `f` where no lane of a block is in `doubt`, else `exact`.
+pub(super) fn half_map_or<H: Half, const SOURCES: usize, F, DOUBT, EXACT>(
+    pairs: bool,
+    path: HostPath,
+    _: F,
+    _: DOUBT,
+    _: EXACT,
+) -> LaneFn
+where
+    F: Fn([f32; SOURCES]) -> f32 + Copy,
+    DOUBT: Fn([f32; SOURCES]) -> bool + Copy,
+    EXACT: Fn([f32; SOURCES]) -> f32 + Copy,
+{
+    packed::<HalfMap<H, SOURCES, F, DOUBT, EXACT>>(pairs, path)
 }

@@ -48,14 +48,6 @@ fn finish64<const N: usize>(operands: [f64; N], x: f64) -> f64 {
     if x.is_nan() { nan } else { x }
 }
 
-#[inline(always)]
-fn fma64(a: f64, b: f64, c: f64) -> f64 {
-    // An invalid product counts before a NaN c.
-    let product = a * b;
-    let invalid = product.is_nan() && !a.is_nan() && !b.is_nan();
-    finish64([a, b, if invalid { NAN64 } else { c }], a.mul_add(b, c))
-}
-
 fn add<const FTZ: bool, const SAT: bool>(path: HostPath) -> LaneFn {
     // A sum below the normal numbers is exact: flushing it is all that `.ftz` needs.
     map2(path, |a: f32, b: f32| finish::<SAT>(flush::<FTZ>(flush::<FTZ>(a) + flush::<FTZ>(b))))
@@ -134,32 +126,23 @@ fn sqrt<const FTZ: bool>(path: HostPath) -> LaneFn {
 }
 
 fn rsqrt<const FTZ: bool>(path: HostPath) -> LaneFn {
-    // Correctly rounded for every significand (the tests try them all): no 1 / sqrt(a) lies so close to the middle of
+    // Correctly rounded: no 1 / sqrt(a) lies so close to the middle of
     // two binary32 numbers that binary64 puts it on the other side.
     map1(path, |a: f32| finish::<false>((1.0 / f64::from(flush::<FTZ>(a)).sqrt()) as f32))
 }
 
-/// Larger for larger numbers, with -0.0 just below +0.0.
-#[inline(always)]
-fn key32(x: f32) -> i32 {
-    let bits = x.to_bits() as i32;
-    bits ^ (bits >> 31 & 0x7fff_ffff)
-}
-
-#[inline(always)]
-fn key64(x: f64) -> i64 {
-    let bits = x.to_bits() as i64;
-    bits ^ (bits >> 63 & 0x7fff_ffff_ffff_ffff)
-}
-
-/// `min` or `max` of two numbers; of a number and a NaN the number, or with `.NaN` the canonical NaN.
+/// `min` or `max` of two numbers, -0.0 less than +0.0; of a number and a NaN the number, or with `.NaN` the canonical
+/// NaN, as of two NaNs.
 #[inline(always)]
 pub(super) fn extreme<const MAX: bool, const NAN: bool>(a: f32, b: f32) -> f32 {
-    let keep_a = if MAX { key32(a) > key32(b) } else { key32(a) < key32(b) };
+    let keep_a = if MAX { a > b } else { a < b };
+    // Equal numbers have equal bits, or are zeros: of two signs min takes the one that is set, max the other.
+    let bits = if MAX { a.to_bits() & b.to_bits() } else { a.to_bits() | b.to_bits() };
+    // If a is NaN this is b.
     let number = if keep_a { a } else { b };
-    let one_nan = if a.is_nan() { b } else { a };
-    let unordered = if NAN || one_nan.is_nan() { NAN32 } else { one_nan };
-    if a.is_nan() | b.is_nan() { unordered } else { number }
+    let number = if a == b { f32::from_bits(bits) } else { number };
+    let number = if b.is_nan() { a } else { number };
+    if number.is_nan() || NAN && (a.is_nan() | b.is_nan()) { NAN32 } else { number }
 }
 
 fn min<const FTZ: bool, const NAN: bool>(path: HostPath) -> LaneFn {
@@ -170,13 +153,15 @@ fn max<const FTZ: bool, const NAN: bool>(path: HostPath) -> LaneFn {
     map2(path, |a: f32, b: f32| extreme::<true, NAN>(flush::<FTZ>(a), flush::<FTZ>(b)))
 }
 
+/// The same in binary64.
 #[inline(always)]
 fn extreme64<const MAX: bool>(a: f64, b: f64) -> f64 {
-    let keep_a = if MAX { key64(a) > key64(b) } else { key64(a) < key64(b) };
+    let keep_a = if MAX { a > b } else { a < b };
+    let bits = if MAX { a.to_bits() & b.to_bits() } else { a.to_bits() | b.to_bits() };
     let number = if keep_a { a } else { b };
-    let one_nan = if a.is_nan() { b } else { a };
-    let unordered = if one_nan.is_nan() { NAN64 } else { one_nan };
-    if a.is_nan() | b.is_nan() { unordered } else { number }
+    let number = if a == b { f64::from_bits(bits) } else { number };
+    let number = if b.is_nan() { a } else { number };
+    if number.is_nan() { NAN64 } else { number }
 }
 
 fn min3<const FTZ: bool, const NAN: bool>(path: HostPath) -> LaneFn {
@@ -234,7 +219,7 @@ fn f64_handler(opcode: &str, sources: usize, picks: &Picks, path: HostPath) -> O
         ("add", 2) => map2(path, |a: f64, b: f64| finish64([a, b], a + b)),
         ("sub", 2) => map2(path, |a: f64, b: f64| finish64([a, b], a - b)),
         ("mul", 2) => map2(path, |a: f64, b: f64| finish64([a, b], a * b)),
-        ("fma" | "mad", 3) => map3(path, |a: f64, b: f64, c: f64| fma64(a, b, c)),
+        ("fma" | "mad", 3) => map3(path, |a: f64, b: f64, c: f64| finish64([a, b, c], a.mul_add(b, c))),
         ("div", 2) => map2(path, |a: f64, b: f64| finish64([a, b], a / b)),
         ("rcp", 1) => map1(path, |a: f64| finish64([a], 1.0 / a)),
         ("sqrt", 1) => map1(path, |a: f64| finish64([a], a.sqrt())),

@@ -4,7 +4,7 @@
 //! half is what one rounding gives (24 >= 2 * 11 + 2). Where that does not hold, the first rounding is to odd, which
 //! loses nothing that the second one looks at.
 
-use super::drive::{Bf16, F16, Half, apply2, apply3, half_map, load, map1, store};
+use super::drive::{Bf16, F16, Half, apply2, apply3, half_map, half_map_or, load, map1, store};
 use super::float::{extreme, finish};
 use super::macros::flags;
 use super::path::{BLOCK, Kernel, Path, version};
@@ -58,9 +58,9 @@ fn odd_step(bits: i32, rest_sign: i32, lost: bool) -> i32 {
     if lost && bits & 1 == 0 { step } else { 0 }
 }
 
-/// a * b + c rounded to odd, for binary16 operands: their product is exact, and nothing overflows or underflows.
+/// a * b + c rounded to odd, where the product is exact and nothing overflows or underflows: for binary16 operands.
 #[inline(always)]
-fn fma_f16(a: f32, b: f32, c: f32) -> f32 {
+fn fma_odd(a: f32, b: f32, c: f32) -> f32 {
     let product = a * b;
     let sum = product + c;
     // Knuth's two-sum: sum + rest is product + c exactly.
@@ -68,7 +68,7 @@ fn fma_f16(a: f32, b: f32, c: f32) -> f32 {
     let rest = (product - (sum - part)) + (c - part);
     let bits = sum.to_bits() as i32;
     // The rest of an infinite or NaN sum is NaN, and neither.
-    let lost = rest < 0.0 || rest > 0.0;
+    let lost = rest.abs() > 0.0;
     f32::from_bits((bits + odd_step(bits, rest.to_bits() as i32, lost)) as u32)
 }
 
@@ -78,7 +78,7 @@ pub(super) fn to_odd_f32(x: f64) -> f32 {
     let nearest = x as f32;
     let rest = x - f64::from(nearest);
     let bits = nearest.to_bits() as i32;
-    let lost = rest < 0.0 || rest > 0.0;
+    let lost = rest.abs() > 0.0;
     f32::from_bits((bits + odd_step(bits, (rest.to_bits() >> 32) as i32, lost)) as u32)
 }
 
@@ -91,7 +91,7 @@ fn fma_bf16(a: f32, b: f32, c: f32) -> f32 {
     let rest = (product - (sum - part)) + (c - part);
     let bits = sum.to_bits() as i64;
     let step = (bits ^ rest.to_bits() as i64) >> 63 | 1;
-    let lost = (rest < 0.0 || rest > 0.0) && bits & 1 == 0;
+    let lost = (rest.abs() > 0.0) && bits & 1 == 0;
     to_odd_f32(f64::from_bits((bits + if lost { step } else { 0 }) as u64))
 }
 
@@ -113,10 +113,10 @@ fn mul_f16<const FTZ: bool, const CLAMP: u8>(pairs: bool, path: HostPath) -> Lan
     })
 }
 
-fn fma_f16_handler<const FTZ: bool, const CLAMP: u8>(pairs: bool, path: HostPath) -> LaneFn {
+fn fma_f16<const FTZ: bool, const CLAMP: u8>(pairs: bool, path: HostPath) -> LaneFn {
     half_map::<F16, 3, _>(pairs, path, |[a, b, c]| {
         let (a, b, c) = (flush::<FTZ>(a), flush::<FTZ>(b), flush::<FTZ>(c));
-        clamp::<CLAMP>(flush_result::<FTZ>(fma_f16(a, b, c)))
+        clamp::<CLAMP>(flush_result::<FTZ>(fma_odd(a, b, c)))
     })
 }
 
@@ -156,7 +156,7 @@ fn arithmetic_f16(
         ("add", 2) => clamped!(add_f16(packed, path); ftz, clamp),
         ("sub", 2) => clamped!(sub_f16(packed, path); ftz, clamp),
         ("mul", 2) => clamped!(mul_f16(packed, path); ftz, clamp),
-        ("fma", 3) => clamped!(fma_f16_handler(packed, path); ftz, clamp),
+        ("fma", 3) => clamped!(fma_f16(packed, path); ftz, clamp),
         _ => return None,
     })
 }
@@ -170,15 +170,37 @@ fn sub_bf16(pairs: bool, path: HostPath) -> LaneFn {
 }
 
 fn mul_bf16(pairs: bool, path: HostPath) -> LaneFn {
-    // The exact product of 16 bits; in binary32 it could underflow, and be rounded twice.
-    half_map::<Bf16, 2, _>(pairs, path, |[a, b]| to_odd_f32(f64::from(a) * f64::from(b)))
+    // A product of 16 bits is exact in binary32 unless it underflows.
+    half_map_or::<Bf16, 2, _, _, _>(
+        pairs,
+        path,
+        |[a, b]| a * b,
+        |[a, b]| (a * b).abs() < f32::MIN_POSITIVE && a != 0.0 && b != 0.0,
+        |[a, b]| to_odd_f32(f64::from(a) * f64::from(b)),
+    )
 }
 
 fn fma_bf16_handler<const RECTIFY: bool>(pairs: bool, path: HostPath) -> LaneFn {
-    half_map::<Bf16, 3, _>(pairs, path, |[a, b, c]| {
-        let x = fma_bf16(a, b, c);
-        if RECTIFY { clamp::<RELU>(x) } else { x }
-    })
+    /// Far from where binary32 overflows, and where the rest of a sum of products underflows.
+    const LARGE: f32 = f32::from_bits((127 + 125) << 23);
+    const SMALL: f32 = f32::from_bits((127 - 100) << 23);
+    half_map_or::<Bf16, 3, _, _, _>(
+        pairs,
+        path,
+        |[a, b, c]| {
+            let x = fma_odd(a, b, c);
+            if RECTIFY { clamp::<RELU>(x) } else { x }
+        },
+        |[a, b, c]| {
+            let product = (a * b).abs();
+            let fits = (product < LARGE) & (c.abs() < LARGE);
+            !fits | ((product < SMALL) & (a != 0.0) & (b != 0.0))
+        },
+        |[a, b, c]| {
+            let x = fma_bf16(a, b, c);
+            if RECTIFY { clamp::<RELU>(x) } else { x }
+        },
+    )
 }
 
 fn arithmetic_bf16(

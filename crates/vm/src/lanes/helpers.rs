@@ -97,11 +97,12 @@ pub enum Element {
 }
 
 fn build(path: HostPath) -> Helpers {
-    // SAFETY of all: the callers keep the contract of `Helpers`.
     macro_rules! version {
         ($name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?) => {
-            // SAFETY: as above.
-            multiversion!(path, [] ($($arg: $ty),*) $(-> $ret)?, P => unsafe { $name::<P>($($arg),*) })
+            multiversion!(path, [] ($($arg: $ty),*) $(-> $ret)?, P => {
+                // SAFETY: the callers keep the contract of `Helpers`.
+                unsafe { $name::<P>($($arg),*) }
+            })
         };
     }
     Helpers {

@@ -190,48 +190,61 @@ fn mad24(picks: &Picks, ty: Type, path: HostPath) -> Option<LaneFn> {
     })
 }
 
-/// The field of `length` bits at `position`, whose low 8 bits count, in 64 bits; a signed field beyond the source
-/// goes on with the sign.
-#[inline(always)]
-fn field_unsigned(a: u64, position: u32, length: u32) -> u64 {
-    let (position, length) = (position & 0xff, length & 0xff);
-    let shifted = if position > 63 { 0 } else { a >> position };
-    if length > 63 { shifted } else { shifted & ((1 << length) - 1) }
-}
+/// Bit fields: the low 8 bits of position and length count.
+macro_rules! fields {
+    ($($extract:ident $extract_signed:ident $insert:ident $U:ident $S:ident;)*) => {
+        $(
+            #[inline(always)]
+            fn $extract(a: $U, position: u32, length: u32) -> $U {
+                let (position, length) = (position & 0xff, length & 0xff);
+                const TOP: u32 = $U::BITS - 1;
+                let shifted = if position > TOP { 0 } else { a >> (position & TOP) };
+                // Shifted up and down: the compiler would take a mask of ones for BMI2's scalar instruction.
+                let unused = (TOP + 1).saturating_sub(length) & TOP;
+                if length == 0 { 0 } else { shifted << unused >> unused }
+            }
 
-#[inline(always)]
-fn field_signed(a: i64, position: u32, length: u32) -> i64 {
-    let (position, length) = ((position & 0xff).min(63), (length & 0xff).min(64));
-    let unused = 64 - length;
-    let field = a >> position << (unused & 63) >> (unused & 63);
-    if length == 0 { 0 } else { field }
+            /// A field that reaches beyond the source goes on with the sign.
+            #[inline(always)]
+            fn $extract_signed(a: $S, position: u32, length: u32) -> $S {
+                const TOP: u32 = $U::BITS - 1;
+                let (position, length) = ((position & 0xff).min(TOP), (length & 0xff).min(TOP + 1));
+                let unused = (TOP + 1 - length) & TOP;
+                let field = a >> position << unused >> unused;
+                if length == 0 { 0 } else { field }
+            }
+
+            /// `b` with the low bits of `a` in the field.
+            #[inline(always)]
+            fn $insert(a: $U, b: $U, position: u32, length: u32) -> $U {
+                let (position, length) = (position & 0xff, length & 0xff);
+                const TOP: u32 = $U::BITS - 1;
+                let ones = if length > TOP { !0 } else { (1 << (length & TOP)) - 1 };
+                let mask = if position > TOP { 0 } else { ones << (position & TOP) };
+                a << (position & TOP) & mask | b & !mask
+            }
+        )*
+    };
+}
+fields! {
+    extract32 extract_signed32 insert32 u32 i32;
+    extract64 extract_signed64 insert64 u64 i64;
 }
 
 fn bfe(ty: Type, path: HostPath) -> Option<LaneFn> {
     Some(match ty {
-        Type::U32 => map3(path, |a: u32, b: u32, c: u32| field_unsigned(u64::from(a), b, c) as u32),
-        Type::U64 => map3(path, |a: u64, b: u32, c: u32| field_unsigned(a, b, c)),
-        Type::S32 => map3(path, |a: i32, b: u32, c: u32| field_signed(i64::from(a), b, c) as i32),
-        Type::S64 => map3(path, |a: i64, b: u32, c: u32| field_signed(a, b, c)),
+        Type::U32 => map3(path, |a: u32, b: u32, c: u32| extract32(a, b, c)),
+        Type::U64 => map3(path, |a: u64, b: u32, c: u32| extract64(a, b, c)),
+        Type::S32 => map3(path, |a: i32, b: u32, c: u32| extract_signed32(a, b, c)),
+        Type::S64 => map3(path, |a: i64, b: u32, c: u32| extract_signed64(a, b, c)),
         _ => return None,
     })
 }
 
-/// `b` with the low bits of `a` in the field.
-#[inline(always)]
-fn insert(a: u64, b: u64, position: u32, length: u32) -> u64 {
-    let (position, length) = (position & 0xff, length & 0xff);
-    let ones = if length > 63 { !0 } else { (1 << length) - 1 };
-    let (mask, field) = if position > 63 { (0, 0) } else { (ones << position, a << position) };
-    field & mask | b & !mask
-}
-
 fn bfi(ty: Type, path: HostPath) -> Option<LaneFn> {
     Some(match ty {
-        Type::B32 => {
-            map4(path, |a: u32, b: u32, c: u32, d: u32| insert(u64::from(a), u64::from(b), c, d) as u32)
-        }
-        Type::B64 => map4(path, |a: u64, b: u64, c: u32, d: u32| insert(a, b, c, d)),
+        Type::B32 => map4(path, |a: u32, b: u32, c: u32, d: u32| insert32(a, b, c, d)),
+        Type::B64 => map4(path, |a: u64, b: u64, c: u32, d: u32| insert64(a, b, c, d)),
         _ => return None,
     })
 }

@@ -38,13 +38,18 @@ pub(super) unsafe fn fill<P: Path>(dst: *mut u8, width: Width, value: u64, lanes
 #[inline(always)]
 pub(super) unsafe fn ramp<P: Path>(dst: *mut u8, width: Width, base: u64, stride: u64, lanes: usize) {
     macro_rules! ramp {
-        ($T:ident) => {
-            for i in 0..lanes {
-                let value = (base as $T).wrapping_add((stride as $T).wrapping_mul(i as $T));
+        ($T:ident) => {{
+            let mut block: Block<$T> =
+                std::array::from_fn(|i| (base as $T).wrapping_add((stride as $T).wrapping_mul(i as $T)));
+            let step = (stride as $T).wrapping_mul(BLOCK as $T);
+            for i in 0..lanes / BLOCK {
                 // SAFETY: the caller's promise.
-                unsafe { dst.cast::<$T>().add(i).write(value) }
+                unsafe { dst.cast::<Block<$T>>().add(i).write(block) }
+                for value in &mut block {
+                    *value = value.wrapping_add(step);
+                }
             }
-        };
+        }};
     }
     match width {
         Width::Bit => {}
@@ -68,8 +73,15 @@ pub(super) unsafe fn merge<P: Path>(
     unsafe fn merge<P: Path, T: Select>(dst: *mut u8, src: *const u8, mask: &[u64; 4], groups: Range<usize>) {
         let (dst, src) = (dst.cast::<Block<T>>(), src.cast::<Block<T>>());
         for i in groups {
+            let m = group(mask, i);
             // SAFETY: the caller's promise.
-            unsafe { dst.add(i).write(T::select::<P>(group(mask, i), src.add(i).read(), dst.add(i).read())) }
+            unsafe {
+                match m {
+                    0 => {}
+                    0xffff => dst.add(i).write(src.add(i).read()),
+                    _ => dst.add(i).write(T::select::<P>(m, src.add(i).read(), dst.add(i).read())),
+                }
+            }
         }
     }
     // SAFETY: the caller's promise.

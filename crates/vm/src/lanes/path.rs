@@ -61,6 +61,28 @@ pub(super) unsafe trait Path: 'static {
         out
     }
 
+    /// bfloat16 to binary32.
+    #[inline(always)]
+    unsafe fn bf16_to_f32(x: Block<u16>) -> Block<f32> {
+        let mut out = [0.0; BLOCK];
+        for (out, x) in out.iter_mut().zip(x) {
+            *out = f32::from_bits(u32::from(x) << 16);
+        }
+        out
+    }
+
+    /// binary32 to bfloat16, to nearest even; a NaN becomes 0x7fff.
+    #[inline(always)]
+    unsafe fn f32_to_bf16(x: Block<f32>) -> Block<u16> {
+        let mut out = [0; BLOCK];
+        for (out, x) in out.iter_mut().zip(x) {
+            let bits = x.to_bits();
+            let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
+            *out = if x.is_nan() { 0x7fff } else { rounded as u16 };
+        }
+        out
+    }
+
     /// binary32 to binary16, to nearest even; the NaN 0x7fffffff becomes 0x7fff.
     unsafe fn f32_to_f16(x: Block<f32>) -> Block<u16> {
         let mut out = [0; BLOCK];
@@ -138,6 +160,8 @@ pub(super) trait Kernel {
 
 /// The kernel compiled for a path.
 pub(super) fn version<K: Kernel>(path: HostPath) -> LaneFn {
-    // SAFETY: the caller of a handler keeps the contract of `LaneFn`, which is that of `Kernel::run`.
-    multiversion!(path, [K: Kernel] (args: &LaneArgs), P => unsafe { K::run::<P>(args) })
+    multiversion!(path, [K: Kernel] (args: &LaneArgs), P => {
+        // SAFETY: the caller of a handler keeps the contract of `LaneFn`, which is that of `Kernel::run`.
+        unsafe { K::run::<P>(args) }
+    })
 }

@@ -1,9 +1,23 @@
 //! [`Path`] for AVX2 and AVX-512.
 
+// The methods' signatures and the vectors' names say what becomes what.
+#![allow(clippy::missing_transmute_annotations)]
+
 use super::HostPath;
 use super::path::{Block, Path};
+use std::arch::asm;
 use std::arch::x86_64::*;
 use std::mem::transmute;
+
+/// The same value, of which the compiler forgets where it comes from: a merge of a register with itself would else
+/// become `vmaskmov` stores, which are many times slower on some machines. No instruction.
+#[inline]
+#[target_feature(enable = "avx")]
+fn opaque(mut x: __m256) -> __m256 {
+    // SAFETY: nothing is done.
+    unsafe { asm!("/* {0} */", inout(ymm_reg) x, options(pure, nomem, nostack, preserves_flags)) };
+    x
+}
 
 /// AVX2, FMA, F16C, BMI2.
 pub(super) struct Avx2;
@@ -69,10 +83,9 @@ unsafe impl Path for Avx2 {
             // The blend looks at the top bit of each element only: shift each lane's bit there.
             let low = _mm256_sllv_epi32(bits, _mm256_setr_epi32(31, 30, 29, 28, 27, 26, 25, 24));
             let high = _mm256_sllv_epi32(bits, _mm256_setr_epi32(23, 22, 21, 20, 19, 18, 17, 16));
-            transmute([
-                _mm256_blendv_ps(b[0], a[0], _mm256_castsi256_ps(low)),
-                _mm256_blendv_ps(b[1], a[1], _mm256_castsi256_ps(high)),
-            ])
+            let low = _mm256_blendv_ps(b[0], a[0], _mm256_castsi256_ps(low));
+            let high = _mm256_blendv_ps(b[1], a[1], _mm256_castsi256_ps(high));
+            transmute([opaque(low), opaque(high)])
         }
     }
 
@@ -84,7 +97,8 @@ unsafe impl Path for Avx2 {
             let mut shift = _mm256_setr_epi64x(63, 62, 61, 60);
             let bits = _mm256_set1_epi64x(i64::from(mask));
             for (a, b) in a.iter().zip(&mut b) {
-                *b = _mm256_blendv_pd(*b, *a, _mm256_castsi256_pd(_mm256_sllv_epi64(bits, shift)));
+                let ones = _mm256_castsi256_pd(_mm256_sllv_epi64(bits, shift));
+                *b = _mm256_castps_pd(opaque(_mm256_castpd_ps(_mm256_blendv_pd(*b, *a, ones))));
                 shift = _mm256_sub_epi64(shift, _mm256_set1_epi64x(4));
             }
             transmute(b)
@@ -109,6 +123,33 @@ unsafe impl Path for Avx2 {
                 _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(low),
                 _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(high),
             ])
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn bf16_to_f32(x: Block<u16>) -> Block<f32> {
+        // SAFETY: as above, AVX2.
+        unsafe {
+            let [low, high]: [__m128i; 2] = transmute(x);
+            let (low, high) = (_mm256_cvtepu16_epi32(low), _mm256_cvtepu16_epi32(high));
+            transmute([_mm256_slli_epi32::<16>(low), _mm256_slli_epi32::<16>(high)])
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn f32_to_bf16(x: Block<f32>) -> Block<u16> {
+        // SAFETY: as above, AVX2.
+        unsafe {
+            let mut words: [__m256i; 2] = transmute(x);
+            for word in &mut words {
+                let x = _mm256_castsi256_ps(*word);
+                let odd = _mm256_and_si256(_mm256_srli_epi32::<16>(*word), _mm256_set1_epi32(1));
+                let rounded = _mm256_add_epi32(*word, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+                let nan = _mm256_castps_si256(_mm256_cmp_ps::<_CMP_UNORD_Q>(x, x));
+                *word = _mm256_blendv_epi8(_mm256_srli_epi32::<16>(rounded), _mm256_set1_epi32(0x7fff), nan);
+            }
+            // Packing works within halves of the vectors: bring their quarters into order.
+            transmute(_mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packus_epi32(words[0], words[1])))
         }
     }
 }
@@ -172,5 +213,29 @@ unsafe impl Path for Avx512 {
     unsafe fn f32_to_f16(x: Block<f32>) -> Block<u16> {
         // SAFETY: as above, F.
         unsafe { transmute(_mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(transmute::<Block<f32>, __m512>(x))) }
+    }
+
+    #[inline(always)]
+    unsafe fn bf16_to_f32(x: Block<u16>) -> Block<f32> {
+        // SAFETY: as above, F.
+        unsafe {
+            let words = _mm512_cvtepu16_epi32(transmute::<Block<u16>, __m256i>(x));
+            transmute(_mm512_slli_epi32::<16>(words))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn f32_to_bf16(x: Block<f32>) -> Block<u16> {
+        // SAFETY: as above, F.
+        unsafe {
+            let x: __m512 = transmute(x);
+            let bits = _mm512_castps_si512(x);
+            let odd = _mm512_and_si512(_mm512_srli_epi32::<16>(bits), _mm512_set1_epi32(1));
+            let rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+            let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
+            let words =
+                _mm512_mask_mov_epi32(_mm512_srli_epi32::<16>(rounded), nan, _mm512_set1_epi32(0x7fff));
+            transmute(_mm512_cvtepi32_epi16(words))
+        }
     }
 }

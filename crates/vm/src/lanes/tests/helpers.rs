@@ -1,1 +1,336 @@
+//! Every helper against the loop that it stands for, on every path.
 
+use super::values::Random;
+use super::{LANES, Register, available_paths};
+use crate::lanes::{AddressShape, Element, Extend, Helpers, Shape, Width, helpers};
+
+const WIDTHS: [Width; 3] = [Width::B2, Width::B4, Width::B8];
+const COUNTS: [usize; 4] = [16, 48, 240, 256];
+
+/// Runs a test on every path, a few times with other random numbers.
+fn on_every_path(test: impl Fn(&Helpers, &mut Random)) {
+    for path in available_paths() {
+        let mut random = Random::new(7);
+        for _ in 0..20 {
+            test(helpers(path), &mut random);
+        }
+    }
+}
+
+fn random_register(random: &mut Random) -> Register {
+    let mut register = Register::new();
+    for bytes in register.0.chunks_exact_mut(8) {
+        bytes.copy_from_slice(&random.next().to_le_bytes());
+    }
+    register
+}
+
+/// No lane, all, a few, every other group, or any.
+fn random_mask(random: &mut Random) -> [u64; 4] {
+    let any: [u64; 4] = std::array::from_fn(|_| random.next());
+    match random.below(5) {
+        0 => [0; 4],
+        1 => [!0; 4],
+        2 => any.map(|word| word & (0xffff_0000 | 1 << (word >> 58))),
+        3 => any.map(|word| if word & 1 == 0 { 0 } else { word | 0xffff }),
+        _ => any,
+    }
+}
+
+fn contains(mask: &[u64; 4], lane: usize) -> bool {
+    mask[lane / 64] >> (lane % 64) & 1 != 0
+}
+
+fn get(register: &Register, width: Width, lane: usize) -> u64 {
+    let mut bytes = [0; 8];
+    let n = width.bytes(1);
+    bytes[..n].copy_from_slice(&register.0[lane * n..][..n]);
+    u64::from_le_bytes(bytes)
+}
+
+fn low_bytes(value: u64, bytes: usize) -> u64 {
+    if bytes == 8 { value } else { value & ((1 << (8 * bytes)) - 1) }
+}
+
+/// Everything behind `lanes` lanes is as it was.
+fn untouched(register: &Register, width: Width, lanes: usize) {
+    assert!(register.0[width.bytes(lanes)..].iter().all(|&b| b == 0xa5));
+}
+
+#[test]
+fn fill_and_ramp() {
+    on_every_path(|helpers, random| {
+        for (width, lanes) in WIDTHS.into_iter().flat_map(|w| COUNTS.map(|n| (w, n))) {
+            let (base, stride) = (random.next(), random.next());
+            let (mut filled, mut ramp) = (Register::new(), Register::new());
+            // SAFETY: registers are large enough for all lanes of any width; likewise below.
+            unsafe {
+                (helpers.fill)(filled.0.as_mut_ptr(), width, base, lanes);
+                (helpers.ramp)(ramp.0.as_mut_ptr(), width, base, stride, lanes);
+            }
+            for lane in 0..lanes {
+                let expected = base.wrapping_add(stride.wrapping_mul(lane as u64));
+                assert_eq!(get(&filled, width, lane), low_bytes(base, width.bytes(1)));
+                assert_eq!(get(&ramp, width, lane), low_bytes(expected, width.bytes(1)));
+            }
+            untouched(&filled, width, lanes);
+            untouched(&ramp, width, lanes);
+        }
+        for value in [0, 1, 2, 3] {
+            let mut filled = Register::new();
+            // SAFETY: as above.
+            unsafe { (helpers.fill)(filled.0.as_mut_ptr(), Width::Bit, value, 48) };
+            assert_eq!(filled.0[..6], [0u8.wrapping_sub(value as u8 & 1); 6]);
+            untouched(&filled, Width::Bit, 48);
+        }
+    });
+}
+
+#[test]
+fn merge_takes_the_lanes_of_the_mask() {
+    on_every_path(|helpers, random| {
+        for width in WIDTHS {
+            let (mask, src, before) = (random_mask(random), random_register(random), random_register(random));
+            let groups = random.below(16)..17 - random.below(3).min(16);
+            let groups = groups.start.min(groups.end - 1)..groups.end.min(16);
+            let mut dst = before.clone();
+            // SAFETY: as above.
+            unsafe { (helpers.merge)(dst.0.as_mut_ptr(), src.0.as_ptr(), width, &mask, groups.clone()) };
+            for lane in 0..LANES {
+                let from =
+                    if groups.contains(&(lane / 16)) && contains(&mask, lane) { &src } else { &before };
+                assert_eq!(
+                    get(&dst, width, lane),
+                    get(from, width, lane),
+                    "{width:?} {groups:?} lane {lane}"
+                );
+            }
+        }
+        let (mask, src, before) = (random_mask(random), random_register(random), random_register(random));
+        let mut dst = before.clone();
+        // SAFETY: as above.
+        unsafe { (helpers.merge)(dst.0.as_mut_ptr(), src.0.as_ptr(), Width::Bit, &mask, 1..15) };
+        let word = |register: &Register, i: usize| get(register, Width::B8, i);
+        let span = [!0xffff, !0, !0, !0 >> 16];
+        for i in 0..4 {
+            let mask = mask[i] & span[i];
+            assert_eq!(word(&dst, i), word(&src, i) & mask | word(&before, i) & !mask);
+        }
+    });
+}
+
+#[test]
+fn extend_and_truncate() {
+    let kinds = [
+        (Extend::U8, Width::B2, 8, false),
+        (Extend::S8, Width::B2, 8, true),
+        (Extend::U16, Width::B2, 16, false),
+        (Extend::S16, Width::B2, 16, true),
+        (Extend::U32, Width::B4, 32, false),
+        (Extend::S32, Width::B4, 32, true),
+    ];
+    on_every_path(|helpers, random| {
+        let src = random_register(random);
+        for ((from, narrow, bits, signed), lanes) in kinds.into_iter().flat_map(|k| COUNTS.map(|n| (k, n))) {
+            for width in WIDTHS {
+                let mut dst = Register::new();
+                // SAFETY: as above.
+                unsafe { (helpers.extend)(dst.0.as_mut_ptr(), width, src.0.as_ptr(), from, lanes) };
+                for lane in 0..lanes {
+                    let value = get(&src, narrow, lane) << (64 - bits);
+                    let extended =
+                        if signed { (value as i64 >> (64 - bits)) as u64 } else { value >> (64 - bits) };
+                    assert_eq!(
+                        get(&dst, width, lane),
+                        low_bytes(extended, width.bytes(1)),
+                        "{from:?} {width:?}"
+                    );
+                }
+                untouched(&dst, width, lanes);
+            }
+        }
+        for (wide, narrow) in WIDTHS.into_iter().flat_map(|w| WIDTHS.map(|n| (w, n))) {
+            if wide.bytes(1) >= narrow.bytes(1) {
+                let mut dst = Register::new();
+                // SAFETY: as above.
+                unsafe { (helpers.truncate)(dst.0.as_mut_ptr(), narrow, src.0.as_ptr(), wide, LANES) };
+                for lane in 0..LANES {
+                    assert_eq!(get(&dst, narrow, lane), low_bytes(get(&src, wide, lane), narrow.bytes(1)));
+                }
+            }
+        }
+    });
+}
+
+/// What the shape should be, found slowly.
+fn expected_shape(addresses: &Register, width: Width, mask: &[u64; 4]) -> AddressShape {
+    let lanes: Vec<(usize, u64)> =
+        (0..LANES).filter(|&l| contains(mask, l)).map(|l| (l, get(addresses, width, l))).collect();
+    let min = lanes.iter().map(|&(_, a)| a).min().unwrap_or(u64::MAX);
+    let max = lanes.iter().map(|&(_, a)| a).max().unwrap_or(0);
+    let shape = match lanes[..] {
+        [] | [_] => Shape::Uniform,
+        [(first, a), (second, b), ..] => {
+            let difference = i128::from(b) - i128::from(a);
+            let stride = difference / (second - first) as i128;
+            let on_line = |&(lane, address): &(usize, u64)| {
+                i128::from(address) == i128::from(a) + stride * (lane - first) as i128
+            };
+            match lanes.iter().all(on_line) {
+                true if stride == 0 => Shape::Uniform,
+                true => Shape::Linear {
+                    base: a.wrapping_sub((stride * first as i128) as u64),
+                    stride: stride as i64,
+                },
+                false => Shape::Other,
+            }
+        }
+    };
+    AddressShape { shape, min, max }
+}
+
+#[test]
+fn shapes_of_addresses() {
+    on_every_path(|helpers, random| {
+        for width in [Width::B4, Width::B8] {
+            for _ in 0..20 {
+                let mask = random_mask(random);
+                let base = random.next() >> random.below(33);
+                let strides = [0, 1, 4, 8, 12, 1 << 20, u64::MAX, 4u64.wrapping_neg(), 1 << 33];
+                let stride = strides[random.below(strides.len())];
+                let mut addresses = Register::new();
+                let n = width.bytes(1);
+                for lane in 0..LANES {
+                    let address = base.wrapping_add(stride.wrapping_mul(lane as u64));
+                    addresses.0[lane * n..][..n].copy_from_slice(&address.to_le_bytes()[..n]);
+                }
+                // One lane off the line, perhaps, and inactive lanes anywhere.
+                for lane in 0..LANES {
+                    if !contains(&mask, lane) || random.below(400) == 0 {
+                        addresses.0[lane * n] ^= random.next() as u8;
+                    }
+                }
+                // SAFETY: as above.
+                let shape = unsafe { (helpers.shape)(addresses.0.as_ptr(), width, &mask) };
+                assert_eq!(
+                    shape,
+                    expected_shape(&addresses, width, &mask),
+                    "{width:?} {mask:x?} {base:#x} {stride:#x}"
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn gather_and_scatter() {
+    let elements = [
+        (Element::U8, Width::B2, 1),
+        (Element::S8, Width::B2, 1),
+        (Element::B2, Width::B2, 2),
+        (Element::B4, Width::B4, 4),
+        (Element::B8, Width::B8, 8),
+    ];
+    on_every_path(|helpers, random| {
+        for ((element, register, bytes), width) in
+            elements.into_iter().flat_map(|e| [Width::B4, Width::B8].map(|w| (e, w)))
+        {
+            let mask = random_mask(random);
+            let mut memory: Vec<u8> = (0..4096).map(|_| random.next() as u8).collect();
+            // Inactive lanes have offsets that must not be followed.
+            let mut offsets = random_register(random);
+            let n = width.bytes(1);
+            for lane in (0..LANES).filter(|&lane| contains(&mask, lane)) {
+                let offset = (random.below(4096 / bytes) * bytes) as u64;
+                offsets.0[lane * n..][..n].copy_from_slice(&offset.to_le_bytes()[..n]);
+            }
+            let (src, before) = (random_register(random), random_register(random));
+            let mut dst = before.clone();
+            // SAFETY: active lanes have offsets within memory; otherwise as above.
+            unsafe {
+                (helpers.gather)(
+                    dst.0.as_mut_ptr(),
+                    element,
+                    memory.as_ptr(),
+                    offsets.0.as_ptr(),
+                    width,
+                    &mask,
+                );
+            }
+            let mut expected = memory.clone();
+            for lane in 0..LANES {
+                let got = get(&dst, register, lane);
+                if !contains(&mask, lane) {
+                    assert_eq!(got, get(&before, register, lane));
+                    continue;
+                }
+                let offset = get(&offsets, width, lane) as usize;
+                let mut value = [0; 8];
+                value[..bytes].copy_from_slice(&memory[offset..][..bytes]);
+                let value = u64::from_le_bytes(value);
+                let value = if element == Element::S8 { u64::from(value as i8 as u16) } else { value };
+                assert_eq!(got, value, "{element:?} {width:?} lane {lane}");
+                expected[offset..][..bytes]
+                    .copy_from_slice(&get(&src, register, lane).to_le_bytes()[..bytes]);
+            }
+            // SAFETY: as for gather.
+            unsafe {
+                (helpers.scatter)(
+                    src.0.as_ptr(),
+                    element,
+                    memory.as_mut_ptr(),
+                    offsets.0.as_ptr(),
+                    width,
+                    &mask,
+                );
+            }
+            assert!(memory == expected, "{element:?} {width:?}");
+        }
+    });
+}
+
+#[test]
+fn bytes_and_vectors_of_memory() {
+    on_every_path(|helpers, random| {
+        for (lanes, odd) in COUNTS.into_iter().flat_map(|n| [(n, 0), (n, 1)]) {
+            let memory = random_register(random);
+            let bytes = &memory.0[odd..];
+            for signed in [false, true] {
+                let mut dst = Register::new();
+                // SAFETY: as above.
+                unsafe { (helpers.widen_bytes)(dst.0.as_mut_ptr(), bytes.as_ptr(), signed, lanes) };
+                for (lane, &byte) in bytes[..lanes].iter().enumerate() {
+                    let expected = if signed { byte as i8 as u16 } else { u16::from(byte) };
+                    assert_eq!(get(&dst, Width::B2, lane), u64::from(expected));
+                }
+                untouched(&dst, Width::B2, lanes);
+            }
+            let mut dst = Register::new();
+            // SAFETY: as above.
+            unsafe { (helpers.narrow_bytes)(dst.0.as_mut_ptr(), memory.0.as_ptr(), lanes) };
+            for lane in 0..lanes {
+                assert_eq!(dst.0[lane], get(&memory, Width::B2, lane) as u8);
+            }
+            assert!(dst.0[lanes..].iter().all(|&b| b == 0xa5));
+        }
+        for (width, count) in WIDTHS.into_iter().flat_map(|w| [(w, 2), (w, 4)]) {
+            let n = width.bytes(1);
+            let memory: Vec<u8> = (0..count * n * LANES).map(|_| random.next() as u8).collect();
+            let mut registers = vec![Register::new(); count];
+            let pointers: Vec<*mut u8> = registers.iter_mut().map(|r| r.0.as_mut_ptr()).collect();
+            let mut back = vec![0; memory.len()];
+            // SAFETY: memory holds all vectors of all lanes; otherwise as above.
+            unsafe {
+                (helpers.deinterleave)(&pointers, memory.as_ptr(), width, LANES);
+                let sources: Vec<*const u8> = pointers.iter().map(|p| p.cast_const()).collect();
+                (helpers.interleave)(back.as_mut_ptr(), &sources, width, LANES);
+            }
+            for (k, register) in registers.iter().enumerate() {
+                for lane in 0..LANES {
+                    assert_eq!(register.0[lane * n..][..n], memory[(lane * count + k) * n..][..n]);
+                }
+            }
+            assert!(memory == back);
+        }
+    });
+}

@@ -108,6 +108,27 @@ fn edges(ty: Type, random: &mut Random) -> Vec<u64> {
     edges
 }
 
+/// Half of the edges; of floating point, the special values and those next to them before others.
+fn thin(edges: &mut Vec<u64>, ty: Type) {
+    let mut kept = 0;
+    let special = |value: u64| match Format::of(ty) {
+        Some(f) => {
+            let magnitude = value & f.magnitude_mask();
+            let around = |x: u64| magnitude.abs_diff(x) <= 1 << f.padding;
+            around(0) || around(f.infinity()) || magnitude == f.magnitude_mask() || magnitude == f.one()
+        }
+        None => false,
+    };
+    let length = edges.len();
+    edges.retain(|&value| {
+        kept += 1;
+        special(value) || kept % 2 == 0
+    });
+    if edges.len() == length {
+        edges.truncate(length - 1);
+    }
+}
+
 /// A random value of a type: any bits, an edge, or near one.
 fn random_value(ty: Type, edges: &[u64], random: &mut Random) -> u64 {
     let edge = edges[random.below(edges.len())];
@@ -153,21 +174,25 @@ fn balanced(ty: Type, f: &Format, random: &mut Random) -> [u64; 3] {
 /// Sets of operands of these types: all combinations of edges if they are few, and random sets.
 pub(super) fn operand_sets(types: &[Type], random: &mut Random) -> Vec<Vec<u64>> {
     let edges: Vec<Vec<u64>> = types.iter().map(|&ty| edges(ty, random)).collect();
-    let combinations: usize = edges.iter().map(Vec::len).product();
+    let count = |edges: &[Vec<u64>]| edges.iter().map(Vec::len).product::<usize>();
     let mut sets = Vec::new();
-    if combinations <= 8192 {
-        for mut number in 0..combinations {
-            let mut set = Vec::new();
-            for edges in &edges {
-                set.push(edges[number % edges.len()]);
-                number /= edges.len();
-            }
-            sets.push(set);
+    if count(&edges) > 8192 {
+        sets.extend((0..4096).map(|_| edges.iter().map(|edges| edges[random.below(edges.len())]).collect()));
+    }
+    // All combinations, of fewer edges where they would be too many.
+    let mut few = edges.clone();
+    while count(&few) > 8192 {
+        for (edges, ty) in few.iter_mut().zip(types) {
+            thin(edges, *ty);
         }
-    } else {
-        for _ in 0..8192 {
-            sets.push(edges.iter().map(|edges| edges[random.below(edges.len())]).collect());
+    }
+    for mut number in 0..count(&few) {
+        let mut set = Vec::new();
+        for edges in &few {
+            set.push(edges[number % edges.len()]);
+            number /= edges.len();
         }
+        sets.push(set);
     }
     for _ in 0..3000 {
         sets.push(types.iter().zip(&edges).map(|(&ty, edges)| random_value(ty, edges, random)).collect());
