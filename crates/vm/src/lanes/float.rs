@@ -126,8 +126,8 @@ fn sqrt<const FTZ: bool>(path: HostPath) -> LaneFn {
 }
 
 fn rsqrt<const FTZ: bool>(path: HostPath) -> LaneFn {
-    // Correctly rounded: no 1 / sqrt(a) lies so close to the middle of
-    // two binary32 numbers that binary64 puts it on the other side.
+    // Correctly rounded: no 1 / sqrt(a) lies so close to the middle of two binary32 numbers that binary64 puts it on
+    // the other side (a test looks at every significand).
     map1(path, |a: f32| finish::<false>((1.0 / f64::from(flush::<FTZ>(a)).sqrt()) as f32))
 }
 
