@@ -99,11 +99,14 @@ impl<'a> BodyChecker<'_, 'a> {
         if let Some(scope) = self.scopes.last_mut() {
             let labels = &mut self.body.labels;
             for statement in statements {
-                if let Statement::Label(name) = statement {
-                    scope.foresee_label(name.text, || {
+                match statement {
+                    Statement::Label(name) => scope.foresee_label(name.text, || {
                         labels.push(Label { name: name.text.to_owned(), span: name.span });
                         LabelId(labels.len() as u32 - 1)
-                    });
+                    }),
+                    Statement::Targets(node) => scope.foresee_table(node.label.text),
+                    Statement::CallPrototype(node) => scope.foresee_table(node.label.text),
+                    _ => {}
                 }
             }
         }

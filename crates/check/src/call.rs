@@ -54,7 +54,9 @@ impl<'a> BodyChecker<'_, 'a> {
         };
         let count = |list: Option<&OperandList>| list.map_or(0, |list| list.operands.len());
         let counts_differ = returns.is_some_and(|r| r.len() != count(parts.returns))
-            || params.is_some_and(|p| p.len() != count(parts.arguments) && !is_variadic(p, count(parts.arguments)));
+            || params.is_some_and(|p| {
+                p.len() != count(parts.arguments) && !is_variadic(p, count(parts.arguments))
+            });
         if counts_differ {
             let (r, p) = (returns.map_or(0, <[Param]>::len), params.map_or(0, <[Param]>::len));
             let message = "Call has wrong number of parameters";
@@ -73,7 +75,13 @@ impl<'a> BodyChecker<'_, 'a> {
         }
         if self.sink().len() == errors_before {
             let picks = selection.picks;
-            self.body.code.push(Node::Instruction(Instruction { form, picks, guard, operands, span: node.span }));
+            self.body.code.push(Node::Instruction(Instruction {
+                form,
+                picks,
+                guard,
+                operands,
+                span: node.span,
+            }));
         }
     }
 
@@ -92,8 +100,8 @@ impl<'a> BodyChecker<'_, 'a> {
                     let message = "Illegal call target, device function expected";
                     let help = "kernels cannot be called: declare it `.func`";
                     self.sink().error("illegal-call-target", name.span, message).help(help);
-                    return None;
                 }
+                let function = &self.module.functions[id.index()];
                 let signature = (function.returns.clone(), function.params.clone());
                 Some((Operand::Function(id), Some(signature)))
             }
@@ -102,8 +110,10 @@ impl<'a> BodyChecker<'_, 'a> {
                     let message = "Label expected for argument 0 of instruction 'call'";
                     let help = "an indirect call names its `.callprototype` last";
                     self.sink().error("call-prototype-required", name.span, message).help(help);
-                    let message = "Call target not recognized";
-                    self.sink().error("call-prototype-required", name.span, message);
+                    if parts.arguments.is_some() || parts.returns.is_some() {
+                        let message = "Call target not recognized";
+                        self.sink().error("call-prototype-required", name.span, message);
+                    }
                     return None;
                 };
                 let signature = match self.resolve(prototype.text) {
@@ -120,14 +130,25 @@ impl<'a> BodyChecker<'_, 'a> {
                         return None;
                     }
                 };
-                let fits = [Type::U32, Type::U64].into_iter().any(|wanted| register_allowed(wanted, ty, false));
+                let fits =
+                    [Type::U32, Type::U64].into_iter().any(|wanted| register_allowed(wanted, ty, false));
                 if !fits {
                     self.call_mismatch(name.span, "the address of a function is in a .u64 register");
                     return None;
                 }
                 Some((Operand::Reg(id), signature))
             }
-            _ => {
+            Some(Entity::Variable(_)) => {
+                let message = "Label expected for argument 0 of instruction 'call'";
+                self.sink().error("label-expected", name.span, message).help("a variable cannot be called");
+                let message = "Argument 0 of instruction 'call': must be register";
+                self.sink().error("register-expected", name.span, message);
+                None
+            }
+            found => {
+                if found.is_none() {
+                    self.unknown(name);
+                }
                 let message = format!("Call to '{}' requires call prototype", name.text);
                 let help = match self.module.suggest(name.text, &self.scopes) {
                     Some(near) => near,
@@ -245,13 +266,21 @@ impl<'a> BodyChecker<'_, 'a> {
 
     fn argument_mismatch(&mut self, span: Span, formal: &Param, name: &str, [ty, align]: [bool; 2]) {
         let shape = match formal.array {
-            true => format!(".align {} {}[{}]", formal.align, formal.ty, formal.bytes / u64::from(formal.ty.bytes())),
+            true => format!(
+                ".align {} {}[{}]",
+                formal.align,
+                formal.ty,
+                formal.bytes / u64::from(formal.ty.bytes())
+            ),
             false => formal.ty.to_string(),
         };
         let help = format!("the function declares the parameter {shape}");
         if ty {
             let message = format!("Type of argument does not match formal parameter '{name}'");
-            self.sink().error("call-argument-type", span, message).help(help.clone()).label(formal.span, "declared here");
+            self.sink()
+                .error("call-argument-type", span, message)
+                .help(help.clone())
+                .label(formal.span, "declared here");
         }
         if align {
             let message = format!("Alignment of argument does not match formal parameter '{name}'");

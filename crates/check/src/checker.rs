@@ -18,6 +18,8 @@ pub(crate) struct Checker<'a> {
     pub(crate) version: Version,
     pub(crate) target: Target,
     pub(crate) address_size: u32,
+    /// `.version` or `.target` is missing, which the parser reports.
+    pub(crate) headless: bool,
     pub(crate) variables: Vec<Variable>,
     pub(crate) functions: Vec<Function>,
     /// The names of the module.
@@ -37,6 +39,7 @@ impl<'a> Checker<'a> {
             version: Version::MAX,
             target: Target::sm(u16::MAX),
             address_size: 32,
+            headless: false,
             variables: Vec::new(),
             functions: Vec::new(),
             globals: Scope::default(),
@@ -57,9 +60,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    pub(crate) fn finish(self) -> (Module, Vec<diag::Diagnostic>) {
-        let Checker { source, sink, version, target, address_size, variables, functions, .. } = self;
-        (Module { version, target, address_size, variables, functions }, sink.into_sorted(source))
+    /// The module, if nothing is wrong with it, and all diagnostics.
+    pub(crate) fn finish(self) -> (Option<Module>, Vec<diag::Diagnostic>) {
+        let Checker { source, sink, version, target, address_size, variables, functions, headless, .. } =
+            self;
+        let diagnostics = sink.into_sorted(source);
+        let good = !headless && !diagnostics.iter().any(diag::Diagnostic::is_error);
+        (good.then_some(Module { version, target, address_size, variables, functions }), diagnostics)
     }
 
     /// `.alias new, old;`: both must be functions that are known, the first without a body.
@@ -121,12 +128,29 @@ impl<'a> Checker<'a> {
     }
 
     /// Reports what a feature needs of `.version` and `.target`.
-    pub(crate) fn need(&mut self, span: Span, feature: &str, version: Option<Version>, target: Option<Target>) {
-        if let Some(version) = version.filter(|&v| self.version < v) {
-            self.need_version(span, format!("Feature '{feature}' requires PTX ISA .version {version} or later"));
+    pub(crate) fn need(
+        &mut self,
+        span: Span,
+        feature: &str,
+        version: Option<Version>,
+        target: Option<Target>,
+    ) {
+        let needs_version = |checker: &mut Self| {
+            if let Some(version) = version.filter(|&v| checker.version < v) {
+                let message = format!("Feature '{feature}' requires PTX ISA .version {version} or later");
+                checker.need_version(span, message);
+            }
+        };
+        // ptxas asks for the target first in this one case.
+        let target_first = feature == ".f16x2 packed data-type";
+        if !target_first {
+            needs_version(self);
         }
         if let Some(target) = target.filter(|&t| self.knows_target() && !self.target.has(t)) {
             self.need_target(span, format!("Feature '{feature}' requires .target {target} or higher"));
+        }
+        if target_first {
+            needs_version(self);
         }
     }
 
@@ -174,7 +198,14 @@ impl<'a> Checker<'a> {
         match found {
             None
             | Some(
-                Type::B1 | Type::B4 | Type::U4 | Type::S4 | Type::U8x4 | Type::S8x4 | Type::Bf16 | Type::Bf16x2
+                Type::B1
+                | Type::B4
+                | Type::U4
+                | Type::S4
+                | Type::U8x4
+                | Type::S8x4
+                | Type::Bf16
+                | Type::Bf16x2
                 | Type::Tf32,
             ) => {
                 let help = match ty.text {
@@ -187,8 +218,18 @@ impl<'a> Checker<'a> {
                 None
             }
             Some(
-                ty_found @ (Type::U16x2 | Type::S16x2 | Type::F32x2 | Type::E4m3 | Type::E5m2 | Type::E4m3x2
-                | Type::E5m2x2 | Type::E2m3x2 | Type::E3m2x2 | Type::E2m1x2 | Type::Ue8m0x2 | Type::E4m3x4
+                ty_found @ (Type::U16x2
+                | Type::S16x2
+                | Type::F32x2
+                | Type::E4m3
+                | Type::E5m2
+                | Type::E4m3x2
+                | Type::E5m2x2
+                | Type::E2m3x2
+                | Type::E3m2x2
+                | Type::E2m1x2
+                | Type::Ue8m0x2
+                | Type::E4m3x4
                 | Type::E5m2x4),
             ) => {
                 let message = format!("Type {ty_found} may only be used as an instruction type");

@@ -43,13 +43,28 @@ impl Reported<'_> {
 
 impl Sink {
     /// Reports an error.
-    pub(crate) fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) -> Reported<'_> {
+    pub(crate) fn error(
+        &mut self,
+        code: &'static str,
+        span: Span,
+        message: impl Into<String>,
+    ) -> Reported<'_> {
         self.push(Phase::Main, Diagnostic::error(code, span, message))
     }
 
     /// Reports a warning.
-    pub(crate) fn warning(&mut self, code: &'static str, span: Span, message: impl Into<String>) -> Reported<'_> {
+    pub(crate) fn warning(
+        &mut self,
+        code: &'static str,
+        span: Span,
+        message: impl Into<String>,
+    ) -> Reported<'_> {
         self.push(Phase::Main, Diagnostic::warning(code, span, message))
+    }
+
+    /// Reports an error that ptxas finds at the end of the function.
+    pub(crate) fn late_error(&mut self, code: &'static str, span: Span, message: String, help: String) {
+        self.push(Phase::Symbols, Diagnostic::error(code, span, message)).help(help);
     }
 
     /// Reports a name that nothing declares.

@@ -1,7 +1,6 @@
 //! `.version`, `.target`, `.address_size` and the performance-tuning directives
 //! (PTX ISA, "PTX Module Directives", "Performance-Tuning Directives", "Cluster Dimension Directives").
 
-use diag::Span;
 use isa::{Suffix, Target, Version};
 use syntax::Tree;
 use syntax::tree::{Directive, Item, Operand};
@@ -45,16 +44,10 @@ impl<'a> Checker<'a> {
     /// Reads the directives that open a module, and returns the items after them.
     pub(crate) fn header<'t>(&mut self, tree: &'t Tree<'a>) -> &'t [Item<'a>] {
         let mut rest = tree.items.as_slice();
-        let at = |rest: &[Item], checker: &Checker| {
-            rest.first().map_or(Span::at(checker.source.text().len() as u32), Item::span)
-        };
         match take(&mut rest, "version") {
             Some(node) => self.version_directive(node),
-            None => {
-                let message = format!("Missing .version directive at start of file '{}'", self.source.name());
-                let span = at(rest, self);
-                self.sink.error("missing-version", span, message).help("start the file with `.version 9.0`");
-            }
+            // The parser has said so.
+            None => self.headless = true,
         }
         let mut target_span = None;
         match take(&mut rest, "target") {
@@ -62,12 +55,7 @@ impl<'a> Checker<'a> {
                 self.target_directive(node);
                 target_span = Some(node.span);
             }
-            None => {
-                let message = format!("Missing .target directive at start of file '{}'", self.source.name());
-                let span = at(rest, self);
-                let help = "write `.target sm_90`, or the target that is meant, after `.version`";
-                self.sink.error("missing-target", span, message).help(help);
-            }
+            None => self.headless = true,
         }
         while let Some(node) = take(&mut rest, "target") {
             self.target_directive(node);
@@ -144,11 +132,12 @@ impl<'a> Checker<'a> {
             None => {
                 let message =
                     format!("Target architecture not defined at start of file '{}'", self.source.name());
-                self.sink.error("missing-target", node.span, message).help("name an architecture: `.target sm_90`");
+                self.sink
+                    .error("missing-target", node.span, message)
+                    .help("name an architecture: `.target sm_90`");
             }
         }
     }
-
 
     fn address_size_directive(&mut self, node: &Directive<'a>) {
         let argument = node.arguments.first();
@@ -184,7 +173,11 @@ impl<'a> Checker<'a> {
     }
 
     /// What the directives after the head of a function say about its launches.
-    pub(crate) fn launch_bounds(&mut self, directives: &[Directive<'a>], is_entry: bool) -> (LaunchBounds, bool) {
+    pub(crate) fn launch_bounds(
+        &mut self,
+        directives: &[Directive<'a>],
+        is_entry: bool,
+    ) -> (LaunchBounds, bool) {
         let mut bounds = LaunchBounds::default();
         let mut noreturn = false;
         let find = |name: &str| directives.iter().find(|d| d.name.text == name);
@@ -235,7 +228,9 @@ impl<'a> Checker<'a> {
             if let (Some(a), Some(b)) = (find(first), find(second)) {
                 let message =
                     format!("Conflicting directives: .{first} and .{second} cannot both be specified");
-                self.sink.error("conflicting-directives", b.name.span, message).label(a.name.span, "the other one");
+                self.sink
+                    .error("conflicting-directives", b.name.span, message)
+                    .label(a.name.span, "the other one");
             }
         }
         if let Some(node) = find("minnctapersm").or_else(|| find("maxnctapersm"))
@@ -261,7 +256,9 @@ impl<'a> Checker<'a> {
         }
         if let Some(extra) = node.arguments.get(3) {
             let message = "Parsing error near ',': syntax error";
-            self.sink.error("too-many-arguments", extra.span(), message).help("there are at most three extents");
+            self.sink
+                .error("too-many-arguments", extra.span(), message)
+                .help("there are at most three extents");
         }
         extents
     }

@@ -3,12 +3,17 @@
 use std::fmt::{self, Display, Formatter};
 
 use crate::module::{
-    AddressBase, Body, Function, Instruction, Linkage, Module, Node, Operand, Param, RegId, Relocation, Symbol, Variable,
+    AddressBase, Body, Function, Instruction, Linkage, Module, Node, Operand, Param, RegId, Relocation,
+    Symbol, Variable,
 };
 
 impl Display for Module {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(f, "module version {} target {} address_size {}", self.version, self.target, self.address_size)?;
+        writeln!(
+            f,
+            "module version {} target {} address_size {}",
+            self.version, self.target, self.address_size
+        )?;
         for (i, variable) in self.variables.iter().enumerate() {
             writeln!(f, "variable {i}: {}", Item(self, variable))?;
         }
@@ -39,7 +44,14 @@ impl Display for Item<'_, Variable> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Item(module, variable) = self;
         let space = format!("{:?}", variable.space).to_lowercase();
-        write!(f, "{}{space} {} {} bytes {}", linkage(variable.linkage), variable.ty, variable.name, variable.bytes)?;
+        write!(
+            f,
+            "{}{space} {} {} bytes {}",
+            linkage(variable.linkage),
+            variable.ty,
+            variable.name,
+            variable.bytes
+        )?;
         write!(f, " align {}", variable.align)?;
         if let Some(function) = variable.function {
             write!(f, " in {}", function.index())?;

@@ -40,7 +40,9 @@ impl<'a> Checker<'a> {
             }
         }
         let (bounds, noreturn) = self.launch_bounds(&node.directives, is_entry);
-        if let Some(directive) = node.directives.iter().find(|d| d.name.text == "noreturn").filter(|_| noreturn) {
+        if let Some(directive) =
+            node.directives.iter().find(|d| d.name.text == "noreturn").filter(|_| noreturn)
+        {
             self.need(directive.name.span, ".noreturn", Some(Version::new(6, 4)), Some(Target::sm(30)));
             if !returns.is_empty() {
                 let message = format!("Invalid directive '.noreturn' for function '{}'", node.name.text);
@@ -120,12 +122,14 @@ impl<'a> Checker<'a> {
         let was_extern = old.linkage == Linkage::Extern;
         let count_differs = old.params.len() != new.params.len() || old.returns.len() != new.returns.len();
         let differs = |different: fn(&Param, &Param) -> bool| {
-            old.params.iter().zip(&new.params).chain(old.returns.iter().zip(&new.returns)).any(|(a, b)| different(a, b))
+            old.params
+                .iter()
+                .zip(&new.params)
+                .chain(old.returns.iter().zip(&new.returns))
+                .any(|(a, b)| different(a, b))
         };
         let mut differences = Vec::new();
-        if count_differs {
-            differences.push("number of parameters");
-        } else {
+        {
             if differs(|a, b| (a.ty, a.array, a.bytes) != (b.ty, b.array, b.bytes)) {
                 differences.push("parameter types");
             }
@@ -135,10 +139,15 @@ impl<'a> Checker<'a> {
             if differs(|a, b| a.in_register != b.in_register) {
                 differences.push("parameter state space");
             }
+            if count_differs {
+                differences.push("number of parameters");
+            }
         }
         if was_entry != new.is_entry {
             let message = format!("Inconsistent redefinition of '{}' as entry and function", name.text);
-            self.sink.error("inconsistent-redefinition", name.span, message).label(previous, "first declared here");
+            self.sink
+                .error("inconsistent-redefinition", name.span, message)
+                .label(previous, "first declared here");
         } else {
             if was_extern != (new.linkage == Linkage::Extern) {
                 let message = format!("Inconsistent redefinition of variable '{}'", name.text);
@@ -243,7 +252,9 @@ impl<'a> Checker<'a> {
             if owner != Owner::Entry {
                 for _ in 0..1 + usize::from(pointer.align.is_some()) {
                     let message = "Illegal placement of kernel parameter attribute";
-                    self.sink.error("misplaced-ptr", pointer.span, message).help("`.ptr` is for kernels only");
+                    self.sink
+                        .error("misplaced-ptr", pointer.span, message)
+                        .help("`.ptr` is for kernels only");
                 }
             }
             let space = match pointer.space.map(|space| space.text) {

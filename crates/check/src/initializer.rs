@@ -61,7 +61,13 @@ impl<'a> Checker<'a> {
         self.initial_level(initializer, &nest, 0, &cell);
     }
 
-    fn initial_level(&mut self, initializer: &Initializer<'a>, nest: &Nest, level: usize, cell: &Cell<'_, 'a>) {
+    fn initial_level(
+        &mut self,
+        initializer: &Initializer<'a>,
+        nest: &Nest,
+        level: usize,
+        cell: &Cell<'_, 'a>,
+    ) {
         let Some(&length) = nest.lengths.get(level) else {
             return match initializer {
                 Initializer::Value(tree) => self.initial_scalar(tree, cell),
@@ -145,7 +151,9 @@ impl<'a> Checker<'a> {
             Tree::Apply(node) => {
                 let inner = self.address_value(&node.argument)?;
                 match &node.function {
-                    Tree::Name(name) if name.text == "generic" => Some(AddressValue { generic: true, ..inner }),
+                    Tree::Name(name) if name.text == "generic" => {
+                        Some(AddressValue { generic: true, ..inner })
+                    }
                     Tree::Literal(_) => {
                         let mask = crate::literal::fold_integer(&node.function, &mut self.sink)?;
                         Some(AddressValue { mask: Some((&node.function, mask)), ..inner })

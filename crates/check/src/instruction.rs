@@ -2,9 +2,7 @@
 
 use std::rc::Rc;
 
-use isa::{
-    Consequence, Effect, Form, Gate, Mod, Picks, SelectError, Space, Stage, Token, Type,
-};
+use isa::{Consequence, Effect, Form, Gate, Mod, Picks, SelectError, Space, Stage, Token, Type};
 use smallvec::SmallVec;
 use syntax::tree::{Guard, Instruction as Tree, Operand as OperandTree};
 
@@ -50,7 +48,9 @@ impl<'a> BodyChecker<'_, 'a> {
         self.closed_gates(node, &selection, Stage::Token);
         for error in &selection.errors {
             match error {
-                SelectError::Types => return self.report_select(node, &selection, error),
+                SelectError::UnknownInstruction | SelectError::Types => {
+                    return self.report_select(node, &selection, error);
+                }
                 SelectError::Arguments { .. } => return self.report_select(node, &selection, error),
                 _ => {}
             }
@@ -58,7 +58,7 @@ impl<'a> BodyChecker<'_, 'a> {
         let context = Context { name: &selection.name, form, picks: &selection.picks };
         let mut checked: Vec<Operand> = Vec::with_capacity(operands.len());
         let mut complaints: SmallVec<[Complaint; 2]> = SmallVec::new();
-        for (i, (lowered, spec)) in operands.iter().zip(form.operands).enumerate() {
+        for (i, (lowered, spec)) in operands.iter().zip(form.operands_with(&selection.picks)).enumerate() {
             match self.fit(lowered, i, spec, &context, &mut complaints) {
                 Verdict::Fits(operand) => checked.push(operand),
                 Verdict::Mismatch => {
@@ -118,7 +118,6 @@ impl<'a> BodyChecker<'_, 'a> {
 
     fn select(&self, node: &Tree<'a>) -> Selection {
         let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
-        let name = crate::opcodes::display_name(node.opcode.text, &modifiers);
         let (form, picks, errors) = match isa::select(node.opcode.text, &modifiers, node.operands.len()) {
             Ok(selected) => (Some(selected.form()), selected.picks, Vec::new()),
             Err(errors) => {
@@ -150,6 +149,7 @@ impl<'a> BodyChecker<'_, 'a> {
             Some(form) if self.module.target.number < 20 && errors.is_empty() => implied_ftz(form, picks),
             _ => picks,
         };
+        let name = crate::opcodes::display_name(node.opcode.text, &modifiers);
         Selection { form, picks, name, errors, closed }
     }
 
@@ -187,7 +187,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 error,
                 SelectError::UnknownModifier { .. } | SelectError::Repeated { .. } | SelectError::Types
             );
-            if !early && wanted(error) {
+            if !early && wanted(error) && !hidden(error, &selection.errors) {
                 self.report_select(node, selection, error);
             }
         }
@@ -221,8 +221,13 @@ impl<'a> BodyChecker<'_, 'a> {
                 help = Some(format!("did you mean '.{near}'?"));
             }
         }
-        let message = error.message(&selection.name, &modifiers);
-        self.sink().error(code, span, message).maybe_help(help);
+        let special = selection.form.and_then(|form| {
+            crate::wording::special(error, form, &selection.name, &selection.picks, &modifiers)
+        });
+        let messages = special.unwrap_or_else(|| vec![error.message(&selection.name, &modifiers)]);
+        for message in messages {
+            self.sink().error(code, span, message).maybe_help(help.clone());
+        }
     }
 
     /// Reports the gates of one stage that the module does not pass.
@@ -231,13 +236,26 @@ impl<'a> BodyChecker<'_, 'a> {
             // Point at the modifier that the message names, if there is one.
             let named = node.modifiers.iter().find(|m| gate.subject.contains(&format!("'.{}'", m.text)));
             let span = named.map_or(node.opcode.span, |m| m.span);
-            let message = gate.message(self.module.target);
+            let mut message = gate.message(self.module.target);
+            // ptxas names the space last: `atom.add.f16.global`.
+            if gate.subject.starts_with("Instruction 'atom.")
+                && let Some(space) = selection.picks.mods().iter().find(|m| m.space().is_some())
+            {
+                let subject = gate.subject.trim_end_matches('\'');
+                message = message.replace(gate.subject, &format!("{subject}.{}'", space.name()));
+            }
             match gate.requires {
                 isa::Requirement::Version(_) => self.module.need_version(span, message),
                 _ => self.module.need_target(span, message),
             }
         }
     }
+}
+
+/// A modifier that is illegal hides that others are missing, except the operators of comparisons.
+fn hidden(error: &SelectError, all: &[SelectError]) -> bool {
+    matches!(error, SelectError::Missing { slot, .. } if !matches!(*slot, "CmpOp" | "BoolOp"))
+        && all.iter().any(|error| matches!(error, SelectError::Illegal { .. }))
 }
 
 /// On sm_1x, single-precision instructions flush subnormals without being told.

@@ -23,6 +23,8 @@ mod scope;
 mod special;
 mod suggest;
 mod variable;
+mod vector;
+mod wording;
 
 use diag::{Diagnostic, SourceFile};
 use isa::Target;
@@ -45,7 +47,5 @@ pub struct Options {
 pub fn check(source: &SourceFile, tree: &Tree, options: &Options) -> (Option<Module>, Vec<Diagnostic>) {
     let mut checker = checker::Checker::new(source, options);
     checker.module(tree);
-    let (module, diagnostics) = checker.finish();
-    let good = !diagnostics.iter().any(Diagnostic::is_error);
-    (good.then_some(module), diagnostics)
+    checker.finish()
 }

@@ -199,7 +199,12 @@ fn division_by_zero(span: Span, sink: &mut Sink) {
     sink.error("constant-division-by-zero", span, "Constant expression has division by zero");
 }
 
-fn integer_binary(node: &Binary, (a, ua): (u64, bool), (b, ub): (u64, bool), sink: &mut Sink) -> Option<Const> {
+fn integer_binary(
+    node: &Binary,
+    (a, ua): (u64, bool),
+    (b, ub): (u64, bool),
+    sink: &mut Sink,
+) -> Option<Const> {
     let unsigned = ua || ub;
     let (sa, sb) = (a as i64, b as i64);
     let int = |value: u64| Some(Const::Int { value, unsigned });

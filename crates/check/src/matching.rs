@@ -1,7 +1,10 @@
 //! Operands against the places of a form that they stand in.
 
 use diag::Span;
-use isa::{Access, Effect, Elements, OperandKind, OperandSpec, Second, Space, Type, literal_allowed, register_allowed};
+use isa::{
+    Access, Effect, Elements, OperandKind, OperandSpec, Second, Space, Type, literal_allowed,
+    register_allowed,
+};
 use smallvec::SmallVec;
 
 use crate::body::BodyChecker;
@@ -9,6 +12,7 @@ use crate::instruction::{Context, space_allows};
 use crate::literal::Const;
 use crate::module::{AddressBase, Operand, RegId, Symbol};
 use crate::operand::{Base, Lowered, SymbolValue, Value};
+use crate::vector::{fit_pack, fit_vector};
 
 /// Does an operand fit?
 pub(crate) enum Verdict {
@@ -28,17 +32,23 @@ pub(crate) struct Complaint {
 
 pub(crate) type Complaints = SmallVec<[Complaint; 2]>;
 
-fn complain(complaints: &mut Complaints, code: &'static str, span: Span, message: String, help: Option<&str>) {
+pub(crate) fn complain(
+    complaints: &mut Complaints,
+    code: &'static str,
+    span: Span,
+    message: String,
+    help: Option<&str>,
+) {
     complaints.push(Complaint { code, span, message, help: help.map(str::to_owned) });
 }
 
 /// Where an operand stands.
-struct Place<'s> {
-    index: usize,
-    spec: &'s OperandSpec,
-    context: &'s Context<'s>,
+pub(crate) struct Place<'s> {
+    pub(crate) index: usize,
+    pub(crate) spec: &'s OperandSpec,
+    pub(crate) context: &'s Context<'s>,
     /// Instruction type of the operand.
-    ty: Option<Type>,
+    pub(crate) ty: Option<Type>,
 }
 
 impl<'a> BodyChecker<'_, 'a> {
@@ -91,7 +101,11 @@ impl<'a> BodyChecker<'_, 'a> {
     }
 
     fn fit_address(&self, lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Verdict {
-        let Value::Address(base, offset) = lowered.value else { return Verdict::Mismatch };
+        let (base, offset) = match lowered.value {
+            Value::Address(base, offset) => (base, offset),
+            Value::Indexed(symbol) => (Base::Symbol(symbol), symbol.offset),
+            _ => return Verdict::Mismatch,
+        };
         let name = place.context.name;
         let span = lowered.span;
         let space = place.context.picks.space();
@@ -103,7 +117,13 @@ impl<'a> BodyChecker<'_, 'a> {
             let message = format!(
                 "Illegal to use symbol '{symbol}' of type {ty} as address operand. Use integer or bit only."
             );
-            complain(complaints, "illegal-address", span, message, Some("an address is in a .u64 or .b64 register"));
+            complain(
+                complaints,
+                "illegal-address",
+                span,
+                message,
+                Some("an address is in a .u64 or .b64 register"),
+            );
         };
         let base = match base {
             Base::Register(id, ty) => {
@@ -134,7 +154,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 illegal(complaints, None);
                 return Verdict::Fits(Operand::Sink);
             }
-            Base::Special(_) => {
+            Base::Special => {
                 illegal(complaints, Some("move the special register into a register first"));
                 return Verdict::Fits(Operand::Sink);
             }
@@ -157,7 +177,8 @@ impl<'a> BodyChecker<'_, 'a> {
     ) {
         let name = place.context.name;
         if !space_allows(space, symbol.space) {
-            let message = format!("State space mismatch between instruction and address in instruction '{name}'");
+            let message =
+                format!("State space mismatch between instruction and address in instruction '{name}'");
             let help = format!("the variable is in .{} space", space_name(symbol.space));
             complain(complaints, "space-mismatch", span, message, Some(&help));
             return;
@@ -227,7 +248,10 @@ impl<'a> BodyChecker<'_, 'a> {
                 format!("operand `{}` is {ty}: write a floating-point constant such as 1.0", spec.name)
             }
             Value::Const(_) if ty.is_float() => {
-                format!("operand `{}` is {ty}, for which there are no constants: move the bits into a register", spec.name)
+                format!(
+                    "operand `{}` is {ty}, for which there are no constants: move the bits into a register",
+                    spec.name
+                )
             }
             Value::Const(_) => format!("operand `{}` is {ty}: write an integer", spec.name),
             _ => format!("operand `{}` of `{form}` is {ty}", spec.name),
@@ -300,6 +324,11 @@ fn special_not_allowed(span: Span, place: &Place, complaints: &mut Complaints) -
 
 fn fit_scalar(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Verdict {
     let Some(ty) = place.ty else { return Verdict::Mismatch };
+    // `ld.b32 {%r1}`: braces around a single element mean nothing.
+    let lowered = match &lowered.value {
+        Value::Vector(elements, _) if elements.len() == 1 && takes_vectors(place) => &elements[0],
+        _ => lowered,
+    };
     if place.spec.access == Access::Write {
         fit_destination(lowered, ty, place, complaints)
     } else {
@@ -307,7 +336,12 @@ fn fit_scalar(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> 
     }
 }
 
-fn fit_destination(lowered: &Lowered, ty: Type, place: &Place, complaints: &mut Complaints) -> Verdict {
+pub(crate) fn fit_destination(
+    lowered: &Lowered,
+    ty: Type,
+    place: &Place,
+    complaints: &mut Complaints,
+) -> Verdict {
     let name = place.context.name;
     let span = lowered.span;
     let fits = |register: Type| register_allowed(ty, register, place.spec.wider);
@@ -324,11 +358,16 @@ fn fit_destination(lowered: &Lowered, ty: Type, place: &Place, complaints: &mut 
             Verdict::Fits(_) => result_required(span, place, complaints),
             Verdict::Mismatch => Verdict::Mismatch,
         },
+        Value::Special(_) if place.spec.kind != OperandKind::MovDestination => {
+            special_not_allowed(span, place, complaints)
+        }
         Value::Special(_) => {
             let message = "Read-only special register cannot be destination argument".to_owned();
             complain(complaints, "read-only-register", span, message, None);
             Verdict::Fits(Operand::Sink)
         }
+        Value::Symbol(_) if takes_address(ty) => must_be_register(span, place, complaints),
+        Value::Function(..) if takes_address(ty) => result_required(span, place, complaints),
         Value::Vector(..) | Value::VectorRegister(..) => vector_not_allowed(span, place, complaints),
         Value::Sink if place.spec.sink || ty == Type::Pred => Verdict::Fits(Operand::Sink),
         Value::Sink => {
@@ -338,12 +377,14 @@ fn fit_destination(lowered: &Lowered, ty: Type, place: &Place, complaints: &mut 
             Verdict::Fits(Operand::Sink)
         }
         Value::Pair(first, second) => fit_pair(first, second, lowered, ty, place, complaints),
-        Value::VideoSelector(register) if fits(*register) => video_selector(span, "destination", place, complaints),
+        Value::VideoSelector(register) if fits(*register) => {
+            video_selector(span, "destination", place, complaints)
+        }
         _ => Verdict::Mismatch,
     }
 }
 
-fn result_required(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
+pub(crate) fn result_required(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
     let message = format!("Result register required for instruction '{}'", place.context.name);
     complain(complaints, "register-expected", span, message, None);
     Verdict::Fits(Operand::Sink)
@@ -359,10 +400,14 @@ fn video_selector(span: Span, what: &str, place: &Place, complaints: &mut Compla
     Verdict::Fits(Operand::Sink)
 }
 
+/// The instruction has forms with vectors.
+fn takes_vectors(place: &Place) -> bool {
+    matches!(place.context.form.action, isa::Action::Effect(Effect::Ld | Effect::St | Effect::Mov))
+}
+
 fn vector_not_allowed(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
     let name = place.context.name;
-    let memory = matches!(place.context.form.action, isa::Action::Effect(Effect::Ld | Effect::St | Effect::Mov));
-    if memory {
+    if takes_vectors(place) {
         let message = format!("Argument vector size mismatch for instruction '{name}'");
         let help = "say `.v2` or `.v4`, or use one register";
         complain(complaints, "vector-size", span, message, Some(help));
@@ -411,7 +456,7 @@ fn fit_pair(
     Verdict::Fits(Operand::Pair(register(first), register(second)))
 }
 
-fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints: &mut Complaints) -> Verdict {
+pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints: &mut Complaints) -> Verdict {
     let span = lowered.span;
     let fits = |register: Type| register_allowed(ty, register, place.spec.wider);
     let mov = place.spec.kind == OperandKind::MovSource;
@@ -421,12 +466,14 @@ fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints: &mut Compl
             Verdict::Fits(Operand::RegPlus(*id, *offset))
         }
         Value::NotRegister(id) if ty == Type::Pred => Verdict::Fits(Operand::NotReg(*id)),
-        Value::Negated(_, register) if fits(*register) => {
+        Value::Negated(register) if fits(*register) => {
             let message = format!("Operand negation not allowed for instruction '{}'", place.context.name);
             complain(complaints, "illegal-negation", span, message, Some("negate with `neg` first"));
             Verdict::Fits(Operand::Sink)
         }
-        Value::VideoSelector(register) if fits(*register) => video_selector(span, "source", place, complaints),
+        Value::VideoSelector(register) if fits(*register) => {
+            video_selector(span, "source", place, complaints)
+        }
         Value::Const(value) if place.spec.kind != OperandKind::Register => fit_const(*value, ty),
         Value::Special(register) => {
             if ty.is_float() {
@@ -440,15 +487,22 @@ fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints: &mut Compl
             }
             special_not_allowed(span, place, complaints)
         }
-        Value::SpecialVector(_) if mov => vector_not_allowed(span, place, complaints),
-        Value::Symbol(symbol) if mov && takes_address(ty) => {
+        Value::SpecialVector if mov => vector_not_allowed(span, place, complaints),
+        Value::Symbol(symbol) | Value::Indexed(symbol) if mov && takes_address(ty) => {
             Verdict::Fits(Operand::Symbol(symbol.symbol, symbol.offset))
         }
         Value::Function(id, offset) if mov && takes_address(ty) => {
             Verdict::Fits(Operand::Symbol(Symbol::Function(*id), *offset))
         }
-        Value::Symbol(_) | Value::Function(..) if takes_address(ty) => must_be_register(span, place, complaints),
-        Value::Address(..) if ty != Type::Pred => must_be_register(span, place, complaints),
+        Value::Symbol(_) | Value::Function(..) if takes_address(ty) => {
+            must_be_register(span, place, complaints)
+        }
+        Value::Address(Base::Register(_, register), _) if fits(*register) => {
+            must_be_register(span, place, complaints)
+        }
+        Value::Address(Base::Symbol(_) | Base::Absolute(_), _) if takes_address(ty) => {
+            must_be_register(span, place, complaints)
+        }
         Value::Vector(..) | Value::VectorRegister(..) => vector_not_allowed(span, place, complaints),
         _ => Verdict::Mismatch,
     }
@@ -457,113 +511,4 @@ fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints: &mut Compl
 /// Types that the address of a variable can have.
 fn takes_address(ty: Type) -> bool {
     !ty.is_float() && ty != Type::Pred && (16..=64).contains(&ty.bits())
-}
-
-/// `{a, b}` of `ld`, `st`, `atom`: as many elements as the instruction says.
-fn fit_vector(lowered: &Lowered, place: &Place, count: usize, complaints: &mut Complaints) -> Verdict {
-    let name = place.context.name;
-    let writes = place.spec.access == Access::Write;
-    let size_mismatch = |complaints: &mut Complaints| {
-        for _ in 0..2 {
-            let message = format!("Argument vector size mismatch for instruction '{name}'");
-            let help = format!("write {count} elements");
-            complain(complaints, "vector-size", lowered.span, message, Some(&help));
-        }
-        Verdict::Fits(Operand::Sink)
-    };
-    let (elements, ty) = match &lowered.value {
-        Value::Vector(elements, ty) => (elements, *ty),
-        Value::VectorRegister(ids, register) => {
-            let fits = place.ty.is_some_and(|ty| register_allowed(ty, *register, place.spec.wider));
-            if !fits {
-                return Verdict::Mismatch;
-            }
-            if ids.len() != count {
-                return size_mismatch(complaints);
-            }
-            return Verdict::Fits(Operand::Vector(ids.iter().map(|&id| Operand::Reg(id)).collect()));
-        }
-        Value::Sink if place.spec.sink => return Verdict::Fits(Operand::Sink),
-        Value::Register(..) => {
-            if writes {
-                let message = "Result vector expected".to_owned();
-                let help = format!("write {count} registers in braces");
-                complain(complaints, "vector-expected", lowered.span, message, Some(&help));
-            }
-            return size_mismatch(complaints);
-        }
-        _ => return Verdict::Mismatch,
-    };
-    let Some(wanted) = place.ty else { return Verdict::Mismatch };
-    let scalar = Place { spec: &OperandSpec { second: Second::None, ..*place.spec }, ..*place };
-    let mut operands = Vec::with_capacity(elements.len());
-    for element in elements {
-        let verdict = match element.value {
-            Value::Sink if writes => Verdict::Fits(Operand::Sink),
-            Value::Sink => {
-                let message = "Sink '_' not allowed as a source operand".to_owned();
-                complain(complaints, "sink", element.span, message, None);
-                Verdict::Fits(Operand::Sink)
-            }
-            Value::Unknown => Verdict::Fits(Operand::Sink),
-            _ if writes => fit_destination(element, wanted, &scalar, complaints),
-            _ => fit_source(element, wanted, &scalar, complaints),
-        };
-        match verdict {
-            Verdict::Fits(operand) => operands.push(operand),
-            Verdict::Mismatch => return Verdict::Mismatch,
-        }
-    }
-    let _ = ty;
-    if operands.len() != count {
-        return size_mismatch(complaints);
-    }
-    Verdict::Fits(Operand::Vector(operands))
-}
-
-/// `mov.b64 d, {a, b}` and `mov.b64 {d, e}, a`.
-fn fit_pack(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Verdict {
-    let writes = place.spec.access == Access::Write;
-    let Some(whole) = place.ty else { return Verdict::Mismatch };
-    if whole.kind() != isa::Kind::Bits {
-        return Verdict::Mismatch;
-    }
-    let (count, element) = match &lowered.value {
-        Value::Vector(elements, ty) => (elements.len(), *ty),
-        Value::VectorRegister(ids, ty) => (ids.len(), Some(*ty)),
-        _ => return Verdict::Mismatch,
-    };
-    if count < 2 {
-        return Verdict::Mismatch;
-    }
-    let bits = whole.bits() / count as u32;
-    if element.is_some_and(|ty| ty.bits() != bits) {
-        return Verdict::Mismatch;
-    }
-    let ty = Type::of_bits(bits);
-    match &lowered.value {
-        Value::VectorRegister(ids, _) => {
-            Verdict::Fits(Operand::Vector(ids.iter().map(|&id| Operand::Reg(id)).collect()))
-        }
-        Value::Vector(elements, _) => {
-            let mut operands = Vec::with_capacity(count);
-            for element in elements {
-                let operand = match &element.value {
-                    Value::Register(id, _) => Operand::Reg(*id),
-                    Value::Sink if writes => Operand::Sink,
-                    Value::Const(_) if writes => {
-                        return result_required(element.span, place, complaints);
-                    }
-                    Value::Const(value) => Operand::Imm(value.bits(ty)),
-                    Value::Unknown | Value::Sink => Operand::Sink,
-                    Value::Special(register) if !writes => Operand::Special(*register),
-                    Value::Symbol(symbol) if !writes => Operand::Symbol(symbol.symbol, symbol.offset),
-                    _ => return Verdict::Mismatch,
-                };
-                operands.push(operand);
-            }
-            Verdict::Fits(Operand::Vector(operands))
-        }
-        _ => Verdict::Mismatch,
-    }
 }

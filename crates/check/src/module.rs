@@ -4,7 +4,7 @@
 //! [`Module`] or [`Body`] that owns them.
 
 use diag::Span;
-use isa::{Form, Picks, SpecialRegister, Space, Target, Type, Version};
+use isa::{Form, Picks, Space, SpecialRegister, Target, Type, Version};
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident;)*) => { $(

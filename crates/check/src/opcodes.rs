@@ -2,13 +2,74 @@
 
 /// First words of all mnemonics that have no rows in the table. Known words are told from typing mistakes by it.
 const OTHERS: &[&str] = &[
-    "alloca", "applypriority", "brkpt", "clusterlaunchcontrol", "cp", "createpolicy", "discard", "elect", "fence",
-    "fns", "getctarank", "griddepcontrol", "istypep", "ldmatrix", "ldu", "mapa", "mbarrier", "mma", "movmatrix",
-    "multimem", "nanosleep", "pmevent", "prefetch", "prefetchu", "rcp", "red", "redux", "setmaxnreg", "stackrestore",
-    "stacksave", "stmatrix", "suld", "suq", "sured", "sust", "szext", "bmsk", "tcgen05", "tensormap", "testp", "tex",
-    "tld4", "txq", "vabsdiff", "vabsdiff2", "vabsdiff4", "vadd", "vadd2", "vadd4", "vavrg2", "vavrg4", "vmad", "vmax",
-    "vmax2", "vmax4", "vmin", "vmin2", "vmin4", "vset", "vset2", "vset4", "vshl", "vshr", "vsub", "vsub2", "vsub4",
-    "wgmma", "wmma",
+    "alloca",
+    "applypriority",
+    "brkpt",
+    "clusterlaunchcontrol",
+    "cp",
+    "createpolicy",
+    "discard",
+    "elect",
+    "fence",
+    "fns",
+    "getctarank",
+    "griddepcontrol",
+    "istypep",
+    "ldmatrix",
+    "ldu",
+    "mapa",
+    "mbarrier",
+    "mma",
+    "movmatrix",
+    "multimem",
+    "nanosleep",
+    "pmevent",
+    "prefetch",
+    "prefetchu",
+    "rcp",
+    "red",
+    "redux",
+    "setmaxnreg",
+    "stackrestore",
+    "stacksave",
+    "stmatrix",
+    "suld",
+    "suq",
+    "sured",
+    "sust",
+    "szext",
+    "bmsk",
+    "tcgen05",
+    "tensormap",
+    "testp",
+    "tex",
+    "tld4",
+    "txq",
+    "vabsdiff",
+    "vabsdiff2",
+    "vabsdiff4",
+    "vadd",
+    "vadd2",
+    "vadd4",
+    "vavrg2",
+    "vavrg4",
+    "vmad",
+    "vmax",
+    "vmax2",
+    "vmax4",
+    "vmin",
+    "vmin2",
+    "vmin4",
+    "vset",
+    "vset2",
+    "vset4",
+    "vshl",
+    "vshr",
+    "vsub",
+    "vsub2",
+    "vsub4",
+    "wgmma",
+    "wmma",
 ];
 
 /// Is this an instruction of PTX?
@@ -23,15 +84,28 @@ pub(crate) fn all() -> impl Iterator<Item = &'static str> {
 
 /// How ptxas names an instruction in its messages: some modifiers make another instruction of it.
 pub(crate) fn display_name(opcode: &str, modifiers: &[&str]) -> String {
-    let part_of_name: &[&str] = match opcode {
-        "mul" | "mad" => &["wide"],
-        "cvta" => &["to"],
-        "brx" => &["idx"],
-        "bar" | "barrier" => &["arrive", "warp", "cluster"],
-        _ => &[],
+    let head = |form: &isa::Form| {
+        let fits = form.slots[..form.head]
+            .iter()
+            .zip(modifiers)
+            .all(|(slot, modifier)| slot.choices.iter().any(|choice| choice.token.name() == *modifier));
+        if fits && modifiers.len() >= form.head { form.head } else { 0 }
     };
-    match modifiers.iter().find(|modifier| part_of_name.contains(modifier)) {
-        Some(modifier) => format!("{opcode}.{modifier}"),
-        None => opcode.to_owned(),
+    let mut longest = isa::forms(opcode).iter().map(head).max().unwrap_or(0);
+    // These are names of their own for ptxas, though their modifiers may stand anywhere.
+    let also = matches!(
+        (opcode, modifiers.first()),
+        ("bar" | "barrier", Some(&("arrive" | "red")))
+            | ("match", Some(&("any" | "all")))
+            | ("setmaxnreg", Some(_))
+    );
+    if also {
+        longest = longest.max(1);
     }
+    let mut name = opcode.to_owned();
+    for modifier in &modifiers[..longest] {
+        name.push('.');
+        name.push_str(modifier);
+    }
+    name
 }

@@ -4,11 +4,11 @@
 use diag::Span;
 use isa::{Space, SpecialRegister, Type};
 use smallvec::SmallVec;
-use syntax::tree::{BinaryOp, Element, Name, Operand as Tree, OperandList, UnaryOp};
+use syntax::tree::{BinaryOp, Element, Index, Name, Operand as Tree, OperandList, UnaryOp};
 
 use crate::body::BodyChecker;
 use crate::literal::{Const, fold, fold_integer, is_constant};
-use crate::module::{BranchTargetsId, FuncId, LabelId, PrototypeId, RegId, Symbol};
+use crate::module::{BranchTargetsId, FuncId, LabelId, RegId, Symbol};
 use crate::scope::Entity;
 
 /// An operand and where it stands.
@@ -29,18 +29,20 @@ pub(crate) enum Value {
     /// `reg+imm`
     RegisterPlus(RegId, Type, i64),
     /// `-r`, which no instruction but the video ones takes.
-    Negated(RegId, Type),
+    Negated(Type),
     /// `r.h0` and the like, which only the video instructions take.
     VideoSelector(Type),
     Const(Const),
     Special(SpecialRegister),
     /// `%tid` without a component.
-    SpecialVector([SpecialRegister; 4]),
+    SpecialVector,
     Symbol(SymbolValue),
+    /// `array[3]`: its address, with or without brackets around it.
+    Indexed(SymbolValue),
     Function(FuncId, i64),
     Label(LabelId, i64),
     BranchTargets(BranchTargetsId),
-    Prototype(PrototypeId),
+    Prototype,
     CallTargets,
     Address(Base, i64),
     /// `{a, b}`: the elements and the type of those that are registers.
@@ -71,7 +73,7 @@ pub(crate) enum Base {
     Register(RegId, Type),
     Symbol(SymbolValue),
     Absolute(u64),
-    Special(SpecialRegister),
+    Special,
     /// A function or label.
     Code,
     Unknown,
@@ -88,7 +90,7 @@ impl<'a> BodyChecker<'_, 'a> {
             Tree::WarpSize(_) => Value::Const(Const::signed(32)),
             Tree::Name(name) => self.lower_name(*name),
             Tree::Sink(_) => Value::Sink,
-            Tree::Index(_) => Value::Unknown,
+            Tree::Index(node) => self.lower_index(node),
             Tree::String(literal) => self.syntax_error(literal.span, literal.text, None),
             Tree::Element(node) => self.lower_element(node),
             Tree::Address(node) => {
@@ -122,7 +124,7 @@ impl<'a> BodyChecker<'_, 'a> {
                             _ => Value::Unknown,
                         }
                     }
-                    (UnaryOp::Minus, Value::Register(id, ty)) => Value::Negated(id, ty),
+                    (UnaryOp::Minus, Value::Register(_, ty)) => Value::Negated(ty),
                     (UnaryOp::Minus, _) => {
                         let message = "Illegal argument to unary minus";
                         self.sink().error("illegal-negation", inner.span, message);
@@ -133,10 +135,14 @@ impl<'a> BodyChecker<'_, 'a> {
             }
             Tree::Binary(node) => {
                 let left = self.lower(&node.left).value;
-                let Some(offset) = self.offset(node.op, node.span, &node.right) else { return Value::Reported };
+                let Some(offset) = self.offset(node.op, node.span, &node.right) else {
+                    return Value::Reported;
+                };
                 match left {
                     Value::Register(id, ty) => Value::RegisterPlus(id, ty, offset),
-                    Value::RegisterPlus(id, ty, more) => Value::RegisterPlus(id, ty, more.wrapping_add(offset)),
+                    Value::RegisterPlus(id, ty, more) => {
+                        Value::RegisterPlus(id, ty, more.wrapping_add(offset))
+                    }
                     Value::Symbol(symbol) => {
                         Value::Symbol(SymbolValue { offset: symbol.offset.wrapping_add(offset), ..symbol })
                     }
@@ -194,16 +200,21 @@ impl<'a> BodyChecker<'_, 'a> {
             }
             Some(Entity::Return(i)) => {
                 let array = self.returns.get(i as usize).is_some_and(|p| p.array);
-                Value::Symbol(SymbolValue { symbol: Symbol::Return(i), offset: 0, space: Space::Param, array })
+                Value::Symbol(SymbolValue {
+                    symbol: Symbol::Return(i),
+                    offset: 0,
+                    space: Space::Param,
+                    array,
+                })
             }
             Some(Entity::Function(id)) => Value::Function(id, 0),
             Some(Entity::Label(id)) => Value::Label(id, 0),
             Some(Entity::BranchTargets(id)) => Value::BranchTargets(id),
-            Some(Entity::Prototype(id)) => Value::Prototype(id),
+            Some(Entity::Prototype(_)) => Value::Prototype,
             Some(Entity::CallTargets) => Value::CallTargets,
             None => match crate::special::find(name.text, None) {
                 Some(crate::special::Found::Scalar(register)) => self.special(register, name.span),
-                Some(crate::special::Found::Vector(registers)) => Value::SpecialVector(registers),
+                Some(crate::special::Found::Vector) => Value::SpecialVector,
                 None => {
                     self.unknown(name);
                     Value::Unknown
@@ -214,6 +225,11 @@ impl<'a> BodyChecker<'_, 'a> {
 
     /// Reports a name that nothing declares.
     pub(crate) fn unknown(&mut self, name: Name<'a>) {
+        if self.scopes.iter().any(|scope| scope.foresees_table(name.text)) {
+            let message = format!("Label expected for forward reference of '{}'", name.text);
+            let help = format!("'{}' stands further down: move it before its use", name.text);
+            return self.sink().late_error("forward-reference", name.span, message, help);
+        }
         let help = self.module.suggest(name.text, &self.scopes);
         self.sink().unknown_symbol(name.span, name.text, help);
     }
@@ -221,6 +237,32 @@ impl<'a> BodyChecker<'_, 'a> {
     fn special(&mut self, register: SpecialRegister, span: Span) -> Value {
         crate::special::check_gates(self.module, register, span);
         Value::Special(register)
+    }
+
+    /// `array[index]`: the address of an element (PTX ISA, "Arrays as Operands").
+    fn lower_index(&mut self, node: &Index<'a>) -> Value {
+        match self.lower_name(node.base) {
+            Value::Symbol(symbol) if is_constant(&node.index) => {
+                let element = match symbol.symbol {
+                    Symbol::Variable(id) => self.module.variables[id.index()].ty.bytes(),
+                    _ => 1,
+                };
+                let Some(index) = fold_integer(&node.index, self.sink()) else { return Value::Reported };
+                let offset = (index as i64).wrapping_mul(i64::from(element));
+                Value::Indexed(SymbolValue { offset, ..symbol })
+            }
+            Value::Symbol(_) => {
+                let message = "An array index in a register is not supported by ptxvm";
+                let help = "compute the address: multiply the index by the element's size and add";
+                self.sink().error("unsupported-operand", node.index.span(), message).help(help);
+                Value::Reported
+            }
+            Value::Unknown => Value::Unknown,
+            _ => {
+                self.sink().error("not-an-array", node.span, "Array indexing on non-array");
+                Value::Reported
+            }
+        }
     }
 
     fn lower_element(&mut self, node: &Element<'a>) -> Value {
@@ -253,7 +295,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 _ => {
                     self.unknown_field(node);
                     self.unknown(node.base);
-                    Value::Unknown
+                    Value::Reported
                 }
             },
         }
@@ -273,7 +315,7 @@ impl<'a> BodyChecker<'_, 'a> {
             _ => "this is a scalar register: write its name alone",
         };
         self.sink().error("unknown-selector", node.component.span, message).help(help);
-        Value::VideoSelector(Type::B32)
+        if kind == "video" { Value::VideoSelector(Type::B32) } else { Value::Reported }
     }
 
     fn lower_base(&mut self, tree: &Tree<'a>) -> (Base, i64) {
@@ -288,7 +330,7 @@ impl<'a> BodyChecker<'_, 'a> {
             Value::RegisterPlus(id, ty, offset) => (Base::Register(id, ty), offset),
             Value::Symbol(symbol) => (Base::Symbol(symbol), symbol.offset),
             Value::Function(..) | Value::Label(..) => (Base::Code, 0),
-            Value::Special(register) => (Base::Special(register), 0),
+            Value::Special(_) => (Base::Special, 0),
             _ => (Base::Unknown, 0),
         }
     }
@@ -308,7 +350,9 @@ impl<'a> BodyChecker<'_, 'a> {
         let count = elements.len();
         if !matches!(count, 1 | 2 | 4 | 8) {
             let help = "vectors have 2, 4 or 8 elements";
-            self.sink().error("illegal-vector-size", node.span, format!("Illegal vector size: {count}")).help(help);
+            self.sink()
+                .error("illegal-vector-size", node.span, format!("Illegal vector size: {count}"))
+                .help(help);
         }
         let mut ty: Option<Type> = None;
         for element in &elements {

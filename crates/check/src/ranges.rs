@@ -4,13 +4,13 @@ use isa::{Action, Effect};
 
 use crate::context::Sink;
 use crate::instruction::Context;
+use crate::literal::Const;
 use crate::module::Operand;
 use crate::operand::{Lowered, Value};
-use crate::literal::Const;
 
 /// Checks the constants among the operands of an instruction that is otherwise right.
 pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lowered: &[Lowered]) {
-    for (i, (spec, lowered)) in context.form.operands.iter().zip(lowered).enumerate() {
+    for (i, (spec, lowered)) in context.form.operands_with(context.picks).zip(lowered).enumerate() {
         let Value::Const(Const::Int { value, .. }) = lowered.value else { continue };
         let range = match (context.form.opcode, spec.name) {
             // Position and length of a bit field.
@@ -36,15 +36,18 @@ pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lo
 /// `bar.sync a, b`: the barrier's number and how many threads take part.
 fn barrier(sink: &mut Sink, context: &Context, operands: &[Operand], lowered: &[Lowered]) {
     // Of `bar.red`, operand 0 is the result and the last one the predicate.
-    let first = usize::from(context.form.operands.first().is_some_and(|spec| spec.access == isa::Access::Write));
+    let specs: Vec<&isa::OperandSpec> = context.form.operands_with(context.picks).collect();
+    let first = usize::from(specs.first().is_some_and(|spec| spec.access == isa::Access::Write));
     let constant = |name: &str| {
-        let place = context.form.operands.iter().position(|spec| spec.name == name)?;
+        let place = specs.iter().position(|spec| spec.name == name)?;
         match (operands.get(place)?, lowered.get(place)?) {
-            (Operand::Imm(_), Lowered { value: Value::Const(Const::Int { value, .. }), span }) => Some((*value, *span)),
+            (Operand::Imm(_), Lowered { value: Value::Const(Const::Int { value, .. }), span }) => {
+                Some((*value, *span))
+            }
             _ => None,
         }
     };
-    let names: Vec<&str> = context.form.operands.iter().skip(first).map(|spec| spec.name).collect();
+    let names: Vec<&str> = specs.iter().skip(first).map(|spec| spec.name).collect();
     if let Some((number, span)) = names.first().and_then(|name| constant(name))
         && number > 15
     {

@@ -1,6 +1,6 @@
 //! Names and where they are seen (PTX ISA, "Identifiers", "Parameterized Variable Names").
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use diag::Span;
 use isa::Type;
@@ -65,6 +65,8 @@ pub(crate) struct Scope<'a> {
     numbered: HashMap<&'a str, Vec<(u64, Span)>>,
     /// All labels of the block, those further down included.
     labels: HashMap<&'a str, LabelId>,
+    /// Labels of `.branchtargets`, `.calltargets` and `.callprototype` anywhere in the block: they must come before their use.
+    tables: HashSet<&'a str>,
 }
 
 /// `%r12` as `%r` and 12. All trailing digits count, as in ptxas: `%r1<5>` declares nothing that could be named.
@@ -113,6 +115,16 @@ impl<'a> Scope<'a> {
     /// Makes a label of the block known before it is reached.
     pub(crate) fn foresee_label(&mut self, name: &'a str, make: impl FnOnce() -> LabelId) {
         self.labels.entry(name).or_insert_with(make);
+    }
+
+    /// Makes known that a table with this label stands somewhere in the block.
+    pub(crate) fn foresee_table(&mut self, name: &'a str) {
+        self.tables.insert(name);
+    }
+
+    /// Does a table with this label stand anywhere in the block?
+    pub(crate) fn foresees_table(&self, name: &str) -> bool {
+        self.tables.contains(name)
     }
 
     /// The label of this block with this name, wherever in the block it stands.

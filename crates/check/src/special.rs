@@ -9,8 +9,8 @@ use crate::checker::Checker;
 pub(crate) enum Found {
     /// `%laneid`, `%tid.x`
     Scalar(SpecialRegister),
-    /// `%tid` without a component: its four elements.
-    Vector([SpecialRegister; 4]),
+    /// `%tid` without a component: all of its elements, which only `mov.v4` takes.
+    Vector,
 }
 
 /// Finds a special register.
@@ -25,10 +25,7 @@ pub(crate) fn find(name: &str, component: Option<&str>) -> Option<Found> {
         }
         None => match SpecialRegister::from_name(name) {
             Some(register) => Some(Found::Scalar(register)),
-            None => {
-                let [x, y, z, w] = [0, 1, 2, 3].map(|i| SpecialRegister::element(name, i));
-                Some(Found::Vector([x?, y?, z?, w?]))
-            }
+            None => SpecialRegister::element(name, 0).map(|_| Found::Vector),
         },
     }
 }

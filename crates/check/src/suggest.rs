@@ -6,7 +6,7 @@ pub(crate) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c s
     if word.is_empty() || word.len() > 64 {
         return None;
     }
-    let limit = 1 + word.len() / 4;
+    let limit = (word.len() / 3).max(1);
     let mut best: Option<(usize, &'c str)> = None;
     for candidate in candidates {
         if candidate == word || candidate.len().abs_diff(word.len()) > limit || candidate.len() > 80 {

@@ -90,7 +90,8 @@ impl<'a> Checker<'a> {
     fn module_scope_space(&mut self, space: Space, name: &str, span: Span) {
         match space {
             Space::Local | Space::Reg => {
-                let message = format!("Module-scoped variables in .{name} state space are not allowed with ABI");
+                let message =
+                    format!("Module-scoped variables in .{name} state space are not allowed with ABI");
                 self.sink.error("illegal-scope", span, message).help("declare it inside a function");
             }
             Space::Param => {
@@ -155,7 +156,9 @@ impl<'a> Checker<'a> {
         }
         if space == Space::Param && place.is_some() && (shape.lanes > 1 || shape.ty.lanes() > 1) {
             let message = format!("Variable '{}' cannot be allocated in .param state space", name.text);
-            self.sink.error("illegal-parameter", name.span, message).help("declare it `.align N .b8 name[N]`");
+            self.sink
+                .error("illegal-parameter", name.span, message)
+                .help("declare it `.align N .b8 name[N]`");
         }
         if space == Space::Reg {
             if !node.dimensions.is_empty() {
@@ -295,14 +298,14 @@ impl<'a> Checker<'a> {
         let old = &self.variables[id.index()];
         let (name, span, previous) = (node.name.text, node.name.span, old.span);
         let either_extern = old.linkage == Linkage::Extern || new.linkage == Linkage::Extern;
-        if !either_extern {
-            return self.duplicate("variable", name, span, previous);
-        }
         if old.ty != new.ty || (old.bytes != new.bytes && old.bytes != 0 && new.bytes != 0) {
             let message = format!("Inconsistent redefinition of variable '{name}'");
             self.sink
                 .error("inconsistent-redefinition", span, message)
                 .label(previous, "first declared here");
+        }
+        if !either_extern {
+            return self.duplicate("variable", name, span, previous);
         }
         if new.linkage == Linkage::Internal {
             let message = format!("'.extern' variable '{name}' cannot be resolved by a '.static'");
@@ -330,4 +333,3 @@ struct Declaration {
 fn is_opaque(qualifiers: &Qualifiers) -> bool {
     matches!(qualifiers.ty.text, "texref" | "surfref" | "samplerref")
 }
-

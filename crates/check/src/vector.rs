@@ -1,0 +1,127 @@
+//! Vectors as operands: `{a, b}` of memory instructions, and packing and unpacking by `mov`
+//! (PTX ISA, "Vectors as Operands").
+
+use isa::{Access, OperandSpec, Second, Type, register_allowed};
+
+use crate::matching::{Complaints, Place, Verdict, complain, fit_destination, fit_source, result_required};
+use crate::module::Operand;
+use crate::operand::{Lowered, Value};
+
+/// `{a, b}` of `ld`, `st`, `atom`: as many elements as the instruction says.
+pub(crate) fn fit_vector(
+    lowered: &Lowered,
+    place: &Place,
+    count: usize,
+    complaints: &mut Complaints,
+) -> Verdict {
+    let name = place.context.name;
+    let writes = place.spec.access == Access::Write;
+    let size_mismatch = |complaints: &mut Complaints| {
+        for _ in 0..1 + usize::from(writes) {
+            let message = format!("Argument vector size mismatch for instruction '{name}'");
+            let help = format!("write {count} elements");
+            complain(complaints, "vector-size", lowered.span, message, Some(&help));
+        }
+        Verdict::Fits(Operand::Sink)
+    };
+    let (elements, ty) = match &lowered.value {
+        Value::Vector(elements, ty) => (elements, *ty),
+        Value::VectorRegister(ids, register) => {
+            let fits = place.ty.is_some_and(|ty| register_allowed(ty, *register, place.spec.wider));
+            if !fits {
+                return Verdict::Mismatch;
+            }
+            if ids.len() != count {
+                return size_mismatch(complaints);
+            }
+            return Verdict::Fits(Operand::Vector(ids.iter().map(|&id| Operand::Reg(id)).collect()));
+        }
+        Value::Sink if place.spec.sink => return Verdict::Fits(Operand::Sink),
+        Value::Register(..) => {
+            if writes {
+                let message = "Result vector expected".to_owned();
+                let help = format!("write {count} registers in braces");
+                complain(complaints, "vector-expected", lowered.span, message, Some(&help));
+            }
+            return size_mismatch(complaints);
+        }
+        _ => return Verdict::Mismatch,
+    };
+    let Some(wanted) = place.ty else { return Verdict::Mismatch };
+    let scalar = Place { spec: &OperandSpec { second: Second::None, ..*place.spec }, ..*place };
+    let typed = match ty {
+        Some(ty) if !register_allowed(wanted, ty, place.spec.wider) => return Verdict::Mismatch,
+        found => found.is_some(),
+    };
+    let mut operands = Vec::with_capacity(elements.len());
+    for element in elements {
+        let verdict = match element.value {
+            Value::Sink if writes => Verdict::Fits(Operand::Sink),
+            Value::Sink => {
+                let message = "Sink '_' not allowed as a source operand".to_owned();
+                complain(complaints, "sink", element.span, message, None);
+                Verdict::Fits(Operand::Sink)
+            }
+            Value::Unknown => Verdict::Fits(Operand::Sink),
+            // The first register speaks for all: the others only have its size.
+            Value::Register(id, _) if typed => Verdict::Fits(Operand::Reg(id)),
+            _ if writes => fit_destination(element, wanted, &scalar, complaints),
+            _ => fit_source(element, wanted, &scalar, complaints),
+        };
+        match verdict {
+            Verdict::Fits(operand) => operands.push(operand),
+            Verdict::Mismatch => return Verdict::Mismatch,
+        }
+    }
+    if operands.len() != count {
+        return size_mismatch(complaints);
+    }
+    Verdict::Fits(Operand::Vector(operands))
+}
+
+/// `mov.b64 d, {a, b}` and `mov.b64 {d, e}, a`.
+pub(crate) fn fit_pack(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Verdict {
+    let writes = place.spec.access == Access::Write;
+    let Some(whole) = place.ty else { return Verdict::Mismatch };
+    if whole.kind() != isa::Kind::Bits {
+        return Verdict::Mismatch;
+    }
+    let (count, element) = match &lowered.value {
+        Value::Vector(elements, ty) => (elements.len(), *ty),
+        Value::VectorRegister(ids, ty) => (ids.len(), Some(*ty)),
+        _ => return Verdict::Mismatch,
+    };
+    if count < 2 {
+        return Verdict::Mismatch;
+    }
+    let bits = whole.bits() / count as u32;
+    if element.is_some_and(|ty| ty.bits() != bits) {
+        return Verdict::Mismatch;
+    }
+    let ty = Type::of_bits(bits);
+    match &lowered.value {
+        Value::VectorRegister(ids, _) => {
+            Verdict::Fits(Operand::Vector(ids.iter().map(|&id| Operand::Reg(id)).collect()))
+        }
+        Value::Vector(elements, _) => {
+            let mut operands = Vec::with_capacity(count);
+            for element in elements {
+                let operand = match &element.value {
+                    Value::Register(id, _) => Operand::Reg(*id),
+                    Value::Sink if writes => Operand::Sink,
+                    Value::Const(_) if writes => {
+                        return result_required(element.span, place, complaints);
+                    }
+                    Value::Const(value) => Operand::Imm(value.bits(ty)),
+                    Value::Unknown | Value::Sink => Operand::Sink,
+                    Value::Special(register) if !writes => Operand::Special(*register),
+                    Value::Symbol(symbol) if !writes => Operand::Symbol(symbol.symbol, symbol.offset),
+                    _ => return Verdict::Mismatch,
+                };
+                operands.push(operand);
+            }
+            Verdict::Fits(Operand::Vector(operands))
+        }
+        _ => Verdict::Mismatch,
+    }
+}

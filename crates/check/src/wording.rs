@@ -1,0 +1,103 @@
+//! Messages about modifiers that ptxas words in its own way for some instructions.
+
+use isa::{Form, Mod, Picks, SelectError, Type};
+
+/// The messages for an error of selection, where ptxas does not say what the table says of all instructions.
+pub(crate) fn special(
+    error: &SelectError,
+    form: &Form,
+    name: &str,
+    picks: &Picks,
+    modifiers: &[&str],
+) -> Option<Vec<String>> {
+    let one = |message: String| Some(vec![message]);
+    match *error {
+        SelectError::Types => match form.opcode {
+            "abs" | "neg" | "slct" if picks.types().last().is_some_and(|ty| applies_to_signed(*ty)) => {
+                one(format!("Instruction '{name}' applies only to signed numeric types"))
+            }
+            "cvta" => one(format!("Instruction '{name}' requires .u32 or .u64 type")),
+            _ => None,
+        },
+        SelectError::Missing { slot, .. } => match (form.opcode, slot) {
+            ("div" | "sqrt" | "rcp", "approx" | "rnd") if picks.ty(0) == Type::F32 => {
+                one(format!("Rounding modifier or '.approx' modifier required for instruction '{name}'"))
+            }
+            ("rcp" | "rsqrt", "ftz") => {
+                let spelling: Vec<String> = modifiers.iter().map(|m| format!(".{m}")).collect();
+                one(format!("'.ftz' modifier required for instruction '{name}{}'", spelling.concat()))
+            }
+            ("atom" | "red", "noftz") => one(format!(
+                "'.noftz' modifier required for instruction '{name}' with type '{}'",
+                picks.ty(0)
+            )),
+            ("shfl", "mode") => one(format!("Shuffle modifier required for instruction '{name}'")),
+            ("membar", "level") => one(format!("Membar level required for instruction '{name}'")),
+            ("cvta", "space") => Some(vec![
+                format!("State space modifier required for instruction '{name}'"),
+                format!("State space incorrect for instruction '{name}'"),
+            ]),
+            ("ld" | "st" | "atom" | "red", "scope") => {
+                let order = [Mod::Relaxed, Mod::Acquire, Mod::Release].into_iter().find(|&m| picks.has(m))?;
+                one(format!("Modifier '.{}' requires scope with '{name}' instruction", order.name()))
+            }
+            _ => None,
+        },
+        SelectError::Illegal { index, .. } => {
+            let written = Mod::from_name(modifiers.get(index)?)?;
+            match form.opcode {
+                "atom" | "red" if operation_types(written).is_some() => {
+                    let mut messages = Vec::new();
+                    let mut types = operation_types(written)?;
+                    if form.opcode == "red" && written == Mod::Exch {
+                        messages.push(format!("Illegal operation '.exch' for instruction '{name}'"));
+                        types = "";
+                    }
+                    let operation = written.name();
+                    messages.push(format!(
+                        "Operation .{operation} requires {types} type for instruction '{name}'"
+                    ));
+                    Some(messages)
+                }
+                "ld" | "st" | "atom" | "red" if written.space().is_some() => {
+                    one(format!("State space incorrect for instruction '{name}'"))
+                }
+                "membar" => Some(vec![
+                    format!("Unknown modifier '.{}'", written.name()),
+                    format!("Membar level required for instruction '{name}'"),
+                ]),
+                "min" | "max" if written == Mod::Relu => {
+                    one(format!("Unexpected instruction types specified for '{name}'"))
+                }
+                "mul" | "mad" if matches!(written, Mod::Hi | Mod::Lo) => {
+                    one(format!("Unexpected instruction types specified for '{name}'"))
+                }
+                "div" if matches!(modifiers.first(), Some(&"full")) => {
+                    one("Illegal rounding modifier for instruction 'div.full'".to_owned())
+                }
+                "vote" if written == Mod::Ballot => {
+                    one(format!("Instruction '{name}' requires '.b32' type with '.ballot' modifier."))
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The types that an atomic operation takes, as ptxas lists them.
+fn operation_types(operation: Mod) -> Option<&'static str> {
+    Some(match operation {
+        Mod::Add => ".u32 or .s32 or .u64 or .f64 or .f16 or .f16x2 or .f32 or .bf16 or .bf16x2",
+        Mod::And | Mod::Or | Mod::Xor => ".b32 or .b64",
+        Mod::Min | Mod::Max => ".u32 or .s32 or .u64 or .s64 or .f16 or .f16x2 or .bf16 or .bf16x2",
+        Mod::Inc | Mod::Dec => ".u32",
+        Mod::Exch => ".b32 or .b64 or .b128",
+        _ => return None,
+    })
+}
+
+/// Unsigned types, of which ptxas says that they are not signed rather than that they do not fit.
+fn applies_to_signed(ty: Type) -> bool {
+    matches!(ty, Type::U16 | Type::U32 | Type::U64 | Type::B16 | Type::B32 | Type::B64)
+}
