@@ -29,6 +29,17 @@ pub(crate) struct Barrier {
     pub results: HashMap<u32, (u32, u32)>,
 }
 
+impl Barrier {
+    /// As at the start of a block; keeps its memory.
+    fn reset(&mut self) {
+        self.arrived.clear();
+        self.expected = None;
+        self.generation = 0;
+        self.tally = (0, 0);
+        self.results.clear();
+    }
+}
+
 /// What the chunks of a block share.
 pub(crate) struct Shared {
     /// Shared memory, static and dynamic.
@@ -141,13 +152,14 @@ impl<'l> Cta<'l> {
         // Zeroed, so that reads of what nobody wrote are the same in every run.
         // SAFETY: the bytes are the block's own.
         unsafe { std::ptr::write_bytes(self.shared.memory.as_ptr(), 0, self.shared.memory.len()) }
-        self.shared.barriers = Default::default();
-        self.shared.alive = (0..threads.div_ceil(WARP_LANES))
-            .map(|warp| match threads - warp * WARP_LANES {
+        self.shared.barriers.iter_mut().for_each(Barrier::reset);
+        self.shared.alive.clear();
+        self.shared.alive.extend((0..threads.div_ceil(WARP_LANES)).map(|warp| {
+            match threads - warp * WARP_LANES {
                 lanes @ 0..WARP_LANES => (1 << lanes) - 1,
                 _ => !0,
-            })
-            .collect();
+            }
+        }));
         self.random = self.launch.config.schedule.unwrap_or(0) ^ block.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let ctaid = self.launch.ctaid(block);
         self.chunks.iter_mut().try_for_each(|chunk| chunk.start(ctaid))

@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 use ir::Width;
 
 use crate::lanes::{self, Helpers, HostPath};
-use crate::mask::{CHUNK_LANES, Mask};
+use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
 
 /// Bytes, aligned for the widest vector loads.
 pub(crate) struct AlignedBytes {
@@ -95,16 +95,89 @@ impl Scalar {
     }
 }
 
+/// What the values of a slot have in common in some lanes: found once for all accesses that use it as an address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pattern {
+    /// The lanes it holds for.
+    mask: Mask,
+    pub least: u64,
+    pub greatest: u64,
+    /// Bits in which any lane differs from the least.
+    pub differ: u64,
+    /// For each group, the step from lane to lane, or [`Pattern::NO_STEP`]; of all its lanes.
+    steps: [u32; CHUNK_LANES / GROUP_LANES],
+}
+
+impl Pattern {
+    const NO_STEP: u32 = u32::MAX;
+
+    /// The step from lane to lane in a group, if it is even.
+    #[inline]
+    pub fn step(&self, group: usize) -> Option<u64> {
+        (self.steps[group] != Self::NO_STEP).then_some(self.steps[group].into())
+    }
+
+    /// Finds the pattern of an array in the lanes of `mask`, which is not empty.
+    ///
+    /// # Safety
+    /// The array must have elements for all groups with lanes in the mask.
+    unsafe fn find<T: Copy + Into<u64>>(array: *const T, mask: Mask) -> Pattern {
+        let (first, end) = mask.group_span();
+        let mut pattern = Pattern {
+            mask,
+            least: u64::MAX,
+            greatest: 0,
+            differ: 0,
+            steps: [Self::NO_STEP; CHUNK_LANES / GROUP_LANES],
+        };
+        let (mut ones, mut zeros) = (0, 0);
+        for group in first..end {
+            let lanes = mask.group(group);
+            // SAFETY: the caller's promise.
+            let values: [u64; GROUP_LANES] =
+                std::array::from_fn(|i| unsafe { (*array.add(group * GROUP_LANES + i)).into() });
+            if lanes == u16::MAX {
+                let step = values[1].wrapping_sub(values[0]);
+                let even = (0..GROUP_LANES)
+                    .fold(0, |d, i| d | (values[i] ^ values[0].wrapping_add(step.wrapping_mul(i as u64))));
+                if even == 0 && step < u64::from(Self::NO_STEP) {
+                    pattern.steps[group] = step as u32;
+                    // Ascending: the ends are the bounds.
+                    pattern.least = pattern.least.min(values[0]);
+                    pattern.greatest = pattern.greatest.max(values[GROUP_LANES - 1]);
+                } else {
+                    pattern.least = values.iter().fold(pattern.least, |m, &v| m.min(v));
+                    pattern.greatest = values.iter().fold(pattern.greatest, |m, &v| m.max(v));
+                }
+                ones |= values.iter().fold(0, |b, &v| b | v);
+                zeros |= values.iter().fold(0, |b, &v| b | !v);
+            } else {
+                for (_, &v) in values.iter().enumerate().filter(|(i, _)| lanes >> i & 1 != 0) {
+                    pattern.least = pattern.least.min(v);
+                    pattern.greatest = pattern.greatest.max(v);
+                    ones |= v;
+                    zeros |= !v;
+                }
+            }
+        }
+        pattern.differ = ones & zeros;
+        pattern
+    }
+}
+
 /// Which forms of a slot are valid.
 mod form {
     pub const ARRAY: u8 = 1;
     pub const SCALAR: u8 = 2;
+    /// The pattern of the array is known.
+    pub const PATTERN: u8 = 4;
 }
 
 pub(crate) struct Registers {
     data: AlignedBytes,
     forms: Vec<u8>,
     scalars: Vec<Scalar>,
+    patterns: Vec<Option<Box<Pattern>>>,
     /// Two arrays for results that are merged into their slots afterwards.
     scratch: [AlignedBytes; 2],
     /// Lanes of an array.
@@ -118,6 +191,7 @@ impl Registers {
             data: AlignedBytes::zeroed(bytes),
             forms: vec![form::ARRAY; slots],
             scalars: vec![Scalar::uniform(0); slots],
+            patterns: vec![None; slots],
             scratch: [AlignedBytes::zeroed(CHUNK_LANES * 8), AlignedBytes::zeroed(CHUNK_LANES * 8)],
             lanes,
             helpers: lanes::helpers(path),
@@ -129,6 +203,7 @@ impl Registers {
         if slots > self.forms.len() {
             self.forms.resize(slots, form::ARRAY);
             self.scalars.resize(slots, Scalar::uniform(0));
+            self.patterns.resize(slots, None);
         }
         if bytes > self.data.len() {
             let data = AlignedBytes::zeroed(bytes.next_power_of_two());
@@ -191,6 +266,32 @@ impl Registers {
             }
         }
         self.forms[i] |= form::ARRAY;
+    }
+
+    /// The pattern of a slot's array, which must have been [`read`](Self::read), in the lanes of `mask`.
+    #[inline]
+    pub fn pattern(&mut self, w: Window, slot: SlotRef, mask: Mask) -> Pattern {
+        let i = (w.index + slot.index) as usize;
+        if self.forms[i] & form::PATTERN != 0
+            && let Some(pattern) = &self.patterns[i]
+            && pattern.mask == mask
+        {
+            return **pattern;
+        }
+        let array = self.array(w, slot).cast_const();
+        // SAFETY: the array has elements of its width for all lanes.
+        let pattern = unsafe {
+            match slot.width {
+                Width::W64 => Pattern::find(array.cast::<u64>(), mask),
+                _ => Pattern::find(array.cast::<u32>(), mask),
+            }
+        };
+        self.forms[i] |= form::PATTERN;
+        match &mut self.patterns[i] {
+            Some(place) => **place = pattern,
+            place => *place = Some(Box::new(pattern)),
+        }
+        pattern
     }
 
     /// The array of a slot for writing all lanes: its old values may be lost.
@@ -268,6 +369,43 @@ impl Registers {
         let array = self.overwrite(w, slot);
         // SAFETY: the array of a predicate is a `Mask` (32 bytes, aligned).
         unsafe { *array.cast::<Mask>() = old.without(mask) | (value & mask) }
+    }
+
+    /// The low `bits` bits of every element of `src`, extended to the elements of `dst`, which are at least as wide.
+    ///
+    /// # Safety
+    /// Both arrays must have `lanes` elements of their widths; neither may be scratch array 1.
+    pub unsafe fn resize(
+        &self,
+        dst: *mut u8,
+        dst_width: Width,
+        src: *const u8,
+        src_width: Width,
+        bits: u32,
+        signed: bool,
+    ) {
+        let storage = if bits <= 16 { Width::W16 } else { Width::W32 };
+        let mut src = src;
+        // SAFETY: the caller's promise.
+        unsafe {
+            if src_width > storage {
+                (self.helpers.truncate)(self.scratch(1), storage.into(), src, src_width.into(), self.lanes);
+                src = self.scratch(1);
+            }
+            let from = match (bits, signed) {
+                (8, false) => lanes::Extend::U8,
+                (8, true) => lanes::Extend::S8,
+                (16, false) => lanes::Extend::U16,
+                (16, true) => lanes::Extend::S16,
+                (_, false) => lanes::Extend::U32,
+                (_, true) => lanes::Extend::S32,
+            };
+            if storage.bits() == bits && dst_width == storage {
+                std::ptr::copy(src, dst, storage.bytes() * self.lanes);
+            } else {
+                (self.helpers.extend)(dst, dst_width.into(), src, from, self.lanes);
+            }
+        }
     }
 
     /// Writes `value` to the lanes of `mask`; `whole` says that the other lanes' values are not needed.

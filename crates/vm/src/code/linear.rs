@@ -1,7 +1,7 @@
 //! Values that step evenly from lane to lane: how pure instructions map them.
 
 use ir::Width;
-use isa::{Form, Mod, Picks, Type};
+use isa::{CmpOp, Form, Mod, Picks, Type};
 
 use crate::registers::Scalar;
 
@@ -21,6 +21,8 @@ pub(crate) enum Linear {
     MadWide(Type),
     /// `shl` by a uniform amount below the width.
     Shl,
+    /// `setp` of integers of this type: uniform if the sources do not cross.
+    Compare(CmpOp, Type),
     /// Conversion between integer types without saturation: source type, result type.
     Convert(Type, Type),
 }
@@ -41,6 +43,10 @@ impl Linear {
             "mul" if picks.has(Mod::Lo) => Linear::Mul,
             "mad" if picks.has(Mod::Lo) => Linear::Mad,
             "shl" => Linear::Shl,
+            "setp" if picks.bool_op().is_none() => match picks.cmp() {
+                Some(op) => Linear::Compare(op, ty),
+                None => Linear::No,
+            },
             "cvt" if picks.types().len() == 2 && !picks.ty(1).is_float() => Linear::Convert(picks.ty(1), ty),
             _ => Linear::No,
         }
@@ -75,6 +81,29 @@ impl Linear {
             (Linear::Shl, &[a, b]) if b.stride == 0 && b.base < u64::from(width.bits()) => {
                 Scalar { base: a.base << b.base, stride: a.stride << b.base }
             }
+            (Linear::Compare(op, ty), &[a, b]) => {
+                let (a, b) = (extend(a, ty, lanes)?, extend(b, ty, lanes)?);
+                let wide = |v: u64| if ty.is_signed() { i128::from(v as i64) } else { i128::from(v) };
+                let difference = |lane: i128| {
+                    let at = |s: Scalar| wide(s.base) + i128::from(s.stride as i64) * lane;
+                    at(a) - at(b)
+                };
+                // The difference steps evenly too: what holds of its sign in the first and the last lane holds
+                // between them.
+                let (first, last) = (difference(0).signum(), difference(lanes as i128 - 1).signum());
+                if first != last {
+                    return None;
+                }
+                Scalar::uniform(u64::from(match op {
+                    CmpOp::Eq => first == 0,
+                    CmpOp::Ne => first != 0,
+                    CmpOp::Lt | CmpOp::Lo => first < 0,
+                    CmpOp::Le | CmpOp::Ls => first <= 0,
+                    CmpOp::Gt | CmpOp::Hi => first > 0,
+                    CmpOp::Ge | CmpOp::Hs => first >= 0,
+                    _ => return None,
+                }))
+            }
             (Linear::Convert(from, to), &[a]) => {
                 let narrow = to.bits().min(from.bits());
                 if narrow < width.bits() {
@@ -94,7 +123,11 @@ impl Linear {
 fn extend(value: Scalar, ty: Type, lanes: usize) -> Option<Scalar> {
     let bits = ty.bits();
     if bits >= 64 {
-        return Some(value);
+        // No room to see a wrap in: only what steps little and stays far from the ends.
+        let small = (value.stride as i64).unsigned_abs() < 1 << 40;
+        let inside = if ty.is_signed() { (value.base as i64).unsigned_abs() } else { value.base } < 1 << 62;
+        let above = ty.is_signed() || value.stride as i64 >= 0 || value.base > 1 << 50;
+        return (value.stride == 0 || small && inside && above).then_some(value);
     }
     let shift = 64 - bits;
     let signed = |v: u64| (v << shift) as i64 >> shift;
@@ -126,6 +159,21 @@ mod tests {
         assert_eq!(lane(got, 16), 0);
         assert_eq!(lane(got, 0), -16i64 as u64);
         assert_eq!(extend(Scalar { base: 0x7fff_fff0, stride: 1 }, Type::S32, 17), None);
+    }
+
+    #[test]
+    fn a_comparison_is_uniform_only_if_no_lane_differs() {
+        let tid = Scalar { base: 0, stride: 1 };
+        let less = |n: u64, lanes| {
+            Linear::Compare(CmpOp::Lt, Type::U32).apply(&[tid, Scalar::uniform(n)], Width::Pred, lanes)
+        };
+        assert_eq!(less(256, 256), Some(Scalar::uniform(1)));
+        assert_eq!(less(255, 256), None);
+        assert_eq!(less(0, 256), None); // lane 0 is equal, the others are greater
+        let equal = |b| Linear::Compare(CmpOp::Eq, Type::S32).apply(&[tid, b], Width::Pred, 256);
+        assert_eq!(equal(tid), Some(Scalar::uniform(1)));
+        assert_eq!(equal(Scalar::uniform(17)), None);
+        assert_eq!(equal(Scalar::uniform(u64::from(u32::MAX))), Some(Scalar::uniform(0)));
     }
 
     #[test]

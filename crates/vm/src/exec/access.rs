@@ -14,18 +14,54 @@ use crate::cta::Shared;
 use crate::fault::{Access, FaultKind};
 use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
 use crate::memory::resolve_generic;
-use crate::registers::{Scalar, SlotRef, store};
+use crate::registers::{Pattern, Scalar, SlotRef, store};
 
 /// The addresses of the active lanes.
-pub(super) enum Addresses<'b> {
+#[derive(Clone, Copy)]
+pub(super) enum Addresses {
     /// `base + lane * stride`, without wrapping.
     Linear(Scalar),
-    /// One for each active lane, with the least and the greatest; what stands in other lanes means nothing.
-    Each { addresses: &'b [u64; CHUNK_LANES], least: u64, greatest: u64 },
+    /// One for each lane.
+    Each(Each),
 }
 
-/// Room for the addresses of a chunk.
-pub(super) type AddressBuffer = [u64; CHUNK_LANES];
+/// Addresses that stand in a register, plus an offset.
+#[derive(Clone, Copy)]
+pub(super) struct Each {
+    /// The register's array.
+    array: *const u8,
+    /// Its elements have 4 bytes, and addresses wrap at 32 bits.
+    narrow: bool,
+    offset: u64,
+    /// What is known of the register's values in the active lanes.
+    pattern: Pattern,
+}
+
+impl Each {
+    #[inline]
+    fn at(&self, lane: usize) -> u64 {
+        // SAFETY: the array has an element for every lane, and lives until a slot of its window is written.
+        unsafe {
+            if self.narrow {
+                u64::from((*self.array.cast::<u32>().add(lane)).wrapping_add(self.offset as u32))
+            } else {
+                (*self.array.cast::<u64>().add(lane)).wrapping_add(self.offset)
+            }
+        }
+    }
+
+    /// The least and the greatest address of the active lanes, if the offset makes none wrap.
+    fn bounds(&self) -> Option<(u64, u64)> {
+        let limit = if self.narrow { u64::from(u32::MAX) } else { u64::MAX };
+        let shifted = |a: u64| a.checked_add_signed(self.offset as i64).filter(|&a| a <= limit);
+        Some((shifted(self.pattern.least)?, shifted(self.pattern.greatest)?))
+    }
+
+    /// All active lanes are aligned to `bytes`, a power of two.
+    fn aligned(&self, bytes: u64) -> bool {
+        (self.pattern.least.wrapping_add(self.offset) | self.pattern.differ) & (bytes - 1) == 0
+    }
+}
 
 /// What is accessed: for messages and checks.
 #[derive(Clone, Copy)]
@@ -64,12 +100,7 @@ impl Region {
 
 impl Chunk<'_> {
     /// Evaluates an address in the active lanes.
-    pub(super) fn addresses<'b>(
-        &mut self,
-        address: &Address,
-        active: &Active,
-        buffer: &'b mut AddressBuffer,
-    ) -> Addresses<'b> {
+    pub(super) fn addresses(&mut self, address: &Address, active: &Active) -> Addresses {
         let slot = match address.base {
             Base::Slot(slot) => slot,
             base => {
@@ -79,9 +110,9 @@ impl Chunk<'_> {
         };
         // 32-bit addresses wrap at 32 bits.
         let narrow = slot.width != Width::W64;
-        let cut = |a: u64| if narrow { u64::from(a as u32) } else { a };
         if let Some(scalar) = self.registers.scalar(active.window, slot) {
-            let base = cut(scalar.base.wrapping_add(address.offset));
+            let base = scalar.base.wrapping_add(address.offset);
+            let base = if narrow { u64::from(base as u32) } else { base };
             let stride = if narrow { i64::from(scalar.stride as u32 as i32) } else { scalar.stride as i64 };
             let last = i128::from(base) + i128::from(stride) * (self.lanes as i128 - 1);
             if (0..=i128::from(if narrow { u64::from(u32::MAX) } else { u64::MAX })).contains(&last) {
@@ -89,35 +120,8 @@ impl Chunk<'_> {
             }
         }
         let array = self.registers.read(active.window, slot);
-        let (mut least, mut greatest) = (u64::MAX, 0);
-        let (first, end) = self.groups(active);
-        for group in first..end {
-            let lanes = active.mask.group(group);
-            if lanes == 0 {
-                continue;
-            }
-            let at = group * GROUP_LANES;
-            let out = &mut buffer[at..at + GROUP_LANES];
-            // SAFETY: the group lies within the slot's array.
-            unsafe {
-                let from = array.add(group_offset(slot, group));
-                for (i, address_of) in out.iter_mut().enumerate() {
-                    let value =
-                        if narrow { (*from.cast::<u32>().add(i)).into() } else { *from.cast::<u64>().add(i) };
-                    *address_of = cut(value.wrapping_add(address.offset));
-                }
-            }
-            if lanes == u16::MAX {
-                least = out.iter().fold(least, |m, &a| m.min(a));
-                greatest = out.iter().fold(greatest, |m, &a| m.max(a));
-            } else {
-                for (_, &a) in out.iter().enumerate().filter(|(i, _)| lanes >> i & 1 != 0) {
-                    least = least.min(a);
-                    greatest = greatest.max(a);
-                }
-            }
-        }
-        Addresses::Each { addresses: buffer, least, greatest }
+        let pattern = self.registers.pattern(active.window, slot, active.mask);
+        Addresses::Each(Each { array, narrow, offset: address.offset, pattern })
     }
 
     /// The memory that holds all of `least .. greatest + bytes`, if it is all in one place (and not local).
@@ -205,10 +209,12 @@ impl Chunk<'_> {
         mask: Mask,
         mut f: impl FnMut(&mut Self, usize, Place),
     ) -> Step {
-        let of = |lane: usize| match addresses {
-            Addresses::Linear(s) => s.base.wrapping_add(s.stride.wrapping_mul(lane as u64)),
-            Addresses::Each { addresses, .. } => addresses[lane],
-        };
+        // `f` may write the register that the addresses stand in.
+        let mut all = [0; CHUNK_LANES];
+        for lane in mask {
+            all[lane] = address_of(addresses, lane);
+        }
+        let of = |lane: usize| all[lane];
         for lane in mask {
             if let Err(kind) = self.place(shared, request, of(lane)) {
                 return Err(self.access_fault(kind, request, lane, of(lane)));
@@ -244,25 +250,9 @@ impl Chunk<'_> {
                 let b = base.wrapping_add(stride.wrapping_mul(last));
                 self.region(shared, request, a.min(b), a.max(b))
             }
-            Addresses::Each { addresses, least, greatest } => {
-                let (first, end) = mask.group_span();
-                let mut bits = 0;
-                for group in first..end {
-                    let lanes = mask.group(group);
-                    let at = &addresses[group * GROUP_LANES..][..GROUP_LANES];
-                    if lanes == u16::MAX {
-                        bits |= at.iter().fold(0, |bits, a| bits | a);
-                    } else {
-                        bits |= at
-                            .iter()
-                            .enumerate()
-                            .fold(0, |bits, (i, a)| if lanes >> i & 1 != 0 { bits | a } else { bits });
-                    }
-                }
-                if bits & align != 0 {
-                    return None;
-                }
-                self.region(shared, request, *least, *greatest)
+            Addresses::Each(each) => {
+                let (least, greatest) = each.bounds()?;
+                each.aligned(request.bytes).then(|| self.region(shared, request, least, greatest))?
             }
         }
     }
@@ -270,8 +260,7 @@ impl Chunk<'_> {
     pub(super) fn load(&mut self, op: &Load, active: Active, shared: &mut Shared, span: Span) -> Step {
         let bytes = u64::from(op.bytes) * op.dst.len() as u64;
         let request = Request { space: op.address.space, bytes, write: false, span };
-        let mut buffer = [0; CHUNK_LANES];
-        let addresses = self.addresses(&op.address, &active, &mut buffer);
+        let addresses = self.addresses(&op.address, &active);
         if let Addresses::Linear(Scalar { base, stride: 0 }) = addresses
             && let Some(region) = self.checked_region(shared, &request, &addresses, active.mask)
         {
@@ -287,6 +276,7 @@ impl Chunk<'_> {
         match self.checked_region(shared, &request, &addresses, active.mask) {
             Some(region) => {
                 let (first, end) = self.groups(&active);
+                let addresses = self.kept(op, addresses);
                 for (i, slot) in op.dst.iter().enumerate() {
                     let Some(slot) = *slot else { continue };
                     let merge = !self.whole(&active, slot);
@@ -314,6 +304,21 @@ impl Chunk<'_> {
         }
     }
 
+    /// Addresses that stay while the destinations of a load are written: a single destination may be the register
+    /// that they stand in, since each lane's address is read before its value is written.
+    fn kept(&self, op: &Load, addresses: Addresses) -> Addresses {
+        match addresses {
+            Addresses::Each(each) if op.dst.len() > 1 => {
+                let copy = self.registers.scratch(1);
+                let bytes = if each.narrow { 4 } else { 8 };
+                // SAFETY: both have `lanes` elements of this size; nothing else uses the scratch array meanwhile.
+                unsafe { std::ptr::copy_nonoverlapping(each.array, copy, bytes * self.lanes) }
+                Addresses::Each(Each { array: copy, ..each })
+            }
+            other => other,
+        }
+    }
+
     /// Lane by lane: local memory, and accesses that fault or are spread over several allocations.
     #[inline(never)]
     fn load_each(
@@ -324,7 +329,6 @@ impl Chunk<'_> {
         request: &Request,
         addresses: &Addresses,
     ) -> Step {
-        // Destinations may hold the addresses' slot; `addresses` has its own copy.
         let arrays: Vec<Option<(*mut u8, SlotRef)>> = op
             .dst
             .iter()
@@ -350,8 +354,7 @@ impl Chunk<'_> {
     pub(super) fn store(&mut self, op: &Store, active: Active, shared: &mut Shared, span: Span) -> Step {
         let bytes = u64::from(op.bytes) * op.src.len() as u64;
         let request = Request { space: op.address.space, bytes, write: true, span };
-        let mut buffer = [0; CHUNK_LANES];
-        let addresses = self.addresses(&op.address, &active, &mut buffer);
+        let addresses = self.addresses(&op.address, &active);
         let Some(region) = self.checked_region(shared, &request, &addresses, active.mask) else {
             return self.each_place(shared, &request, &addresses, active.mask, |chunk, lane, place| {
                 for (i, slot) in op.src.iter().enumerate() {
@@ -482,7 +485,7 @@ unsafe fn store_group(
 fn address_of(addresses: &Addresses, lane: usize) -> u64 {
     match addresses {
         Addresses::Linear(s) => s.base.wrapping_add(s.stride.wrapping_mul(lane as u64)),
-        Addresses::Each { addresses, .. } => addresses[lane],
+        Addresses::Each(each) => each.at(lane),
     }
 }
 
@@ -498,24 +501,14 @@ enum Shape {
 #[inline]
 fn shape(addresses: &Addresses, group: usize, stride: u64) -> Shape {
     let start = address_of(addresses, group * GROUP_LANES);
-    match addresses {
-        Addresses::Linear(s) if s.stride == stride => Shape::Consecutive(start),
-        Addresses::Linear(s) if s.stride == 0 => Shape::Same(start),
-        Addresses::Linear(_) => Shape::Scattered,
-        Addresses::Each { addresses, .. } => {
-            let at: &[u64] = &addresses[group * GROUP_LANES..][..GROUP_LANES];
-            let step = at[1].wrapping_sub(start);
-            let differ = at
-                .iter()
-                .enumerate()
-                .fold(0, |bits, (i, &a)| bits | (a ^ start.wrapping_add(step.wrapping_mul(i as u64))));
-            match step {
-                _ if differ != 0 => Shape::Scattered,
-                0 => Shape::Same(start),
-                _ if step == stride => Shape::Consecutive(start),
-                _ => Shape::Scattered,
-            }
-        }
+    let step = match addresses {
+        Addresses::Linear(s) => Some(s.stride),
+        Addresses::Each(each) => each.pattern.step(group),
+    };
+    match step {
+        Some(0) => Shape::Same(start),
+        Some(step) if step == stride => Shape::Consecutive(start),
+        _ => Shape::Scattered,
     }
 }
 

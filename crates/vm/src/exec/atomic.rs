@@ -10,15 +10,13 @@ use super::access::{Place, Request, read, write};
 use super::{Active, Chunk, Step};
 use crate::code::Atomic;
 use crate::cta::Shared;
-use crate::mask::CHUNK_LANES;
 use crate::registers::store;
 
 impl Chunk<'_> {
     pub(super) fn atomic(&mut self, op: &Atomic, active: Active, shared: &mut Shared, span: Span) -> Step {
         let bytes = op.ty.bytes();
         let request = Request { space: op.address.space, bytes: bytes.into(), write: true, span };
-        let mut buffer = [0; CHUNK_LANES];
-        let addresses = self.addresses(&op.address, &active, &mut buffer);
+        let addresses = self.addresses(&op.address, &active);
         let update = Update::new(op);
         // Old values go to the destination after all lanes are done: it may be one of the sources.
         let old_values = self.registers.scratch(1);

@@ -8,7 +8,7 @@ use super::{Active, Chunk};
 use crate::code::{Base, Special};
 use crate::mask::{Mask, WARP_LANES};
 use crate::memory::resolve_generic;
-use crate::registers::{Scalar, SlotRef, Window};
+use crate::registers::{Registers, Scalar, SlotRef, Window};
 
 impl Chunk<'_> {
     pub(super) fn copy(&mut self, dst: SlotRef, src: SlotRef, active: Active) {
@@ -67,8 +67,11 @@ impl Chunk<'_> {
             let whole = self.whole(&active, dst);
             return self.registers.set_all(active.window, dst, extend(value), active.mask, whole);
         }
-        self.registers.read(active.window, src);
-        self.write_lanes(dst, active, |chunk, lane| extend(chunk.registers.get(active.window, src, lane)));
+        let source = self.registers.read(active.window, src);
+        self.produce(dst, active, |registers, target| {
+            // SAFETY: source, target and scratch have `lanes` elements of their widths.
+            unsafe { registers.resize(target, dst.width, source, src.width, bits, signed) }
+        });
     }
 
     pub(super) fn offset(&mut self, dst: SlotRef, src: SlotRef, addend: u64, active: Active) {
@@ -78,48 +81,95 @@ impl Chunk<'_> {
             let base = scalar.base.wrapping_add(addend);
             return self.registers.set_scalar(active.window, dst, Scalar { base, ..scalar });
         }
-        self.write_lanes(dst, active, |chunk, lane| {
-            chunk.registers.get(active.window, src, lane).wrapping_add(addend)
+        let lanes = self.lanes;
+        let source = self.registers.read(active.window, src);
+        self.produce(dst, active, |_, target| {
+            // SAFETY: both arrays have `lanes` elements of this width, and are the same or do not overlap.
+            unsafe {
+                match dst.width {
+                    Width::W64 => map(source, target, lanes, |v: u64| v.wrapping_add(addend)),
+                    _ => map(source, target, lanes, |v: u32| v.wrapping_add(addend as u32)),
+                }
+            }
         });
     }
 
     pub(super) fn pack(&mut self, dst: SlotRef, src: &[SlotRef], bits: u32, active: Active) {
-        let join = |parts: &mut dyn Iterator<Item = u64>| {
-            let mask = if bits == 64 { !0 } else { (1 << bits) - 1 };
-            parts.enumerate().fold(0, |all, (i, part)| all | (part & mask) << (i as u32 * bits))
-        };
         let uniform: Option<SmallVec<[u64; 8]>> =
             src.iter().map(|&s| self.registers.uniform(active.window, s)).collect();
         if let Some(values) = uniform {
             let whole = self.whole(&active, dst);
-            let value = join(&mut values.into_iter());
+            let mask = if bits == 64 { !0 } else { (1 << bits) - 1 };
+            let value = (0..).zip(values).fold(0, |all, (i, part)| all | (part & mask) << (i * bits));
             return self.registers.set_all(active.window, dst, value, active.mask, whole);
         }
-        self.write_lanes(dst, active, |chunk, lane| {
-            join(&mut src.iter().map(|&s| chunk.registers.get(active.window, s, lane)))
+        let lanes = self.lanes;
+        let arrays: SmallVec<[*const u8; 8]> =
+            src.iter().map(|&s| self.registers.read(active.window, s)).collect();
+        self.produce(dst, active, |_, target| {
+            for (i, &array) in arrays.iter().enumerate() {
+                let (shift, first) = (i as u32 * bits, i == 0);
+                // SAFETY: arrays have `lanes` elements of their widths, and those of different widths do not overlap.
+                unsafe {
+                    match (dst.width, src[i].width) {
+                        (Width::W32, Width::W16) if bits == 8 => {
+                            insert(array, target, lanes, first, |v: u16| u32::from(v as u8) << shift);
+                        }
+                        (Width::W32, Width::W16) => {
+                            insert(array, target, lanes, first, |v: u16| u32::from(v) << shift);
+                        }
+                        (Width::W64, Width::W16) => {
+                            insert(array, target, lanes, first, |v: u16| u64::from(v) << shift);
+                        }
+                        (Width::W64, Width::W32) => {
+                            insert(array, target, lanes, first, |v: u32| u64::from(v) << shift);
+                        }
+                        // Two bytes in a 16-bit register.
+                        _ => insert(array, target, lanes, first, |v: u16| u16::from(v as u8) << shift),
+                    }
+                }
+            }
         });
     }
 
     pub(super) fn unpack(&mut self, dst: &[Option<SlotRef>], src: SlotRef, bits: u32, active: Active) {
-        let part = |value: u64, i: usize| {
-            let value = value >> (i as u32 * bits);
-            if bits == 64 { value } else { value & ((1 << bits) - 1) }
-        };
         let uniform = self.registers.uniform(active.window, src);
-        // The source may be one of the destinations: read it before they are written.
-        let values: Vec<u64> = match uniform {
-            Some(_) => Vec::new(),
-            None => (0..self.lanes).map(|lane| self.registers.get(active.window, src, lane)).collect(),
-        };
+        let lanes = self.lanes;
         for (i, slot) in dst.iter().enumerate() {
             let Some(slot) = *slot else { continue };
-            match uniform {
-                Some(value) => {
-                    let whole = self.whole(&active, slot);
-                    self.registers.set_all(active.window, slot, part(value, i), active.mask, whole);
-                }
-                None => self.write_lanes(slot, active, |_, lane| part(values[lane], i)),
+            let shift = i as u32 * bits;
+            if let Some(value) = uniform {
+                let value = if bits == 64 { value } else { value >> shift & ((1 << bits) - 1) };
+                let whole = self.whole(&active, slot);
+                self.registers.set_all(active.window, slot, value, active.mask, whole);
+                continue;
             }
+            let source = self.registers.read(active.window, src);
+            self.produce(slot, active, |_, target| {
+                // SAFETY: as in `pack`.
+                unsafe {
+                    match (src.width, slot.width) {
+                        (Width::W32, Width::W16) if bits == 8 => {
+                            map(source, target, lanes, |v: u32| u16::from((v >> shift) as u8));
+                        }
+                        (Width::W32, Width::W16) => map(source, target, lanes, |v: u32| (v >> shift) as u16),
+                        (Width::W64, Width::W16) => map(source, target, lanes, |v: u64| (v >> shift) as u16),
+                        (Width::W64, Width::W32) => map(source, target, lanes, |v: u64| (v >> shift) as u32),
+                        _ => map(source, target, lanes, |v: u16| u16::from((v >> shift) as u8)),
+                    }
+                }
+            });
+        }
+    }
+
+    /// Lets `f` fill the array of a slot, or a scratch array whose active lanes are merged into it.
+    pub(super) fn produce(&mut self, dst: SlotRef, active: Active, f: impl FnOnce(&Registers, *mut u8)) {
+        let merge = !self.whole(&active, dst);
+        let target =
+            if merge { self.registers.scratch(0) } else { self.registers.overwrite(active.window, dst) };
+        f(&self.registers, target);
+        if merge {
+            self.registers.merge(active.window, dst, 0, active.mask);
         }
     }
 
@@ -168,6 +218,39 @@ impl Chunk<'_> {
                     self.registers.set(window, slot, lane, value);
                 }
             }
+        }
+    }
+}
+
+/// `target[i] = f(source[i])` for all lanes.
+///
+/// # Safety
+/// Both arrays must have `lanes` elements, and be the same or not overlap.
+unsafe fn map<S: Copy, T>(source: *const u8, target: *mut u8, lanes: usize, f: impl Fn(S) -> T) {
+    let (source, target) = (source.cast::<S>(), target.cast::<T>());
+    for i in 0..lanes {
+        // SAFETY: the caller's promise.
+        unsafe { *target.add(i) = f(*source.add(i)) }
+    }
+}
+
+/// `target[i] |= f(source[i])` for all lanes; `=` for the first part.
+///
+/// # Safety
+/// Both arrays must have `lanes` elements and not overlap.
+unsafe fn insert<S: Copy, T: Copy + std::ops::BitOr<Output = T>>(
+    source: *const u8,
+    target: *mut u8,
+    lanes: usize,
+    first: bool,
+    f: impl Fn(S) -> T,
+) {
+    let (source, target) = (source.cast::<S>(), target.cast::<T>());
+    for i in 0..lanes {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let part = f(*source.add(i));
+            *target.add(i) = if first { part } else { *target.add(i) | part };
         }
     }
 }

@@ -83,7 +83,7 @@ impl Chunk<'_> {
             return false;
         }
         if op.linear != Linear::No
-            && let Some(slot) = op.dst[0]
+            && let [Some(slot), None] = op.dst
             && let Some(result) = op.linear.apply(scalars, slot.width, self.lanes)
         {
             self.registers.set_scalar(active.window, slot, result);

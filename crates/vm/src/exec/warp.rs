@@ -42,7 +42,7 @@ impl Chunk<'_> {
         values
     }
 
-    /// `shfl` (PTX ISA, "shfl.sync", its pseudo-code).
+    /// `shfl` (PTX ISA, "shfl.sync").
     fn shuffle(
         &mut self,
         mode: ShuffleMode,
@@ -51,50 +51,51 @@ impl Chunk<'_> {
         [a, b, c]: [SlotRef; 3],
         active: Active,
     ) {
-        let values = self.values(a, active);
-        let mut results = [0; CHUNK_LANES];
+        // For each lane, the lane of its warp that it reads, and whether that lies in its segment.
+        let mut from = [0u8; CHUNK_LANES];
         let mut in_range = Mask::EMPTY;
         let uniform = (self.registers.uniform(active.window, b), self.registers.uniform(active.window, c));
-        for lane in active.mask {
-            let (b, c) = match uniform {
-                (Some(b), Some(c)) => (b as u32, c as u32),
-                _ => (
-                    self.registers.get(active.window, b, lane) as u32,
-                    self.registers.get(active.window, c, lane) as u32,
-                ),
-            };
-            let warp = lane / WARP_LANES;
-            let own = (lane % WARP_LANES) as u32;
-            let (bound, segment) = (c & 0x1f, c >> 8 & 0x1f);
-            let max_lane = own & segment | bound & !segment;
-            let min_lane = own & segment;
-            let (from, inside) = match mode {
-                ShuffleMode::Up => {
-                    let from = own.wrapping_sub(b & 0x1f);
-                    (from, from as i32 >= max_lane as i32)
-                }
-                ShuffleMode::Down => {
-                    let from = own + (b & 0x1f);
-                    (from, from <= max_lane)
-                }
-                ShuffleMode::Butterfly => {
-                    let from = own ^ (b & 0x1f);
-                    (from, from <= max_lane)
-                }
-                ShuffleMode::Index => {
-                    let from = min_lane | b & 0x1f & !segment;
-                    (from, from <= max_lane)
-                }
-            };
-            let from = if inside { from } else { own };
-            if inside {
-                in_range.insert(lane);
+        if let (Some(b), Some(c)) = uniform {
+            let mut inside = 0;
+            for lane in 0..WARP_LANES {
+                let (source, within) = shuffle_source(mode, lane as u32, b as u32, c as u32);
+                from[lane] = source;
+                inside |= u32::from(within) << lane;
             }
-            // Reading a lane that is not there is undefined: here it reads zero.
-            results[lane] = values[warp * WARP_LANES + from as usize % WARP_LANES];
+            for warp in 0..self.lanes.div_ceil(WARP_LANES) {
+                from.copy_within(0..WARP_LANES, warp * WARP_LANES);
+                in_range.set_warp(warp, inside);
+            }
+        } else {
+            for lane in active.mask {
+                let b = self.registers.get(active.window, b, lane) as u32;
+                let c = self.registers.get(active.window, c, lane) as u32;
+                let (source, within) = shuffle_source(mode, (lane % WARP_LANES) as u32, b, c);
+                from[lane] = source;
+                if within {
+                    in_range.insert(lane);
+                }
+            }
         }
         if let Some(dst) = dst {
-            self.write_lanes(dst, active, |_, lane| results[lane]);
+            let values = self.registers.read(active.window, a).cast::<u32>();
+            let lanes = self.lanes;
+            self.produce(dst, active, |_, target| {
+                for first in (0..lanes).step_by(WARP_LANES) {
+                    // A warp's values first: the destination may be the source. Lanes that do not exist, and
+                    // reads of lanes that are not active (undefined), give what the register holds there.
+                    let count = WARP_LANES.min(lanes - first);
+                    let mut warp = [0u32; WARP_LANES];
+                    // SAFETY: both arrays have `lanes` elements of 4 bytes.
+                    unsafe {
+                        std::ptr::copy_nonoverlapping(values.add(first), warp.as_mut_ptr(), count);
+                        for lane in 0..count {
+                            *target.cast::<u32>().add(first + lane) =
+                                warp[usize::from(from[first + lane]) % WARP_LANES];
+                        }
+                    }
+                }
+            });
         }
         if let Some(pred) = pred {
             self.registers.set_predicate(active.window, pred, in_range, active.mask);
@@ -192,6 +193,27 @@ impl Chunk<'_> {
             self.registers.set_predicate(active.window, pred, leaders, active.mask);
         }
     }
+}
+
+/// The lane that `shfl` reads for lane `own`, and whether it lies within the lane's segment; if not, the lane reads
+/// itself (PTX ISA, "shfl.sync", its pseudo-code).
+fn shuffle_source(mode: ShuffleMode, own: u32, b: u32, c: u32) -> (u8, bool) {
+    let (distance, bound, segment) = (b & 0x1f, c & 0x1f, c >> 8 & 0x1f);
+    let max_lane = own & segment | bound & !segment;
+    let min_lane = own & segment;
+    let (from, within) = match mode {
+        ShuffleMode::Up => {
+            let from = own as i32 - distance as i32;
+            (from as u32, from >= max_lane as i32)
+        }
+        ShuffleMode::Down => (own + distance, own + distance <= max_lane),
+        ShuffleMode::Butterfly => (own ^ distance, own ^ distance <= max_lane),
+        ShuffleMode::Index => {
+            let from = min_lane | distance & !segment;
+            (from, from <= max_lane)
+        }
+    };
+    (if within { from } else { own } as u8, within)
 }
 
 /// A reduction over the lanes of a warp (PTX ISA, "redux.sync").

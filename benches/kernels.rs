@@ -1,0 +1,217 @@
+//! Kernels in ptxvm against a native loop of the same function, in one run.
+//!
+//! `cargo bench -p ptxvm` times both with Criterion on one host thread, checks that they computed the same, and ends with a
+//! table of ratios. benches/RESULTS.md has recorded runs and says where the time goes.
+
+mod native;
+
+use std::fmt::Write as _;
+use std::hint::black_box;
+use std::path::Path;
+use std::time::Duration;
+
+use criterion::Criterion;
+use ptxvm::{Arg, Array, Device, Loaded, Module};
+
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+
+/// A loaded example kernel with one launch of it.
+struct Kernel {
+    loaded: Loaded,
+    name: &'static str,
+    grid: [u32; 3],
+    block: [u32; 3],
+    args: Vec<Arg>,
+}
+
+impl Kernel {
+    fn new(device: &Device, name: &'static str, grid: [u32; 3], block: [u32; 3], args: Vec<Arg>) -> Kernel {
+        let module = Module::from_file(Path::new(EXAMPLES).join(name).join(format!("{name}.ptx")));
+        let loaded = device.load(&module.expect("an example that checks")).expect("room for its variables");
+        Kernel { loaded, name, grid, block, args }
+    }
+
+    /// One launch; returns the thread-instructions executed.
+    fn run(&self) -> u64 {
+        let mut launch = self.loaded.launch(self.name).grid(self.grid).block(self.block);
+        for arg in &self.args {
+            launch = launch.arg(arg.clone());
+        }
+        launch.configure(|c| c.threads = Some(1)).run().expect("a launch that ends").thread_instructions
+    }
+}
+
+/// One row of the table.
+struct Row {
+    name: &'static str,
+    thread_instructions: u64,
+}
+
+/// Times both sides of a row.
+fn compare(
+    c: &mut Criterion,
+    rows: &mut Vec<Row>,
+    name: &'static str,
+    kernel: &Kernel,
+    mut native: impl FnMut(),
+) {
+    let mut group = c.benchmark_group(name);
+    group.bench_function("native", |b| b.iter(&mut native));
+    group.bench_function("ptxvm", |b| b.iter(|| black_box(kernel.run())));
+    group.finish();
+    rows.push(Row { name, thread_instructions: kernel.run() });
+}
+
+/// A deterministic sequence of numbers in [0, 1).
+fn sequence(seed: u32) -> impl Iterator<Item = f32> {
+    let mut state = seed;
+    std::iter::repeat_with(move || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 24) as f32
+    })
+}
+
+fn floats(count: usize, seed: u32) -> Vec<f32> {
+    sequence(seed).take(count).collect()
+}
+
+fn bits(array: &Array<f32>) -> Vec<u32> {
+    array.read().expect("a readable array").into_iter().map(f32::to_bits).collect()
+}
+
+fn saxpy(c: &mut Criterion, rows: &mut Vec<Row>, name: &'static str, count: usize) {
+    let device = Device::new();
+    let (x, mut y) = (floats(count, 1), floats(count, 2));
+    let (dx, dy) = (device.array(&x).expect("room"), device.array(&y).expect("room"));
+    let args = vec![Arg::from(count as u32), Arg::from(0.5f32), Arg::from(&dx), Arg::from(&dy)];
+    let kernel = Kernel::new(&device, "saxpy", [count.div_ceil(256) as u32, 1, 1], [256, 1, 1], args);
+    kernel.run();
+    native::saxpy(0.5, &x, &mut y);
+    assert_eq!(bits(&dy), y.iter().map(|v| v.to_bits()).collect::<Vec<_>>(), "{name}");
+    compare(c, rows, name, &kernel, || native::saxpy(0.5, black_box(&x), black_box(&mut y)));
+}
+
+fn clamp(c: &mut Criterion, rows: &mut Vec<Row>, name: &'static str, halves: usize) {
+    let device = Device::new();
+    let x: Vec<u16> =
+        sequence(3).take(halves).map(|v| half::f16::from_f32(v * 8.0 - 4.0).to_bits()).collect();
+    let mut y = vec![0u16; halves];
+    let (dx, dy) = (device.array(&x).expect("room"), device.zeros::<u16>(halves).expect("room"));
+    let pairs = (halves / 2) as u32;
+    let (low, high) = (0xbc00u16, 0x3c00u16);
+    let pair = |h: u16| Arg::from(u32::from(h) << 16 | u32::from(h));
+    let args = vec![Arg::from(&dx), Arg::from(&dy), pair(low), pair(high), Arg::from(pairs)];
+    let kernel = Kernel::new(&device, "f16x2_clamp", [pairs.div_ceil(256), 1, 1], [256, 1, 1], args);
+    kernel.run();
+    native::clamp(low, high, &x, &mut y);
+    assert_eq!(dy.read().expect("a readable array"), y, "{name}");
+    compare(c, rows, name, &kernel, || native::clamp(low, high, black_box(&x), black_box(&mut y)));
+}
+
+fn mandelbrot(c: &mut Criterion, rows: &mut Vec<Row>) {
+    let device = Device::new();
+    let size = 1024usize;
+    let counts = device.zeros::<u32>(size * size).expect("room");
+    let (left, top, step) = (-2.2f32, 1.5f32, 3.0 / 1024.0f32);
+    let args = vec![
+        Arg::from(&counts),
+        Arg::from(size as u32),
+        Arg::from(size as u32),
+        Arg::from(256u32),
+        Arg::from(left),
+        Arg::from(top),
+        Arg::from(step),
+    ];
+    let kernel = Kernel::new(&device, "mandelbrot", [64, 128, 1], [16, 8, 1], args);
+    kernel.run();
+    let mut native_counts = vec![0u32; size * size];
+    native::mandelbrot(&mut native_counts, size, 256, left, top, step);
+    assert_eq!(counts.read().expect("a readable array"), native_counts, "mandelbrot");
+    compare(c, rows, "mandelbrot 1024^2 x 256", &kernel, || {
+        native::mandelbrot(black_box(&mut native_counts), size, 256, left, top, step);
+    });
+}
+
+fn matmul(c: &mut Criterion, rows: &mut Vec<Row>) {
+    let device = Device::new();
+    let n = 512usize;
+    let (a, b) = (floats(n * n, 5), floats(n * n, 6));
+    let mut product = vec![0f32; n * n];
+    let (da, db) = (device.array(&a).expect("room"), device.array(&b).expect("room"));
+    let dc = device.zeros::<f32>(n * n).expect("room");
+    let extent = Arg::from(n as u32);
+    let args = vec![Arg::from(&da), Arg::from(&db), Arg::from(&dc), extent.clone(), extent.clone(), extent];
+    let kernel = Kernel::new(&device, "matmul", [32, 32, 1], [16, 16, 1], args);
+    kernel.run();
+    native::matmul(&a, &b, &mut product, n);
+    assert_eq!(bits(&dc), product.iter().map(|v| v.to_bits()).collect::<Vec<_>>(), "matmul");
+    compare(c, rows, "matmul 512^3", &kernel, || {
+        native::matmul(black_box(&a), black_box(&b), black_box(&mut product), n);
+    });
+}
+
+fn block_sum(c: &mut Criterion, rows: &mut Vec<Row>) {
+    let device = Device::new();
+    let count = 16usize << 20;
+    // Integers, so that every order of additions gives the same sums.
+    let x: Vec<f32> = sequence(7).take(count).map(|v| (v * 16.0).floor()).collect();
+    let blocks = count / (256 * 8);
+    let (dx, sums) = (device.array(&x).expect("room"), device.zeros::<f32>(blocks).expect("room"));
+    let args = vec![Arg::from(&dx), Arg::from(count as u32), Arg::from(&sums)];
+    let kernel = Kernel::new(&device, "block_sum", [blocks as u32, 1, 1], [256, 1, 1], args);
+    kernel.run();
+    let mut native_sums = vec![0f32; blocks];
+    native::block_sum(&x, &mut native_sums);
+    assert_eq!(sums.read().expect("a readable array"), native_sums, "block_sum");
+    compare(c, rows, "block reduction 16M", &kernel, || {
+        native::block_sum(black_box(&x), black_box(&mut native_sums))
+    });
+}
+
+/// Median of a benchmark in nanoseconds, from the estimates that Criterion has just written.
+fn median(directory: &Path, group: &str, function: &str) -> Option<f64> {
+    // Criterion replaces what file systems might refuse.
+    let group: String = group.chars().map(|c| if "?\"/\\*<>:|^".contains(c) { '_' } else { c }).collect();
+    let text =
+        std::fs::read_to_string(directory.join(group).join(function).join("new/estimates.json")).ok()?;
+    serde_json::from_str::<serde_json::Value>(&text).ok()?["median"]["point_estimate"].as_f64()
+}
+
+fn table(rows: &[Row], directory: &Path) -> String {
+    let mut text = String::from(
+        "| kernel | native ms | ptxvm ms | ratio | thread-instructions/s |\n|---|---|---|---|---|\n",
+    );
+    for row in rows {
+        let times = (median(directory, row.name, "native"), median(directory, row.name, "ptxvm"));
+        if let (Some(native), Some(ours)) = times {
+            let rate = row.thread_instructions as f64 / (ours / 1e9);
+            let (n, o, ratio) = (native / 1e6, ours / 1e6, ours / native);
+            let _ = writeln!(text, "| {} | {n:.3} | {o:.3} | {ratio:.1} | {:.2e} |", row.name, rate);
+        }
+    }
+    text
+}
+
+fn main() {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("criterion");
+    let mut c = Criterion::default()
+        .output_directory(&directory)
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_secs(2))
+        .configure_from_args();
+    let mut rows = Vec::new();
+    saxpy(&mut c, &mut rows, "saxpy f32 16M", 16 << 20);
+    saxpy(&mut c, &mut rows, "saxpy f32 32K", 32 << 10);
+    clamp(&mut c, &mut rows, "f16x2 clamp 16M halves", 16 << 20);
+    clamp(&mut c, &mut rows, "f16x2 clamp 128K halves", 128 << 10);
+    mandelbrot(&mut c, &mut rows);
+    matmul(&mut c, &mut rows);
+    block_sum(&mut c, &mut rows);
+    c.final_summary();
+    println!("\none host thread, host path {:?}\n{}", vm_path(), table(&rows, &directory));
+}
+
+fn vm_path() -> String {
+    std::env::var("PTXVM_HOST_PATH").unwrap_or_else(|_| "the fastest of this machine".to_owned())
+}

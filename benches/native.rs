@@ -1,0 +1,131 @@
+//! The functions of the benched kernels as native loops: what a programmer would write by hand, compiled for the
+//! instruction set of the machine.
+
+/// Defines a function that runs its body compiled for AVX-512 or AVX2 where the machine has them.
+macro_rules! native {
+    ($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),*) $body:block) => {
+        $(#[$doc])*
+        pub fn $name($($arg: $ty),*) {
+            #[inline(always)]
+            fn body($($arg: $ty),*) $body
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2,fma")]
+                fn avx2($($arg: $ty),*) { body($($arg),*) }
+                #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+                fn avx512($($arg: $ty),*) { body($($arg),*) }
+                if is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl")
+                {
+                    // SAFETY: the machine has the features.
+                    return unsafe { avx512($($arg),*) };
+                }
+                if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                    // SAFETY: the machine has the features.
+                    return unsafe { avx2($($arg),*) };
+                }
+            }
+            body($($arg),*)
+        }
+    };
+}
+
+native! {
+    /// `y = a * x + y`
+    fn saxpy(a: f32, x: &[f32], y: &mut [f32]) {
+        for (y, x) in y.iter_mut().zip(x) {
+            *y = a.mul_add(*x, *y);
+        }
+    }
+}
+
+native! {
+    /// Halves clamped to [low, high]; NaN passes through.
+    fn clamp(low: u16, high: u16, x: &[u16], y: &mut [u16]) {
+        // Halves in the order of their values, as integers.
+        let key = |h: u16| (h ^ (((h as i16) >> 15) as u16 & 0x7fff)) as i16;
+        let (low_key, high_key) = (key(low), key(high));
+        for (y, &x) in y.iter_mut().zip(x) {
+            let k = key(x);
+            let number = x & 0x7fff <= 0x7c00;
+            let x = if number & (k < low_key) { low } else { x };
+            *y = if number & (k > high_key) { high } else { x };
+        }
+    }
+}
+
+const WIDE: usize = 32;
+
+native! {
+    /// Escape times, as in examples/mandelbrot: 32 pixels at a time until all have escaped.
+    fn mandelbrot(counts: &mut [u32], width: usize, limit: u32, left: f32, top: f32, step: f32) {
+        for (row, line) in counts.chunks_exact_mut(width).enumerate() {
+            let im = top - row as f32 * step;
+            for (chunk, out) in line.chunks_exact_mut(WIDE).enumerate() {
+                let re: [f32; WIDE] = std::array::from_fn(|i| ((chunk * WIDE + i) as f32).mul_add(step, left));
+                let (mut x, mut y) = ([0f32; WIDE], [0f32; WIDE]);
+                let mut count = [0u32; WIDE];
+                let mut running = [!0u32; WIDE];
+                for _ in 0..limit {
+                    let mut any = 0;
+                    for i in 0..WIDE {
+                        let (xx, yy) = (x[i] * x[i], y[i] * y[i]);
+                        // Contracted to fma where nvcc did: see examples/mandelbrot/mandelbrot.ptx.
+                        running[i] &= if xx + yy > 4.0 { 0 } else { !0 };
+                        any |= running[i];
+                        count[i] += running[i] & 1;
+                        let two_x = x[i] + x[i];
+                        y[i] = two_x.mul_add(y[i], im);
+                        x[i] = re[i] + (xx - yy);
+                    }
+                    if any == 0 {
+                        break;
+                    }
+                }
+                out.copy_from_slice(&count);
+            }
+        }
+    }
+}
+
+native! {
+    /// `c = a * b` for square row-major matrices, each element summed in ascending order with `fma`.
+    fn matmul(a: &[f32], b: &[f32], c: &mut [f32], n: usize) {
+        const ROWS: usize = 4;
+        const COLUMNS: usize = 16;
+        for i in (0..n).step_by(ROWS) {
+            for j in (0..n).step_by(COLUMNS) {
+                let mut sum = [[0f32; COLUMNS]; ROWS];
+                for k in 0..n {
+                    let b = &b[k * n + j..][..COLUMNS];
+                    for (r, sum) in sum.iter_mut().enumerate() {
+                        let a = a[(i + r) * n + k];
+                        for (sum, b) in sum.iter_mut().zip(b) {
+                            *sum = a.mul_add(*b, *sum);
+                        }
+                    }
+                }
+                for (r, sum) in sum.iter().enumerate() {
+                    c[(i + r) * n + j..][..COLUMNS].copy_from_slice(sum);
+                }
+            }
+        }
+    }
+}
+
+native! {
+    /// Sums of blocks of 2048 elements.
+    fn block_sum(x: &[f32], sums: &mut [f32]) {
+        for (x, sum) in x.chunks_exact(2048).zip(sums) {
+            let mut lanes = [0f32; 64];
+            for x in x.chunks_exact(64) {
+                for (lane, x) in lanes.iter_mut().zip(x) {
+                    *lane += x;
+                }
+            }
+            *sum = lanes.iter().sum();
+        }
+    }
+}
