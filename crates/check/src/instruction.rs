@@ -58,6 +58,10 @@ impl<'a> BodyChecker<'_, 'a> {
         let context = Context { name: &selection.name, form, picks: &selection.picks };
         let mut checked: Vec<Operand> = Vec::with_capacity(operands.len());
         let mut complaints: SmallVec<[Complaint; 2]> = SmallVec::new();
+        if let Some(Lowered { value: Value::Negated(_), span }) = operands.first() {
+            let message = "Operand negation limited to either (source A xor source B) or source C";
+            self.sink().error("illegal-negation", *span, message).help("negate with `neg`");
+        }
         for (i, (lowered, spec)) in operands.iter().zip(form.operands_with(&selection.picks)).enumerate() {
             match self.fit(lowered, i, spec, &context, &mut complaints) {
                 Verdict::Fits(operand) => checked.push(operand),

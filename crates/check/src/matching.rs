@@ -51,6 +51,14 @@ pub(crate) struct Place<'s> {
     pub(crate) ty: Option<Type>,
 }
 
+impl Place<'_> {
+    /// Is this an operand of a comparison of bf16 values?
+    fn compares_bf16(&self) -> bool {
+        matches!(self.context.form.opcode, "set" | "setp")
+            && self.context.picks.types().iter().any(|ty| matches!(ty, Type::Bf16 | Type::Bf16x2))
+    }
+}
+
 impl<'a> BodyChecker<'_, 'a> {
     /// Does an operand fit in its place?
     pub(crate) fn fit(
@@ -353,22 +361,46 @@ pub(crate) fn fit_destination(
             }
             Verdict::Fits(Operand::Reg(*id))
         }
-        Value::RegisterPlus(_, register, _) if fits(*register) => result_required(span, place, complaints),
+        Value::RegisterPlus(_, register, _) if sum_fits(*register, ty) => {
+            result_required(span, place, complaints)
+        }
+        Value::Symbol(SymbolValue { sum: true, .. }) if takes_address(ty) => {
+            result_required(span, place, complaints)
+        }
+        Value::NotRegister(_) if ty == Type::Pred => result_required(span, place, complaints),
+        // What is wrong with it was said.
+        Value::Negated(register) if fits(*register) => Verdict::Fits(Operand::Sink),
         Value::Const(value) => match fit_const(*value, ty) {
             Verdict::Fits(_) => result_required(span, place, complaints),
             Verdict::Mismatch => Verdict::Mismatch,
         },
-        Value::Special(_) if place.spec.kind != OperandKind::MovDestination => {
+        Value::Special(register) if place.spec.kind != OperandKind::MovDestination => {
+            if !special_width_fits(*register, ty) {
+                return Verdict::Mismatch;
+            }
             special_not_allowed(span, place, complaints)
         }
+        Value::SpecialVector if special_vector_fits(ty) => special_vector(span, place, complaints),
         Value::Special(_) => {
             let message = "Read-only special register cannot be destination argument".to_owned();
             complain(complaints, "read-only-register", span, message, None);
             Verdict::Fits(Operand::Sink)
         }
-        Value::Symbol(_) if takes_address(ty) => must_be_register(span, place, complaints),
+        Value::Symbol(symbol) if symbol_fits(symbol, ty) => must_be_register(span, place, complaints),
         Value::Function(..) if takes_address(ty) => result_required(span, place, complaints),
-        Value::Vector(..) | Value::VectorRegister(..) => vector_not_allowed(span, place, complaints),
+        Value::Address(base, _) if !takes_vectors(place) && address_fits(*base, ty, &fits) => {
+            must_be_register(span, place, complaints)
+        }
+        Value::Vector(elements, element)
+            if takes_vectors(place) || element.is_none_or(|e| vector_fits(e, elements.len(), ty)) =>
+        {
+            vector_not_allowed(span, place, complaints)
+        }
+        Value::VectorRegister(ids, element)
+            if takes_vectors(place) || vector_fits(*element, ids.len(), ty) =>
+        {
+            vector_not_allowed(span, place, complaints)
+        }
         Value::Sink if place.spec.sink || ty == Type::Pred => Verdict::Fits(Operand::Sink),
         Value::Sink => {
             let message = format!("Result discard mode is not allowed for instruction '{name}'");
@@ -451,6 +483,9 @@ fn fit_pair(
     if !matches!(second.value, Value::Register(_, Type::Pred) | Value::Sink | Value::Reported) {
         let message = format!("Predicate output expected for instruction '{name}'");
         let help = "the second destination is a register declared `.reg .pred`";
+        if matches!(second.value, Value::Unknown) {
+            complain(complaints, "predicate-output", second.span, message.clone(), None);
+        }
         complain(complaints, "predicate-output", second.span, message, Some(help));
     }
     Verdict::Fits(Operand::Pair(register(first), register(second)))
@@ -474,13 +509,15 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
         Value::VideoSelector(register) if fits(*register) => {
             video_selector(span, "source", place, complaints)
         }
+        // ptxas takes no constant for the predicate of a bf16 comparison.
+        Value::Const(_) if ty == Type::Pred && place.compares_bf16() => Verdict::Mismatch,
         Value::Const(value) if place.spec.kind != OperandKind::Register => fit_const(*value, ty),
         Value::Special(register) => {
+            if !special_width_fits(*register, ty) {
+                return Verdict::Mismatch;
+            }
             if ty.is_float() {
                 return special_not_allowed(span, place, complaints);
-            }
-            if !crate::special::fits(*register, ty) {
-                return Verdict::Mismatch;
             }
             if mov || crate::special::anywhere(place.context.form) {
                 return Verdict::Fits(Operand::Special(*register));
@@ -488,23 +525,84 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
             special_not_allowed(span, place, complaints)
         }
         Value::SpecialVector if mov => vector_not_allowed(span, place, complaints),
+        Value::SpecialVector if special_vector_fits(ty) => special_vector(span, place, complaints),
         Value::Symbol(symbol) | Value::Indexed(symbol) if mov && takes_address(ty) => {
             Verdict::Fits(Operand::Symbol(symbol.symbol, symbol.offset))
         }
-        Value::Function(id, offset) if mov && takes_address(ty) => {
+        // `sym+4` and functions are values for ptxas, a variable's name alone is not.
+        Value::Symbol(symbol) if symbol.sum && takes_address(ty) => {
+            Verdict::Fits(Operand::Symbol(symbol.symbol, symbol.offset))
+        }
+        Value::Function(id, offset) if takes_address(ty) => {
             Verdict::Fits(Operand::Symbol(Symbol::Function(*id), *offset))
         }
-        Value::Symbol(_) | Value::Function(..) if takes_address(ty) => {
+        Value::Symbol(symbol) if !mov && symbol_fits(symbol, ty) => must_be_register(span, place, complaints),
+        Value::Address(base, _) if address_fits(*base, ty, &fits) => {
             must_be_register(span, place, complaints)
         }
-        Value::Address(Base::Register(_, register), _) if fits(*register) => {
-            must_be_register(span, place, complaints)
+        Value::Vector(elements, element)
+            if takes_vectors(place) || element.is_none_or(|e| vector_fits(e, elements.len(), ty)) =>
+        {
+            vector_not_allowed(span, place, complaints)
         }
-        Value::Address(Base::Symbol(_) | Base::Absolute(_), _) if takes_address(ty) => {
-            must_be_register(span, place, complaints)
+        Value::VectorRegister(ids, element)
+            if takes_vectors(place) || vector_fits(*element, ids.len(), ty) =>
+        {
+            vector_not_allowed(span, place, complaints)
         }
-        Value::Vector(..) | Value::VectorRegister(..) => vector_not_allowed(span, place, complaints),
         _ => Verdict::Mismatch,
+    }
+}
+
+/// Is a special register as wide as the instruction type?
+fn special_width_fits(register: isa::SpecialRegister, ty: Type) -> bool {
+    ty != Type::Pred && crate::special::fits(register, Type::of_bits(ty.bits()))
+        || ty == Type::Pred && crate::special::fits(register, ty)
+}
+
+/// Could a vector stand here but for being one? Of bits it must fill the type, of others its elements must be as wide.
+fn vector_fits(element: Type, count: usize, ty: Type) -> bool {
+    match ty.kind() {
+        isa::Kind::Bits => element.bits() * count as u32 == ty.bits(),
+        _ => element.bits() == ty.bits(),
+    }
+}
+
+/// Could `%tid` stand here but for being a vector?
+fn special_vector_fits(ty: Type) -> bool {
+    ty.kind() != isa::Kind::Bits && matches!(ty.bits(), 16 | 32)
+}
+
+/// Could the address of a variable stand here but for being no register?
+fn symbol_fits(symbol: &SymbolValue, ty: Type) -> bool {
+    match ty.kind() {
+        isa::Kind::Float => symbol.ty.kind() == isa::Kind::Bits && !symbol.sum,
+        kind => kind != isa::Kind::Predicate,
+    }
+}
+
+/// Could `reg+imm` stand here but for being no register?
+fn sum_fits(register: Type, ty: Type) -> bool {
+    match ty.kind() {
+        isa::Kind::Predicate => false,
+        isa::Kind::Unsigned | isa::Kind::Signed => !register.is_float(),
+        isa::Kind::Bits | isa::Kind::Float => register != Type::Pred,
+    }
+}
+
+/// `%tid` where one value belongs.
+fn special_vector(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
+    special_not_allowed(span, place, complaints);
+    vector_not_allowed(span, place, complaints)
+}
+
+/// Would what an address starts from fit without the brackets?
+fn address_fits(base: Base, ty: Type, fits: &impl Fn(Type) -> bool) -> bool {
+    match base {
+        Base::Symbol(_) if ty.is_float() => false,
+        Base::Register(_, register) => fits(register),
+        Base::Symbol(symbol) => fits(symbol.ty),
+        _ => false,
     }
 }
 

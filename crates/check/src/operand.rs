@@ -8,7 +8,7 @@ use syntax::tree::{BinaryOp, Element, Index, Name, Operand as Tree, OperandList,
 
 use crate::body::BodyChecker;
 use crate::literal::{Const, fold, fold_integer, is_constant};
-use crate::module::{BranchTargetsId, FuncId, LabelId, RegId, Symbol};
+use crate::module::{BranchTargetsId, FuncId, LabelId, Param, RegId, Symbol, Variable};
 use crate::scope::Entity;
 
 /// An operand and where it stands.
@@ -65,6 +65,10 @@ pub(crate) struct SymbolValue {
     pub(crate) offset: i64,
     pub(crate) space: Space,
     pub(crate) array: bool,
+    /// The declared type.
+    pub(crate) ty: Type,
+    /// Something was added to it, were it 0.
+    pub(crate) sum: bool,
 }
 
 /// What stands in the brackets of an address.
@@ -143,9 +147,11 @@ impl<'a> BodyChecker<'_, 'a> {
                     Value::RegisterPlus(id, ty, more) => {
                         Value::RegisterPlus(id, ty, more.wrapping_add(offset))
                     }
-                    Value::Symbol(symbol) => {
-                        Value::Symbol(SymbolValue { offset: symbol.offset.wrapping_add(offset), ..symbol })
-                    }
+                    Value::Symbol(symbol) => Value::Symbol(SymbolValue {
+                        offset: symbol.offset.wrapping_add(offset),
+                        sum: true,
+                        ..symbol
+                    }),
                     Value::Function(id, more) => Value::Function(id, more.wrapping_add(offset)),
                     Value::Label(id, more) => Value::Label(id, more.wrapping_add(offset)),
                     Value::Unknown => Value::Unknown,
@@ -189,24 +195,12 @@ impl<'a> BodyChecker<'_, 'a> {
                 Value::VectorRegister(ids.iter().copied().flatten().collect(), ty)
             }
             Some(Entity::Variable(id)) => {
-                let variable = &self.module.variables[id.index()];
-                let array = variable.bytes != u64::from(variable.ty.bytes());
-                let symbol = Symbol::Variable(id);
-                Value::Symbol(SymbolValue { symbol, offset: 0, space: variable.space, array })
+                let Variable { ty, bytes, space, .. } = self.module.variables[id.index()];
+                let (symbol, array) = (Symbol::Variable(id), bytes != u64::from(ty.bytes()));
+                Value::Symbol(SymbolValue { symbol, offset: 0, space, array, ty, sum: false })
             }
-            Some(Entity::Param(i)) => {
-                let array = self.params.get(i as usize).is_some_and(|p| p.array);
-                Value::Symbol(SymbolValue { symbol: Symbol::Param(i), offset: 0, space: Space::Param, array })
-            }
-            Some(Entity::Return(i)) => {
-                let array = self.returns.get(i as usize).is_some_and(|p| p.array);
-                Value::Symbol(SymbolValue {
-                    symbol: Symbol::Return(i),
-                    offset: 0,
-                    space: Space::Param,
-                    array,
-                })
-            }
+            Some(Entity::Param(i)) => param_symbol(Symbol::Param(i), self.params.get(i as usize)),
+            Some(Entity::Return(i)) => param_symbol(Symbol::Return(i), self.returns.get(i as usize)),
             Some(Entity::Function(id)) => Value::Function(id, 0),
             Some(Entity::Label(id)) => Value::Label(id, 0),
             Some(Entity::BranchTargets(id)) => Value::BranchTargets(id),
@@ -375,4 +369,10 @@ impl<'a> BodyChecker<'_, 'a> {
         }
         Value::Vector(elements, ty)
     }
+}
+
+/// A parameter in `.param` space of the function at hand.
+fn param_symbol(symbol: Symbol, param: Option<&Param>) -> Value {
+    let (ty, array) = param.map_or((Type::B32, false), |param| (param.ty, param.array));
+    Value::Symbol(SymbolValue { symbol, offset: 0, space: Space::Param, array, ty, sum: false })
 }
