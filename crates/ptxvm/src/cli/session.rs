@@ -30,7 +30,7 @@ impl Session {
     ///
     /// # Errors
     /// When there is no room for them.
-    pub fn new(module: &Module, values: &[Value]) -> Result<Session, Error> {
+    pub fn new(values: &[Value]) -> Result<Session, Error> {
         let device = Device::new();
         let mut buffers = Vec::new();
         for (i, value) in values.iter().enumerate() {

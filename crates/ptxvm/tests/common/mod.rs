@@ -42,7 +42,7 @@ pub fn ptxvm() -> Command {
 }
 
 /// Longest time that a launch of these tests may take; a hang is a failure.
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// Runs a command to its end.
 pub fn finish(command: &mut Command) -> Result<Outcome, String> {
