@@ -7,7 +7,7 @@ use super::{
     Linear, Load, Op, Pure, Reduction, Returned, Special, Store, Terminator, WarpOp, array_bytes,
 };
 use crate::grid::Launch;
-use crate::lanes;
+
 use crate::memory::{CODE_STRIDE, CODE_WINDOW, generic_offset};
 use crate::registers::SlotRef;
 
@@ -88,7 +88,8 @@ impl<'a> Builder<'a> {
         // A jump is how blocks are glued together, no instruction of the source.
         let ends = !matches!(block.terminator, ir::Terminator::Jump(_));
         Block {
-            cost: ops.len() as u64 + u64::from(ends),
+            // A block that is nothing but a jump counts too: an endless loop of one must use up `max_steps`.
+            cost: (ops.len() as u64 + u64::from(ends)).max(1),
             warp: matches!(ops.first(), Some(ir::Op { kind: ir::OpKind::Warp { .. }, .. })),
             ops: ops.iter().map(|op| self.op(op)).collect(),
             terminator: self.terminator(&block.terminator),
