@@ -20,7 +20,7 @@ pub(crate) struct Selection {
     pub(crate) picks: Picks,
     /// How ptxas calls it in messages.
     pub(crate) name: String,
-    errors: Vec<SelectError>,
+    pub(crate) errors: Vec<SelectError>,
     /// Gates that the module does not pass.
     closed: Vec<Gate>,
 }
@@ -81,10 +81,11 @@ impl<'a> BodyChecker<'_, 'a> {
             SelectError::Missing { slot: "BoolOp", .. } => 3,
             _ => 1,
         };
-        self.late_errors(node, &selection, |error| rank(error) <= 1);
+        self.late_errors(node, &selection, |error| rank(error) == 0);
         for complaint in complaints {
             self.sink().error(complaint.code, complaint.span, complaint.message).maybe_help(complaint.help);
         }
+        self.late_errors(node, &selection, |error| rank(error) == 1);
         self.late_errors(node, &selection, |error| rank(error) == 2);
         self.closed_gates(node, &selection, Stage::Late);
         self.late_errors(node, &selection, |error| rank(error) == 3);
@@ -186,12 +187,13 @@ impl<'a> BodyChecker<'_, 'a> {
     }
 
     fn late_errors(&mut self, node: &Tree<'a>, selection: &Selection, wanted: impl Fn(&SelectError) -> bool) {
+        let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
         for error in &selection.errors {
             let early = matches!(
                 error,
                 SelectError::UnknownModifier { .. } | SelectError::Repeated { .. } | SelectError::Types
             );
-            if !early && wanted(error) && !hidden(error, &selection.errors) {
+            if !early && wanted(error) && !hidden(error, &selection.errors, &modifiers) {
                 self.report_select(node, selection, error);
             }
         }
@@ -257,9 +259,12 @@ impl<'a> BodyChecker<'_, 'a> {
 }
 
 /// A modifier that is illegal hides that others are missing, except the operators of comparisons.
-fn hidden(error: &SelectError, all: &[SelectError]) -> bool {
+fn hidden(error: &SelectError, all: &[SelectError], modifiers: &[&str]) -> bool {
     matches!(error, SelectError::Missing { slot, .. } if !matches!(*slot, "CmpOp" | "BoolOp"))
-        && all.iter().any(|error| matches!(error, SelectError::Illegal { .. }))
+        && all.iter().any(|error| match error {
+            SelectError::Illegal { index, .. } => !matches!(modifiers.get(*index), Some(&("ftz" | "sat"))),
+            _ => false,
+        })
 }
 
 /// On sm_1x, single-precision instructions flush subnormals without being told.

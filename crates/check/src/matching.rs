@@ -49,6 +49,8 @@ pub(crate) struct Place<'s> {
     pub(crate) context: &'s Context<'s>,
     /// Instruction type of the operand.
     pub(crate) ty: Option<Type>,
+    /// The operand as written.
+    pub(crate) text: &'s str,
 }
 
 impl Place<'_> {
@@ -74,7 +76,11 @@ impl<'a> BodyChecker<'_, 'a> {
             isa::OperandType::Address => Some(Type::U32),
             _ => spec.resolve(context.picks),
         };
-        let place = Place { index, spec, context, ty };
+        // Conversions from and to bf16 take registers of the exact width only.
+        let exact = context.form.opcode == "cvt" && context.picks.types().contains(&Type::Bf16);
+        let spec = &OperandSpec { wider: spec.wider && !exact, ..*spec };
+        let text = self.module.source.slice(lowered.span);
+        let place = Place { index, spec, context, ty, text };
         if matches!(lowered.value, Value::Reported) {
             return Verdict::Fits(Operand::Sink);
         }
@@ -134,6 +140,17 @@ impl<'a> BodyChecker<'_, 'a> {
             );
         };
         let base = match base {
+            Base::Register(_, ty) if ty.bits() > 64 => {
+                let message = "Illegal operand type for address/array-index".to_owned();
+                complain(
+                    complaints,
+                    "illegal-address",
+                    span,
+                    message,
+                    Some("an address is in a .u64 or .b64 register"),
+                );
+                return Verdict::Fits(Operand::Sink);
+            }
             Base::Register(id, ty) => {
                 if ty == Type::Pred || ty.is_float() {
                     unusable(complaints, &self.body.registers[id.index()].name, &ty.to_string());
@@ -166,6 +183,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 illegal(complaints, Some("move the special register into a register first"));
                 return Verdict::Fits(Operand::Sink);
             }
+            Base::Reported => return Verdict::Fits(Operand::Sink),
             Base::Unknown => {
                 illegal(complaints, None);
                 return Verdict::Fits(Operand::Sink);
@@ -214,7 +232,8 @@ impl<'a> BodyChecker<'_, 'a> {
         let is_cvta = matches!(place.context.form.action, isa::Action::Effect(Effect::Cvta));
         match lowered.value {
             Value::Register(id, register) if !is_cvta => {
-                let fits = [Type::U32, Type::U64].into_iter().any(|ty| register_allowed(ty, register, false));
+                let fits = [Type::U32, Type::U64].into_iter().any(|ty| register_allowed(ty, register, false))
+                    && !register.is_float();
                 if fits { Verdict::Fits(Operand::Reg(id)) } else { Verdict::Mismatch }
             }
             Value::Symbol(_) if !is_cvta => Verdict::Mismatch,
@@ -375,30 +394,27 @@ pub(crate) fn fit_destination(
             Verdict::Mismatch => Verdict::Mismatch,
         },
         Value::Special(register) if place.spec.kind != OperandKind::MovDestination => {
-            if !special_width_fits(*register, ty) {
+            if !special_width_fits(*register, place) {
                 return Verdict::Mismatch;
+            }
+            if crate::special::anywhere(place.context) {
+                return read_only(span, complaints);
             }
             special_not_allowed(span, place, complaints)
         }
         Value::SpecialVector if special_vector_fits(ty) => special_vector(span, place, complaints),
-        Value::Special(_) => {
-            let message = "Read-only special register cannot be destination argument".to_owned();
-            complain(complaints, "read-only-register", span, message, None);
-            Verdict::Fits(Operand::Sink)
-        }
+        Value::Special(_) => read_only(span, complaints),
         Value::Symbol(symbol) if symbol_fits(symbol, ty) => must_be_register(span, place, complaints),
         Value::Function(..) if takes_address(ty) => result_required(span, place, complaints),
-        Value::Address(base, _) if !takes_vectors(place) && address_fits(*base, ty, &fits) => {
+        Value::Address(base, _) if address_fits(*base, ty, &fits) => {
             must_be_register(span, place, complaints)
         }
         Value::Vector(elements, element)
-            if takes_vectors(place) || element.is_none_or(|e| vector_fits(e, elements.len(), ty)) =>
+            if element.is_none_or(|e| vector_fits(e, elements.len(), ty, place)) =>
         {
             vector_not_allowed(span, place, complaints)
         }
-        Value::VectorRegister(ids, element)
-            if takes_vectors(place) || vector_fits(*element, ids.len(), ty) =>
-        {
+        Value::VectorRegister(ids, element) if vector_fits(*element, ids.len(), ty, place) => {
             vector_not_allowed(span, place, complaints)
         }
         Value::Sink if place.spec.sink || ty == Type::Pred => Verdict::Fits(Operand::Sink),
@@ -513,19 +529,27 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
         Value::Const(_) if ty == Type::Pred && place.compares_bf16() => Verdict::Mismatch,
         Value::Const(value) if place.spec.kind != OperandKind::Register => fit_const(*value, ty),
         Value::Special(register) => {
-            if !special_width_fits(*register, ty) {
+            if !special_width_fits(*register, place) {
                 return Verdict::Mismatch;
             }
             if ty.is_float() {
                 return special_not_allowed(span, place, complaints);
             }
-            if mov || crate::special::anywhere(place.context.form) {
+            if mov || crate::special::anywhere(place.context) {
                 return Verdict::Fits(Operand::Special(*register));
             }
             special_not_allowed(span, place, complaints)
         }
         Value::SpecialVector if mov => vector_not_allowed(span, place, complaints),
         Value::SpecialVector if special_vector_fits(ty) => special_vector(span, place, complaints),
+        Value::Symbol(SymbolValue { symbol: Symbol::Variable(_), space: Space::Param, .. })
+            if mov && takes_address(ty) =>
+        {
+            let name = place.text;
+            let message = format!("Illegal to take address of parameter '{name}'");
+            complain(complaints, "parameter-address", span, message, None);
+            Verdict::Fits(Operand::Sink)
+        }
         Value::Symbol(symbol) | Value::Indexed(symbol) if mov && takes_address(ty) => {
             Verdict::Fits(Operand::Symbol(symbol.symbol, symbol.offset))
         }
@@ -541,13 +565,11 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
             must_be_register(span, place, complaints)
         }
         Value::Vector(elements, element)
-            if takes_vectors(place) || element.is_none_or(|e| vector_fits(e, elements.len(), ty)) =>
+            if element.is_none_or(|e| vector_fits(e, elements.len(), ty, place)) =>
         {
             vector_not_allowed(span, place, complaints)
         }
-        Value::VectorRegister(ids, element)
-            if takes_vectors(place) || vector_fits(*element, ids.len(), ty) =>
-        {
+        Value::VectorRegister(ids, element) if vector_fits(*element, ids.len(), ty, place) => {
             vector_not_allowed(span, place, complaints)
         }
         _ => Verdict::Mismatch,
@@ -555,14 +577,26 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
 }
 
 /// Is a special register as wide as the instruction type?
-fn special_width_fits(register: isa::SpecialRegister, ty: Type) -> bool {
-    ty != Type::Pred && crate::special::fits(register, Type::of_bits(ty.bits()))
-        || ty == Type::Pred && crate::special::fits(register, ty)
+fn special_width_fits(register: isa::SpecialRegister, place: &Place) -> bool {
+    match place.ty {
+        None => false,
+        Some(Type::Pred) => register.readable_as(Type::Pred),
+        Some(ty) if place.spec.wider => register.ty().bits() >= ty.bits(),
+        Some(ty) => register.readable_as(Type::of_bits(ty.bits())),
+    }
+}
+
+fn read_only(span: Span, complaints: &mut Complaints) -> Verdict {
+    let message = "Read-only special register cannot be destination argument".to_owned();
+    complain(complaints, "read-only-register", span, message, None);
+    Verdict::Fits(Operand::Sink)
 }
 
 /// Could a vector stand here but for being one? Of bits it must fill the type, of others its elements must be as wide.
-fn vector_fits(element: Type, count: usize, ty: Type) -> bool {
+fn vector_fits(element: Type, count: usize, ty: Type, place: &Place) -> bool {
     match ty.kind() {
+        _ if takes_vectors(place) => register_allowed(ty, element, place.spec.wider),
+        _ if place.spec.wider => element.bits() >= ty.bits(),
         isa::Kind::Bits => element.bits() * count as u32 == ty.bits(),
         _ => element.bits() == ty.bits(),
     }

@@ -81,6 +81,8 @@ pub(crate) enum Base {
     /// A function or label.
     Code,
     Unknown,
+    /// What is wrong was said.
+    Reported,
 }
 
 impl<'a> BodyChecker<'_, 'a> {
@@ -316,7 +318,7 @@ impl<'a> BodyChecker<'_, 'a> {
         if is_constant(tree) {
             return match fold_integer(tree, self.sink()) {
                 Some(value) => (Base::Absolute(value), 0),
-                None => (Base::Unknown, 0),
+                None => (Base::Reported, 0),
             };
         }
         match self.lower_value(tree) {
@@ -325,6 +327,7 @@ impl<'a> BodyChecker<'_, 'a> {
             Value::Symbol(symbol) => (Base::Symbol(symbol), symbol.offset),
             Value::Function(..) | Value::Label(..) => (Base::Code, 0),
             Value::Special(_) => (Base::Special, 0),
+            Value::Reported => (Base::Reported, 0),
             _ => (Base::Unknown, 0),
         }
     }
@@ -358,6 +361,8 @@ impl<'a> BodyChecker<'_, 'a> {
                     self.sink().error("incompatible-elements", element.span, message).help(help);
                     break;
                 }
+                // Registers of several kinds together are bits.
+                Some(first) if first != found => ty = Some(Type::of_bits(found.bits())),
                 Some(_) => {}
                 None => ty = Some(found),
             }

@@ -1,9 +1,10 @@
 //! Special registers as operands.
 
 use diag::Span;
-use isa::{Action, Effect, Form, Requirement, SpecialRegister, Type};
+use isa::{Action, Effect, Requirement, SpecialRegister};
 
 use crate::checker::Checker;
+use crate::instruction::Context;
 
 /// What the name of a special register stands for.
 pub(crate) enum Found {
@@ -47,12 +48,10 @@ pub(crate) fn check_gates(module: &mut Checker, register: SpecialRegister, span:
     }
 }
 
-/// May an operand of this instruction type be this special register?
-pub(crate) fn fits(register: SpecialRegister, ty: Type) -> bool {
-    register.readable_as(ty)
-}
-
-/// Instructions other than `mov` that read special registers.
-pub(crate) fn anywhere(form: &Form) -> bool {
-    form.opcode == "cvt" || form.action == Action::Effect(Effect::Mov)
+/// Does this instruction read special registers? `mov` does, and `cvt` between integers.
+pub(crate) fn anywhere(context: &Context) -> bool {
+    match context.form.action {
+        Action::Effect(Effect::Mov) => true,
+        _ => context.form.opcode == "cvt" && !context.picks.types().iter().any(|ty| ty.is_float()),
+    }
 }

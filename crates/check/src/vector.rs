@@ -37,6 +37,16 @@ pub(crate) fn fit_vector(
             return Verdict::Fits(Operand::Vector(ids.iter().map(|&id| Operand::Reg(id)).collect()));
         }
         Value::Sink if place.spec.sink => return Verdict::Fits(Operand::Sink),
+        Value::Register(_, register)
+            if place.ty.is_some_and(|ty| !register_allowed(ty, *register, place.spec.wider)) =>
+        {
+            return Verdict::Mismatch;
+        }
+        Value::Const(value)
+            if !writes && place.ty.is_some_and(|ty| isa::literal_allowed(ty, value.form())) =>
+        {
+            return size_mismatch(complaints);
+        }
         Value::Register(..) => {
             if writes {
                 let message = "Result vector expected".to_owned();
@@ -65,6 +75,7 @@ pub(crate) fn fit_vector(
             Value::Unknown => Verdict::Fits(Operand::Sink),
             // The first register speaks for all: the others only have its size.
             Value::Register(id, _) if typed => Verdict::Fits(Operand::Reg(id)),
+            Value::Const(_) if writes => return result_required(element.span, place, complaints),
             _ if writes => fit_destination(element, wanted, &scalar, complaints),
             _ => fit_source(element, wanted, &scalar, complaints),
         };

@@ -62,6 +62,15 @@ pub(crate) fn special(
                 "ld" | "st" | "atom" | "red" if written.space().is_some() => {
                     one(format!("State space incorrect for instruction '{name}'"))
                 }
+                "cvt" if written == Mod::Ftz => {
+                    let types = picks.types();
+                    let mut messages =
+                        vec![format!("Modifier '.ftz' does not apply to this type of convert operation")];
+                    if types.contains(&Type::Bf16) || !types.iter().any(|ty| ty.is_float()) {
+                        messages.insert(0, format!("Illegal modifier '.ftz' for instruction '{name}'"));
+                    }
+                    Some(messages)
+                }
                 "membar" => Some(vec![
                     format!("Unknown modifier '.{}'", written.name()),
                     format!("Membar level required for instruction '{name}'"),
