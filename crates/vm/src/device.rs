@@ -9,7 +9,7 @@ use isa::Space;
 use crate::code::function_address;
 use crate::fault::FaultKind;
 use crate::grid::{Launch, Places};
-use crate::lanes::host_path;
+use lanes::host_path;
 use crate::launch::{LaunchConfig, LaunchError, LaunchReport, LoadError};
 use crate::memory::{Arena, OutOfMemory, generic_offset};
 

@@ -11,7 +11,7 @@ use isa::Space;
 use crate::code::{Code, build};
 use crate::cta::{Cta, Progress};
 use crate::fault::Fault;
-use crate::lanes::HostPath;
+use lanes::HostPath;
 use crate::launch::{LaunchConfig, LaunchError, LaunchReport};
 use crate::mask::{CHUNK_LANES, WARP_LANES};
 use crate::memory::{Arena, resolve_generic};

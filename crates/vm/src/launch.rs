@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::fault::Fault;
-use crate::lanes::HostPath;
+use lanes::HostPath;
 use crate::memory::OutOfMemory;
 
 /// How to launch a kernel.

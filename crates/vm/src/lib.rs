@@ -11,7 +11,6 @@ mod device;
 mod exec;
 mod fault;
 mod grid;
-mod lanes;
 mod launch;
 mod mask;
 mod memory;

@@ -49,11 +49,6 @@ impl Mask {
         self.0.iter().map(|w| w.count_ones()).sum()
     }
 
-    /// Lane `lane` is in the set.
-    pub fn contains(self, lane: usize) -> bool {
-        self.0[lane / 64] >> (lane % 64) & 1 != 0
-    }
-
     /// Puts a lane into the set.
     pub fn insert(&mut self, lane: usize) {
         self.0[lane / 64] |= 1 << (lane % 64);

@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 
 use ir::Width;
 
-use crate::lanes::{self, Helpers, HostPath};
+use lanes::{Helpers, HostPath};
 use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
 
 /// Bytes, aligned for the widest vector loads.
@@ -50,14 +50,13 @@ impl Drop for AlignedBytes {
 // SAFETY: it owns its bytes.
 unsafe impl Send for AlignedBytes {}
 
-impl From<Width> for lanes::Width {
-    fn from(width: Width) -> lanes::Width {
-        match width {
-            Width::Pred => lanes::Width::Bit,
-            Width::W16 => lanes::Width::B2,
-            Width::W32 => lanes::Width::B4,
-            Width::W64 => lanes::Width::B8,
-        }
+/// The width in the terms of the vector handlers.
+pub(crate) fn lane_width(width: Width) -> lanes::Width {
+    match width {
+        Width::Pred => lanes::Width::Bit,
+        Width::W16 => lanes::Width::B2,
+        Width::W32 => lanes::Width::B4,
+        Width::W64 => lanes::Width::B8,
     }
 }
 
@@ -115,6 +114,11 @@ impl Pattern {
     #[inline]
     pub fn step(&self, group: usize) -> Option<u64> {
         (self.steps[group] != Self::NO_STEP).then_some(self.steps[group].into())
+    }
+
+    /// Some group has an even step.
+    pub fn has_steps(&self) -> bool {
+        self.steps.iter().any(|&step| step != Self::NO_STEP)
     }
 
     /// Finds the pattern of an array in the lanes of `mask`, which is not empty.
@@ -198,6 +202,10 @@ impl Registers {
         }
     }
 
+    pub fn helpers(&self) -> &'static Helpers {
+        self.helpers
+    }
+
     /// Makes room for windows up to `slots` slots and `bytes` bytes.
     pub fn grow(&mut self, slots: usize, bytes: usize) {
         if slots > self.forms.len() {
@@ -260,9 +268,9 @@ impl Registers {
         // SAFETY: the slot's array has `lanes` elements of its width.
         unsafe {
             if stride == 0 {
-                (self.helpers.fill)(array, slot.width.into(), base, self.lanes);
+                (self.helpers.fill)(array, lane_width(slot.width), base, self.lanes);
             } else {
-                (self.helpers.ramp)(array, slot.width.into(), base, stride, self.lanes);
+                (self.helpers.ramp)(array, lane_width(slot.width), base, stride, self.lanes);
             }
         }
         self.forms[i] |= form::ARRAY;
@@ -321,7 +329,7 @@ impl Registers {
         let src = self.scratch(which);
         let groups = mask.group_span();
         // SAFETY: both have `lanes` elements of the slot's width.
-        unsafe { (self.helpers.merge)(dst, src, slot.width.into(), &mask.0, groups.0..groups.1) }
+        unsafe { (self.helpers.merge)(dst, src, lane_width(slot.width), &mask.0, groups.0..groups.1) }
     }
 
     #[inline]
@@ -389,7 +397,7 @@ impl Registers {
         // SAFETY: the caller's promise.
         unsafe {
             if src_width > storage {
-                (self.helpers.truncate)(self.scratch(1), storage.into(), src, src_width.into(), self.lanes);
+                (self.helpers.truncate)(self.scratch(1), lane_width(storage), src, lane_width(src_width), self.lanes);
                 src = self.scratch(1);
             }
             let from = match (bits, signed) {
@@ -403,7 +411,7 @@ impl Registers {
             if storage.bits() == bits && dst_width == storage {
                 std::ptr::copy(src, dst, storage.bytes() * self.lanes);
             } else {
-                (self.helpers.extend)(dst, dst_width.into(), src, from, self.lanes);
+                (self.helpers.extend)(dst, lane_width(dst_width), src, from, self.lanes);
             }
         }
     }
@@ -418,7 +426,7 @@ impl Registers {
             self.set_predicate(w, slot, value, mask);
         } else {
             // SAFETY: the scratch array has room for `lanes` elements.
-            unsafe { (self.helpers.fill)(self.scratch(0), slot.width.into(), value, self.lanes) }
+            unsafe { (self.helpers.fill)(self.scratch(0), lane_width(slot.width), value, self.lanes) }
             self.merge(w, slot, 0, mask);
         }
     }

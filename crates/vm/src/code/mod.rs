@@ -13,7 +13,7 @@ use isa::{Picks, Space, Type};
 use sem::PureFn;
 use smallvec::SmallVec;
 
-use crate::lanes::LaneFn;
+use lanes::LaneFn;
 use crate::registers::SlotRef;
 
 pub(crate) use build::{build, function_address};

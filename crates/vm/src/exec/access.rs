@@ -7,61 +7,17 @@ use diag::Span;
 use ir::Width;
 use isa::Space;
 
+use smallvec::SmallVec;
+
 use super::pure::group_offset;
+use super::transfer::{Addresses, Each, Region, Transfer, address_of, extend, read, write};
 use super::{Active, Chunk, Step};
 use crate::code::{Address, Base, Load, Store};
 use crate::cta::Shared;
 use crate::fault::{Access, FaultKind};
-use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
+use crate::mask::{CHUNK_LANES, Mask};
 use crate::memory::resolve_generic;
-use crate::registers::{Pattern, Scalar, SlotRef, store};
-
-/// The addresses of the active lanes.
-#[derive(Clone, Copy)]
-pub(super) enum Addresses {
-    /// `base + lane * stride`, without wrapping.
-    Linear(Scalar),
-    /// One for each lane.
-    Each(Each),
-}
-
-/// Addresses that stand in a register, plus an offset.
-#[derive(Clone, Copy)]
-pub(super) struct Each {
-    /// The register's array.
-    array: *const u8,
-    /// Its elements have 4 bytes, and addresses wrap at 32 bits.
-    narrow: bool,
-    offset: u64,
-    /// What is known of the register's values in the active lanes.
-    pattern: Pattern,
-}
-
-impl Each {
-    #[inline]
-    fn at(&self, lane: usize) -> u64 {
-        // SAFETY: the array has an element for every lane, and lives until a slot of its window is written.
-        unsafe {
-            if self.narrow {
-                u64::from((*self.array.cast::<u32>().add(lane)).wrapping_add(self.offset as u32))
-            } else {
-                (*self.array.cast::<u64>().add(lane)).wrapping_add(self.offset)
-            }
-        }
-    }
-
-    /// The least and the greatest address of the active lanes, if the offset makes none wrap.
-    fn bounds(&self) -> Option<(u64, u64)> {
-        let limit = if self.narrow { u64::from(u32::MAX) } else { u64::MAX };
-        let shifted = |a: u64| a.checked_add_signed(self.offset as i64).filter(|&a| a <= limit);
-        Some((shifted(self.pattern.least)?, shifted(self.pattern.greatest)?))
-    }
-
-    /// All active lanes are aligned to `bytes`, a power of two.
-    fn aligned(&self, bytes: u64) -> bool {
-        (self.pattern.least.wrapping_add(self.offset) | self.pattern.differ) & (bytes - 1) == 0
-    }
-}
+use crate::registers::{Scalar, SlotRef, lane_width, store};
 
 /// What is accessed: for messages and checks.
 #[derive(Clone, Copy)]
@@ -79,23 +35,6 @@ pub(super) enum Place {
     Host(*mut u8),
     /// Address in the lane's local memory.
     Local(u64),
-}
-
-/// Memory of the host that holds device addresses from `base` on.
-#[derive(Clone, Copy)]
-struct Region {
-    storage: *mut u8,
-    base: u64,
-}
-
-impl Region {
-    /// # Safety
-    /// The address must be one that the region was found for.
-    #[inline]
-    unsafe fn at(self, address: u64) -> *mut u8 {
-        // SAFETY: the caller's promise.
-        unsafe { self.storage.add((address - self.base) as usize) }
-    }
 }
 
 impl Chunk<'_> {
@@ -275,33 +214,53 @@ impl Chunk<'_> {
         }
         match self.checked_region(shared, &request, &addresses, active.mask) {
             Some(region) => {
-                let (first, end) = self.groups(&active);
                 let addresses = self.kept(op, addresses);
-                for (i, slot) in op.dst.iter().enumerate() {
+                let transfer = self.transfer(region, &addresses, active.mask, op.bytes, bytes);
+                if self.load_vectors(op, &active, &transfer) {
+                    return Ok(());
+                }
+                for (element, slot) in op.dst.iter().enumerate() {
                     let Some(slot) = *slot else { continue };
-                    let merge = !self.whole(&active, slot);
-                    let array = if merge {
-                        self.registers.scratch(0)
-                    } else {
-                        self.registers.overwrite(active.window, slot)
-                    };
-                    let offset = i * op.bytes as usize;
-                    for group in first..end {
-                        let lanes = active.mask.group(group);
-                        // SAFETY: the region holds the accesses of all active lanes, and the array the group.
-                        unsafe {
-                            let to = array.add(group_offset(slot, group));
-                            load_group(op, slot, to, region, &addresses, group, lanes, offset, bytes);
-                        }
-                    }
-                    if merge {
-                        self.registers.merge(active.window, slot, 0, active.mask);
-                    }
+                    self.produce(slot, active, |_, target| {
+                        // SAFETY: the region holds the accesses of all active lanes, and the array all lanes.
+                        unsafe { transfer.load(element, op.signed, slot.width, target) }
+                    });
                 }
                 Ok(())
             }
             None => self.load_each(op, active, shared, &request, &addresses),
         }
+    }
+
+    fn transfer<'a>(
+        &self,
+        region: Region,
+        addresses: &'a Addresses,
+        mask: Mask,
+        bytes: u32,
+        stride: u64,
+    ) -> Transfer<'a> {
+        Transfer { helpers: self.registers.helpers(), region, addresses, mask, bytes, stride }
+    }
+
+    /// A load of vectors that stand one after the other in memory, for whole groups; false if it is not one.
+    fn load_vectors(&mut self, op: &Load, active: &Active, transfer: &Transfer) -> bool {
+        let Some((start, first, lanes)) = transfer.consecutive_vectors() else { return false };
+        let mut arrays: SmallVec<[*mut u8; 4]> = SmallVec::new();
+        for slot in &op.dst {
+            match *slot {
+                Some(slot) if slot.width.bytes() == op.bytes as usize && self.whole(active, slot) => {
+                    let array = self.registers.overwrite(active.window, slot);
+                    // SAFETY: the group lies within the array.
+                    arrays.push(unsafe { array.add(group_offset(slot, first)) });
+                }
+                _ => return false,
+            }
+        }
+        let Some(Some(slot)) = op.dst.first() else { return false };
+        // SAFETY: the region holds the accesses of all lanes, the arrays are those of different slots.
+        unsafe { (self.registers.helpers().deinterleave)(&arrays, start, lane_width(slot.width), lanes) }
+        true
     }
 
     /// Addresses that stay while the destinations of a load are written: a single destination may be the register
@@ -369,190 +328,35 @@ impl Chunk<'_> {
                 }
             });
         };
-        let (first, end) = self.groups(&active);
-        for (i, slot) in op.src.iter().enumerate() {
+        let transfer = self.transfer(region, &addresses, active.mask, op.bytes, bytes);
+        if self.store_vectors(op, &active, &transfer) {
+            return Ok(());
+        }
+        for (element, slot) in op.src.iter().enumerate() {
             let array = self.registers.read(active.window, *slot);
-            let offset = i * op.bytes as usize;
-            for group in first..end {
-                let lanes = active.mask.group(group);
-                // SAFETY: the region holds the accesses of all active lanes, and the array the group.
-                unsafe {
-                    let from = array.add(group_offset(*slot, group));
-                    store_group(op.bytes, *slot, from, region, &addresses, group, lanes, offset, bytes);
-                }
-            }
+            // SAFETY: the region holds the accesses of all active lanes, and the array all lanes.
+            unsafe { transfer.store(element, slot.width, array) }
         }
         Ok(())
     }
-}
 
-/// Loads one element for each active lane of a group.
-///
-/// # Safety
-/// `to` is the group's part of an array of the slot's width; the region holds the accesses of all active lanes.
-#[allow(clippy::too_many_arguments)]
-#[inline]
-unsafe fn load_group(
-    op: &Load,
-    slot: SlotRef,
-    to: *mut u8,
-    region: Region,
-    addresses: &Addresses,
-    group: usize,
-    lanes: u16,
-    offset: usize,
-    stride: u64,
-) {
-    let width = slot.width.bytes();
-    let straight = op.bytes as usize == width;
-    // SAFETY: the caller's promise.
-    unsafe {
-        if lanes == u16::MAX && straight {
-            match shape(addresses, group, stride) {
-                Shape::Consecutive(start) if offset == 0 && stride == u64::from(op.bytes) => {
-                    return std::ptr::copy_nonoverlapping(region.at(start), to, width * GROUP_LANES);
-                }
-                Shape::Same(start) => {
-                    let at = region.at(start).add(offset);
-                    for i in 0..GROUP_LANES {
-                        std::ptr::copy_nonoverlapping(at, to.add(i * width), width);
-                    }
-                    return;
-                }
-                _ => {}
-            }
-            match width {
-                2 => return gather::<u16>(to, region, addresses, group, offset),
-                4 => return gather::<u32>(to, region, addresses, group, offset),
-                _ => return gather::<u64>(to, region, addresses, group, offset),
-            }
+    /// The reverse of [`Chunk::load_vectors`].
+    fn store_vectors(&mut self, op: &Store, active: &Active, transfer: &Transfer) -> bool {
+        let Some((start, first, lanes)) = transfer.consecutive_vectors() else { return false };
+        if op.src.iter().any(|slot| slot.width.bytes() != op.bytes as usize) {
+            return false;
         }
-        for i in (0..GROUP_LANES).filter(|i| lanes >> i & 1 != 0) {
-            let at = region.at(address_of(addresses, group * GROUP_LANES + i)).add(offset);
-            store(to, slot.width, i, read(at, op.bytes, op.signed));
-        }
-    }
-}
-
-/// # Safety
-/// As [`load_group`]'s, with all lanes active.
-#[inline]
-unsafe fn gather<T: Copy>(to: *mut u8, region: Region, addresses: &Addresses, group: usize, offset: usize) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        for i in 0..GROUP_LANES {
-            let at = region.at(address_of(addresses, group * GROUP_LANES + i)).add(offset);
-            *to.cast::<T>().add(i) = at.cast::<T>().read_unaligned();
-        }
-    }
-}
-
-/// Stores one element for each active lane of a group, in ascending order.
-///
-/// # Safety
-/// `from` is the group's part of an array of the slot's width; the region holds the accesses of all active lanes.
-#[allow(clippy::too_many_arguments)]
-#[inline]
-unsafe fn store_group(
-    bytes: u32,
-    slot: SlotRef,
-    from: *const u8,
-    region: Region,
-    addresses: &Addresses,
-    group: usize,
-    lanes: u16,
-    offset: usize,
-    stride: u64,
-) {
-    let width = slot.width.bytes();
-    // SAFETY: the caller's promise.
-    unsafe {
-        if lanes == u16::MAX
-            && bytes as usize == width
-            && stride == u64::from(bytes)
-            && let Shape::Consecutive(start) = shape(addresses, group, stride)
-        {
-            return std::ptr::copy_nonoverlapping(from, region.at(start), width * GROUP_LANES);
-        }
-        for i in (0..GROUP_LANES).filter(|i| lanes >> i & 1 != 0) {
-            let at = region.at(address_of(addresses, group * GROUP_LANES + i)).add(offset);
-            write(at, bytes, crate::registers::load(from, slot.width, i));
-        }
-    }
-}
-
-#[inline]
-fn address_of(addresses: &Addresses, lane: usize) -> u64 {
-    match addresses {
-        Addresses::Linear(s) => s.base.wrapping_add(s.stride.wrapping_mul(lane as u64)),
-        Addresses::Each(each) => each.at(lane),
-    }
-}
-
-/// How the addresses of a group whose lanes are all active lie.
-enum Shape {
-    /// `stride` bytes apart, from the first on.
-    Consecutive(u64),
-    /// All the same.
-    Same(u64),
-    Scattered,
-}
-
-#[inline]
-fn shape(addresses: &Addresses, group: usize, stride: u64) -> Shape {
-    let start = address_of(addresses, group * GROUP_LANES);
-    let step = match addresses {
-        Addresses::Linear(s) => Some(s.stride),
-        Addresses::Each(each) => each.pattern.step(group),
-    };
-    match step {
-        Some(0) => Shape::Same(start),
-        Some(step) if step == stride => Shape::Consecutive(start),
-        _ => Shape::Scattered,
-    }
-}
-
-/// Reads an element and extends it to 64 bits.
-///
-/// # Safety
-/// `at` must be valid for `bytes` bytes.
-#[inline]
-pub(super) unsafe fn read(at: *const u8, bytes: u32, signed: bool) -> u64 {
-    // SAFETY: the caller's promise.
-    let value = unsafe {
-        match bytes {
-            1 => u64::from(*at),
-            2 => u64::from(at.cast::<u16>().read_unaligned()),
-            4 => u64::from(at.cast::<u32>().read_unaligned()),
-            _ => at.cast::<u64>().read_unaligned(),
-        }
-    };
-    extend(value, bytes, signed)
-}
-
-#[inline]
-fn extend(value: u64, bytes: u32, signed: bool) -> u64 {
-    match bytes {
-        1 if signed => value as u8 as i8 as u64,
-        2 if signed => value as u16 as i16 as u64,
-        4 if signed => value as u32 as i32 as u64,
-        _ => value,
-    }
-}
-
-/// Writes the low bytes of a value.
-///
-/// # Safety
-/// `at` must be valid for `bytes` bytes.
-#[inline]
-pub(super) unsafe fn write(at: *mut u8, bytes: u32, value: u64) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match bytes {
-            1 => *at = value as u8,
-            2 => at.cast::<u16>().write_unaligned(value as u16),
-            4 => at.cast::<u32>().write_unaligned(value as u32),
-            _ => at.cast::<u64>().write_unaligned(value),
-        }
+        let arrays: SmallVec<[*const u8; 4]> = op
+            .src
+            .iter()
+            .map(|&slot| {
+                let array = self.registers.read(active.window, slot);
+                // SAFETY: the group lies within the array.
+                unsafe { array.add(group_offset(slot, first)) }
+            })
+            .collect();
+        // SAFETY: the region holds the accesses of all lanes.
+        unsafe { (self.registers.helpers().interleave)(start, &arrays, lane_width(op.src[0].width), lanes) }
+        true
     }
 }

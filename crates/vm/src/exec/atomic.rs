@@ -6,7 +6,8 @@ use diag::Span;
 use ir::AtomicOp;
 use isa::{Mod, Picks, Type};
 
-use super::access::{Place, Request, read, write};
+use super::access::{Place, Request};
+use super::transfer::{read, write};
 use super::{Active, Chunk, Step};
 use crate::code::Atomic;
 use crate::cta::Shared;

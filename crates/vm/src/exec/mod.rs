@@ -11,6 +11,7 @@ mod control;
 mod frame;
 mod moves;
 mod pure;
+mod transfer;
 mod warp;
 
 use diag::Span;

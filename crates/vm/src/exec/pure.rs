@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::{Active, Chunk};
 use crate::code::{Linear, Pure};
-use crate::lanes::LaneArgs;
+use lanes::LaneArgs;
 use crate::mask::{GROUP_LANES, Mask};
 use crate::registers::{Scalar, SlotRef, load, store};
 

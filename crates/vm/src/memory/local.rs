@@ -51,18 +51,6 @@ impl LocalMemory {
             *word = *word & !(0xff << shift) | u32::from((value >> (i * 8)) as u8) << shift;
         }
     }
-
-    /// The same aligned word of all lanes.
-    pub fn row(&self, address: u64) -> &[u32] {
-        let start = (address / 4) as usize * CHUNK_LANES;
-        &self.words[start..start + CHUNK_LANES]
-    }
-
-    /// The same aligned word of all lanes.
-    pub fn row_mut(&mut self, address: u64) -> &mut [u32] {
-        let start = (address / 4) as usize * CHUNK_LANES;
-        &mut self.words[start..start + CHUNK_LANES]
-    }
 }
 
 #[cfg(test)]

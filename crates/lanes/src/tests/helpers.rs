@@ -2,7 +2,7 @@
 
 use super::values::Random;
 use super::{LANES, Register, available_paths};
-use crate::lanes::{AddressShape, Element, Extend, Helpers, Shape, Width, helpers};
+use crate::{Element, Extend, Helpers, Width, helpers};
 
 const WIDTHS: [Width; 3] = [Width::B2, Width::B4, Width::B8];
 const COUNTS: [usize; 4] = [16, 48, 240, 256];
@@ -157,66 +157,6 @@ fn extend_and_truncate() {
                 for lane in 0..LANES {
                     assert_eq!(get(&dst, narrow, lane), low_bytes(get(&src, wide, lane), narrow.bytes(1)));
                 }
-            }
-        }
-    });
-}
-
-/// What the shape should be, found slowly.
-fn expected_shape(addresses: &Register, width: Width, mask: &[u64; 4]) -> AddressShape {
-    let lanes: Vec<(usize, u64)> =
-        (0..LANES).filter(|&l| contains(mask, l)).map(|l| (l, get(addresses, width, l))).collect();
-    let min = lanes.iter().map(|&(_, a)| a).min().unwrap_or(u64::MAX);
-    let max = lanes.iter().map(|&(_, a)| a).max().unwrap_or(0);
-    let shape = match lanes[..] {
-        [] | [_] => Shape::Uniform,
-        [(first, a), (second, b), ..] => {
-            let difference = i128::from(b) - i128::from(a);
-            let stride = difference / (second - first) as i128;
-            let on_line = |&(lane, address): &(usize, u64)| {
-                i128::from(address) == i128::from(a) + stride * (lane - first) as i128
-            };
-            match lanes.iter().all(on_line) {
-                true if stride == 0 => Shape::Uniform,
-                true => Shape::Linear {
-                    base: a.wrapping_sub((stride * first as i128) as u64),
-                    stride: stride as i64,
-                },
-                false => Shape::Other,
-            }
-        }
-    };
-    AddressShape { shape, min, max }
-}
-
-#[test]
-fn shapes_of_addresses() {
-    on_every_path(|helpers, random| {
-        for width in [Width::B4, Width::B8] {
-            for _ in 0..20 {
-                let mask = random_mask(random);
-                let base = random.next() >> random.below(33);
-                let strides = [0, 1, 4, 8, 12, 1 << 20, u64::MAX, 4u64.wrapping_neg(), 1 << 33];
-                let stride = strides[random.below(strides.len())];
-                let mut addresses = Register::new();
-                let n = width.bytes(1);
-                for lane in 0..LANES {
-                    let address = base.wrapping_add(stride.wrapping_mul(lane as u64));
-                    addresses.0[lane * n..][..n].copy_from_slice(&address.to_le_bytes()[..n]);
-                }
-                // One lane off the line, perhaps, and inactive lanes anywhere.
-                for lane in 0..LANES {
-                    if !contains(&mask, lane) || random.below(400) == 0 {
-                        addresses.0[lane * n] ^= random.next() as u8;
-                    }
-                }
-                // SAFETY: as above.
-                let shape = unsafe { (helpers.shape)(addresses.0.as_ptr(), width, &mask) };
-                assert_eq!(
-                    shape,
-                    expected_shape(&addresses, width, &mask),
-                    "{width:?} {mask:x?} {base:#x} {stride:#x}"
-                );
             }
         }
     });

@@ -1,7 +1,6 @@
 //! What the interpreter needs besides handlers, compiled for every path: one table of functions for each.
 
 use super::HostPath;
-use super::address::{AddressShape, shape};
 use super::gather::{deinterleave, gather, interleave, narrow_bytes, scatter, widen_bytes};
 use super::macros::multiversion;
 use super::mask_ops::{extend, fill, merge, ramp, truncate};
@@ -62,9 +61,6 @@ pub struct Helpers {
     pub extend: unsafe fn(*mut u8, Width, *const u8, Extend, usize),
     /// `truncate(dst, width, src, from, lanes)`: the low bits of lanes of width `from`, which is wider.
     pub truncate: unsafe fn(*mut u8, Width, *const u8, Width, usize),
-    /// `shape(addresses, width, mask)`: how the addresses of the mask's lanes lie; of 4 or 8 bytes. Only groups with
-    /// lanes in the mask are read.
-    pub shape: unsafe fn(*const u8, Width, &[u64; 4]) -> AddressShape,
     /// `gather(dst, element, base, offsets, width, mask)`: lanes of the mask become the memory at `base + offset`
     /// (wrapping, so that a base may be that of another address space); see [`gather`](super::gather).
     pub gather: unsafe fn(*mut u8, Element, *const u8, *const u8, Width, &[u64; 4]),
@@ -111,7 +107,6 @@ fn build(path: HostPath) -> Helpers {
         merge: version!(merge(dst: *mut u8, src: *const u8, width: Width, mask: &[u64; 4], groups: Range<usize>)),
         extend: version!(extend(dst: *mut u8, width: Width, src: *const u8, from: Extend, lanes: usize)),
         truncate: version!(truncate(dst: *mut u8, width: Width, src: *const u8, from: Width, lanes: usize)),
-        shape: version!(shape(addresses: *const u8, width: Width, mask: &[u64; 4]) -> AddressShape),
         gather: version!(gather(
             dst: *mut u8, element: Element, base: *const u8, offsets: *const u8, width: Width, mask: &[u64; 4]
         )),

@@ -9,30 +9,30 @@
 macro_rules! multiversion {
     ($path:expr, [$($g:ident : $bound:path),*] ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)?, $p:ident => $body:expr) => {{
         unsafe fn portable<$($g: $bound),*>($($arg: $ty),*) $(-> $ret)? {
-            type $p = $crate::lanes::path::Portable;
+            type $p = $crate::path::Portable;
             $body
         }
 
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
         unsafe fn avx2<$($g: $bound),*>($($arg: $ty),*) $(-> $ret)? {
-            type $p = $crate::lanes::x86::Avx2;
+            type $p = $crate::x86::Avx2;
             $body
         }
 
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
         unsafe fn avx512<$($g: $bound),*>($($arg: $ty),*) $(-> $ret)? {
-            type $p = $crate::lanes::x86::Avx512;
+            type $p = $crate::x86::Avx512;
             $body
         }
 
         match $path {
-            $crate::lanes::HostPath::Portable => portable::<$($g),*>,
+            $crate::HostPath::Portable => portable::<$($g),*>,
             #[cfg(target_arch = "x86_64")]
-            $crate::lanes::HostPath::Avx2 => avx2::<$($g),*>,
+            $crate::HostPath::Avx2 => avx2::<$($g),*>,
             #[cfg(target_arch = "x86_64")]
-            $crate::lanes::HostPath::Avx512 => avx512::<$($g),*>,
+            $crate::HostPath::Avx512 => avx512::<$($g),*>,
             #[cfg(not(target_arch = "x86_64"))]
             _ => portable::<$($g),*>,
         }

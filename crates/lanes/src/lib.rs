@@ -7,9 +7,8 @@
 //! - `path`, `x86`, `macros`: how one body becomes a function for every instruction set of the host
 //! - `drive`: loops that apply a function to every lane
 //! - `float`, `half`, `integer`, `logic`, `compare`, `select`, `convert`: the handlers
-//! - `helpers`, `mask_ops`, `address`, `gather`: what is no instruction of its own
+//! - `helpers`, `mask_ops`, `gather`: what is no instruction of its own
 
-mod address;
 mod compare;
 mod convert;
 mod drive;
@@ -31,7 +30,6 @@ mod x86;
 use isa::{Form, Mod, Picks};
 use std::sync::LazyLock;
 
-pub use address::{AddressShape, Shape};
 pub use helpers::{Element, Extend, Helpers, Width, helpers};
 
 /// Operands of a handler.

@@ -1,0 +1,289 @@
+//! Copies between registers and memory that has been checked.
+
+use ir::Width;
+use lanes::{Element, Helpers};
+
+use crate::mask::{GROUP_LANES, Mask};
+use crate::registers::{Pattern, Scalar, lane_width, load, store};
+
+/// The addresses of the active lanes.
+#[derive(Clone, Copy)]
+pub(super) enum Addresses {
+    /// `base + lane * stride`, without wrapping.
+    Linear(Scalar),
+    /// One for each lane.
+    Each(Each),
+}
+
+/// Addresses that stand in a register, plus an offset.
+#[derive(Clone, Copy)]
+pub(super) struct Each {
+    /// The register's array.
+    pub array: *const u8,
+    /// Its elements have 4 bytes, and addresses wrap at 32 bits.
+    pub narrow: bool,
+    pub offset: u64,
+    /// What is known of the register's values in the active lanes.
+    pub pattern: Pattern,
+}
+
+impl Each {
+    #[inline]
+    pub fn at(&self, lane: usize) -> u64 {
+        // SAFETY: the array has an element for every lane, and lives until a slot of its window is written.
+        unsafe {
+            if self.narrow {
+                u64::from((*self.array.cast::<u32>().add(lane)).wrapping_add(self.offset as u32))
+            } else {
+                (*self.array.cast::<u64>().add(lane)).wrapping_add(self.offset)
+            }
+        }
+    }
+
+    /// The least and the greatest address of the active lanes, if the offset makes none wrap.
+    pub fn bounds(&self) -> Option<(u64, u64)> {
+        let limit = if self.narrow { u64::from(u32::MAX) } else { u64::MAX };
+        let shifted = |a: u64| a.checked_add_signed(self.offset as i64).filter(|&a| a <= limit);
+        Some((shifted(self.pattern.least)?, shifted(self.pattern.greatest)?))
+    }
+
+    /// All active lanes are aligned to `bytes`, a power of two.
+    pub fn aligned(&self, bytes: u64) -> bool {
+        (self.pattern.least.wrapping_add(self.offset) | self.pattern.differ) & (bytes - 1) == 0
+    }
+}
+
+/// Memory of the host that holds device addresses from `base` on.
+#[derive(Clone, Copy)]
+pub(super) struct Region {
+    pub storage: *mut u8,
+    pub base: u64,
+}
+
+impl Region {
+    /// # Safety
+    /// The address must be one that the region was found for.
+    #[inline]
+    pub unsafe fn at(self, address: u64) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        unsafe { self.storage.add((address - self.base) as usize) }
+    }
+}
+
+/// The transfer of one element after the other between memory and registers.
+pub(super) struct Transfer<'a> {
+    pub helpers: &'static Helpers,
+    /// Holds the accesses of all lanes of `mask`.
+    pub region: Region,
+    pub addresses: &'a Addresses,
+    pub mask: Mask,
+    /// Bytes of one element.
+    pub bytes: u32,
+    /// Bytes of all elements of a lane.
+    pub stride: u64,
+}
+
+impl Transfer<'_> {
+    /// If the vectors of all lanes of the mask's groups stand one after the other: where they start, the first
+    /// group, and the number of lanes.
+    pub fn consecutive_vectors(&self) -> Option<(*mut u8, usize, usize)> {
+        let (first, end) = self.mask.group_span();
+        let count = self.stride / u64::from(self.bytes);
+        let full = (first..end).all(|group| self.mask.group(group) == u16::MAX);
+        match self.addresses {
+            Addresses::Linear(s) if full && s.stride == self.stride && matches!(count, 2 | 4) && self.bytes > 1 => {
+                let start = address_of(self.addresses, first * GROUP_LANES);
+                // SAFETY: the first lane's access lies within the region.
+                Some((unsafe { self.region.at(start) }, first, (end - first) * GROUP_LANES))
+            }
+            _ => None,
+        }
+    }
+
+    /// The element's kind for gathers and scatters, if a slot of this width holds it as it is.
+    fn kind(&self, width: Width, signed: bool) -> Option<Element> {
+        match (self.bytes, width) {
+            (1, Width::W16) if signed => Some(Element::S8),
+            (1, Width::W16) => Some(Element::U8),
+            (2, Width::W16) => Some(Element::B2),
+            (4, Width::W32) => Some(Element::B4),
+            (8, Width::W64) => Some(Element::B8),
+            _ => None,
+        }
+    }
+
+    /// The addresses, if they follow no pattern that is worth a closer look.
+    fn scattered(&self) -> Option<&Each> {
+        match self.addresses {
+            Addresses::Each(each) if !each.pattern.has_steps() => Some(each),
+            _ => None,
+        }
+    }
+
+    /// What to add to a register's value to get the host address of an element.
+    fn host_base(&self, each: &Each, element: usize) -> *mut u8 {
+        let offset = each.offset.wrapping_sub(self.region.base) as usize;
+        self.region.storage.wrapping_add(offset).wrapping_add(element * self.bytes as usize)
+    }
+
+    /// Loads one element for each lane of the mask.
+    ///
+    /// # Safety
+    /// `to` must be an array of `width` for all lanes.
+    pub unsafe fn load(&self, element: usize, signed: bool, width: Width, to: *mut u8) {
+        let kind = self.kind(width, signed);
+        if let (Some(each), Some(kind)) = (self.scattered(), kind) {
+            let base = self.host_base(each, element);
+            let offsets = if each.narrow { lanes::Width::B4 } else { lanes::Width::B8 };
+            // SAFETY: the region holds the accesses of all lanes of the mask.
+            return unsafe { (self.helpers.gather)(to, kind, base, each.array, offsets, &self.mask.0) };
+        }
+        let offset = element * self.bytes as usize;
+        let size = width.bytes();
+        let (first, end) = self.mask.group_span();
+        for group in first..end {
+            let lanes = self.mask.group(group);
+            // SAFETY: the region holds the accesses of all lanes of the mask, and `to` the group.
+            unsafe {
+                let to = to.add(group * GROUP_LANES * size);
+                if lanes == u16::MAX && kind.is_some() {
+                    match (shape(self.addresses, group), size) {
+                        (Shape::Steps(start, step), _) if step == u64::from(self.bytes) && step == self.stride => {
+                            let at = self.region.at(start);
+                            match kind {
+                                Some(Element::U8 | Element::S8) => {
+                                    (self.helpers.widen_bytes)(to, at, signed, GROUP_LANES);
+                                }
+                                _ => std::ptr::copy_nonoverlapping(at, to, size * GROUP_LANES),
+                            }
+                            continue;
+                        }
+                        (Shape::Steps(start, 0), _) => {
+                            let value = read(self.region.at(start).add(offset), self.bytes, signed);
+                            (self.helpers.fill)(to, lane_width(width), value, GROUP_LANES);
+                            continue;
+                        }
+                        _ => {}
+                    }
+                }
+                for i in (0..GROUP_LANES).filter(|i| lanes >> i & 1 != 0) {
+                    let at = self.region.at(address_of(self.addresses, group * GROUP_LANES + i)).add(offset);
+                    store(to, width, i, read(at, self.bytes, signed));
+                }
+            }
+        }
+    }
+
+    /// Stores one element for each lane of the mask, in ascending order.
+    ///
+    /// # Safety
+    /// `from` must be an array of `width` for all lanes.
+    pub unsafe fn store(&self, element: usize, width: Width, from: *const u8) {
+        let kind = self.kind(width, false);
+        if let (Some(each), Some(kind)) = (self.scattered(), kind) {
+            let base = self.host_base(each, element);
+            let offsets = if each.narrow { lanes::Width::B4 } else { lanes::Width::B8 };
+            // SAFETY: the region holds the accesses of all lanes of the mask.
+            return unsafe { (self.helpers.scatter)(from, kind, base, each.array, offsets, &self.mask.0) };
+        }
+        let offset = element * self.bytes as usize;
+        let size = width.bytes();
+        let (first, end) = self.mask.group_span();
+        for group in first..end {
+            let lanes = self.mask.group(group);
+            // SAFETY: the region holds the accesses of all lanes of the mask, and `from` the group.
+            unsafe {
+                let from = from.add(group * GROUP_LANES * size);
+                if lanes == u16::MAX
+                    && let Some(kind) = kind
+                    && let Shape::Steps(start, step) = shape(self.addresses, group)
+                    && step == u64::from(self.bytes)
+                    && step == self.stride
+                {
+                    let at = self.region.at(start);
+                    match kind {
+                        Element::U8 | Element::S8 => (self.helpers.narrow_bytes)(at, from, GROUP_LANES),
+                        _ => std::ptr::copy_nonoverlapping(from, at, size * GROUP_LANES),
+                    }
+                    continue;
+                }
+                for i in (0..GROUP_LANES).filter(|i| lanes >> i & 1 != 0) {
+                    let at = self.region.at(address_of(self.addresses, group * GROUP_LANES + i)).add(offset);
+                    write(at, self.bytes, load(from, width, i));
+                }
+            }
+        }
+    }
+}
+
+#[inline]
+pub(super) fn address_of(addresses: &Addresses, lane: usize) -> u64 {
+    match addresses {
+        Addresses::Linear(s) => s.base.wrapping_add(s.stride.wrapping_mul(lane as u64)),
+        Addresses::Each(each) => each.at(lane),
+    }
+}
+
+/// How the addresses of a group lie.
+enum Shape {
+    /// From the first, with this step from lane to lane.
+    Steps(u64, u64),
+    Scattered,
+}
+
+#[inline]
+fn shape(addresses: &Addresses, group: usize) -> Shape {
+    let step = match addresses {
+        Addresses::Linear(s) => Some(s.stride),
+        Addresses::Each(each) => each.pattern.step(group),
+    };
+    match step {
+        Some(step) => Shape::Steps(address_of(addresses, group * GROUP_LANES), step),
+        None => Shape::Scattered,
+    }
+}
+
+/// Reads an element and extends it to 64 bits.
+///
+/// # Safety
+/// `at` must be valid for `bytes` bytes.
+#[inline]
+pub(super) unsafe fn read(at: *const u8, bytes: u32, signed: bool) -> u64 {
+    // SAFETY: the caller's promise.
+    let value = unsafe {
+        match bytes {
+            1 => u64::from(*at),
+            2 => u64::from(at.cast::<u16>().read_unaligned()),
+            4 => u64::from(at.cast::<u32>().read_unaligned()),
+            _ => at.cast::<u64>().read_unaligned(),
+        }
+    };
+    extend(value, bytes, signed)
+}
+
+#[inline]
+pub(super) fn extend(value: u64, bytes: u32, signed: bool) -> u64 {
+    match bytes {
+        1 if signed => value as u8 as i8 as u64,
+        2 if signed => value as u16 as i16 as u64,
+        4 if signed => value as u32 as i32 as u64,
+        _ => value,
+    }
+}
+
+/// Writes the low bytes of a value.
+///
+/// # Safety
+/// `at` must be valid for `bytes` bytes.
+#[inline]
+pub(super) unsafe fn write(at: *mut u8, bytes: u32, value: u64) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match bytes {
+            1 => *at = value as u8,
+            2 => at.cast::<u16>().write_unaligned(value as u16),
+            4 => at.cast::<u32>().write_unaligned(value as u32),
+            _ => at.cast::<u64>().write_unaligned(value),
+        }
+    }
+}
