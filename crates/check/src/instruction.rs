@@ -81,11 +81,19 @@ impl<'a> BodyChecker<'_, 'a> {
             SelectError::Missing { slot: "BoolOp", .. } => 3,
             _ => 1,
         };
-        self.late_errors(node, &selection, |error| rank(error) == 0);
-        for complaint in complaints {
-            self.sink().error(complaint.code, complaint.span, complaint.message).maybe_help(complaint.help);
-        }
+        self.late_errors(node, &selection, |error| rank(error) == 0 && !is_rounding(error, node));
+        self.late_errors(node, &selection, |error| rank(error) == 0 && is_rounding(error, node));
+        let (early, late): (SmallVec<[Complaint; 2]>, SmallVec<[Complaint; 2]>) =
+            complaints.into_iter().partition(|complaint| complaint.before_rounding);
+        let complain = |checker: &mut Self, complaints: SmallVec<[Complaint; 2]>| {
+            for complaint in complaints {
+                let Complaint { code, span, message, help, .. } = complaint;
+                checker.sink().error(code, span, message).maybe_help(help);
+            }
+        };
+        complain(self, early);
         self.late_errors(node, &selection, |error| rank(error) == 1);
+        complain(self, late);
         self.late_errors(node, &selection, |error| rank(error) == 2);
         self.closed_gates(node, &selection, Stage::Late);
         self.late_errors(node, &selection, |error| rank(error) == 3);
@@ -255,6 +263,18 @@ impl<'a> BodyChecker<'_, 'a> {
                 _ => self.module.need_target(span, message),
             }
         }
+    }
+}
+
+/// Does an error say that a rounding modifier is illegal? ptxas says so after it has looked at the others.
+fn is_rounding(error: &SelectError, node: &Tree) -> bool {
+    match error {
+        SelectError::Illegal { index, .. } => node
+            .modifiers
+            .get(*index)
+            .and_then(|m| Mod::from_name(m.text))
+            .is_some_and(|m| m.rounding().is_some()),
+        _ => false,
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Complaint {
     pub(crate) span: Span,
     pub(crate) message: String,
     pub(crate) help: Option<String>,
+    /// ptxas says so before it misses a rounding modifier.
+    pub(crate) before_rounding: bool,
 }
 
 pub(crate) type Complaints = SmallVec<[Complaint; 2]>;
@@ -39,7 +41,9 @@ pub(crate) fn complain(
     message: String,
     help: Option<&str>,
 ) {
-    complaints.push(Complaint { code, span, message, help: help.map(str::to_owned) });
+    let before_rounding = matches!(code, "special-register" | "result-register" | "read-only-register");
+    let help = help.map(str::to_owned);
+    complaints.push(Complaint { code, span, message, help, before_rounding });
 }
 
 /// Where an operand stands.
@@ -240,6 +244,9 @@ impl<'a> BodyChecker<'_, 'a> {
             Value::Symbol(_) if place.context.picks.has(isa::Mod::To) => {
                 must_be_register(lowered.span, place, complaints)
             }
+            Value::Symbol(SymbolValue { symbol: Symbol::Variable(_), space: Space::Param, .. }) => {
+                address_of_parameter(lowered.span, place, complaints)
+            }
             Value::Symbol(symbol) => {
                 if space != symbol.space {
                     self.check_space(symbol, space, lowered.span, place, complaints);
@@ -434,7 +441,7 @@ pub(crate) fn fit_destination(
 
 pub(crate) fn result_required(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
     let message = format!("Result register required for instruction '{}'", place.context.name);
-    complain(complaints, "register-expected", span, message, None);
+    complain(complaints, "result-register", span, message, None);
     Verdict::Fits(Operand::Sink)
 }
 
@@ -545,10 +552,7 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
         Value::Symbol(SymbolValue { symbol: Symbol::Variable(_), space: Space::Param, .. })
             if mov && takes_address(ty) =>
         {
-            let name = place.text;
-            let message = format!("Illegal to take address of parameter '{name}'");
-            complain(complaints, "parameter-address", span, message, None);
-            Verdict::Fits(Operand::Sink)
+            address_of_parameter(span, place, complaints)
         }
         Value::Symbol(symbol) | Value::Indexed(symbol) if mov && takes_address(ty) => {
             Verdict::Fits(Operand::Symbol(symbol.symbol, symbol.offset))
@@ -556,6 +560,16 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
         // `sym+4` and functions are values for ptxas, a variable's name alone is not.
         Value::Symbol(symbol) if symbol.sum && takes_address(ty) => {
             Verdict::Fits(Operand::Symbol(symbol.symbol, symbol.offset))
+        }
+        Value::Function(..)
+            if mov && !matches!(ty, Type::B32 | Type::U32 | Type::B64 | Type::U64) && takes_address(ty) =>
+        {
+            let name = place.context.name;
+            let message = format!(
+                "Unexpected instruction types specified for '{name} instruction with function address operand'"
+            );
+            complain(complaints, "instruction-types", span, message, Some("write `mov.u64`"));
+            Verdict::Fits(Operand::Sink)
         }
         Value::Function(id, offset) if takes_address(ty) => {
             Verdict::Fits(Operand::Symbol(Symbol::Function(*id), *offset))
@@ -638,6 +652,13 @@ fn address_fits(base: Base, ty: Type, fits: &impl Fn(Type) -> bool) -> bool {
         Base::Symbol(symbol) => fits(symbol.ty),
         _ => false,
     }
+}
+
+/// A `.param` variable of a body has no address.
+fn address_of_parameter(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
+    let message = format!("Illegal to take address of parameter '{}'", place.text);
+    complain(complaints, "parameter-address", span, message, None);
+    Verdict::Fits(Operand::Sink)
 }
 
 /// Types that the address of a variable can have.
