@@ -4,6 +4,7 @@
 //! instruction is legal.
 #![forbid(unsafe_code)]
 
+mod address;
 mod body;
 mod call;
 mod checker;

@@ -1,0 +1,189 @@
+//! Operands that are addresses, with and without brackets (PTX ISA, "Addresses as Operands").
+
+use diag::Span;
+use isa::{Effect, Space, Type, register_allowed};
+
+use crate::body::BodyChecker;
+use crate::instruction::space_allows;
+use crate::matching::{Complaints, Place, Verdict, complain, fit_scalar, must_be_register};
+use crate::module::{AddressBase, Operand, Symbol};
+use crate::operand::{Base, Lowered, SymbolValue, Value};
+
+impl BodyChecker<'_, '_> {
+    pub(crate) fn fit_address(
+        &self,
+        lowered: &Lowered,
+        place: &Place,
+        complaints: &mut Complaints,
+    ) -> Verdict {
+        let (base, offset) = match lowered.value {
+            Value::Address(base, offset) => (base, offset),
+            Value::Indexed(symbol) => (Base::Symbol(symbol), symbol.offset),
+            _ => return Verdict::Mismatch,
+        };
+        let name = place.context.name;
+        let span = lowered.span;
+        let space = place.context.picks.space();
+        let illegal = |complaints: &mut Complaints, help: Option<&str>| {
+            let message = format!("Illegal operand type to instruction '{name}'");
+            complain(complaints, "illegal-operand", span, message, help);
+        };
+        let unusable = |complaints: &mut Complaints, symbol: &str, ty: &str| {
+            let message = format!(
+                "Illegal to use symbol '{symbol}' of type {ty} as address operand. Use integer or bit only."
+            );
+            complain(
+                complaints,
+                "illegal-address",
+                span,
+                message,
+                Some("an address is in a .u64 or .b64 register"),
+            );
+        };
+        let base = match base {
+            Base::Register(_, ty) if ty.bits() > 64 => {
+                let message = "Illegal operand type for address/array-index".to_owned();
+                complain(
+                    complaints,
+                    "illegal-address",
+                    span,
+                    message,
+                    Some("an address is in a .u64 or .b64 register"),
+                );
+                return Verdict::Fits(Operand::Sink);
+            }
+            Base::Register(id, ty) => {
+                if ty == Type::Pred || ty.is_float() {
+                    unusable(complaints, &self.body.registers[id.index()].name, &ty.to_string());
+                }
+                if ty == Type::Pred {
+                    illegal(complaints, None);
+                }
+                AddressBase::Reg(id)
+            }
+            Base::Symbol(symbol) => {
+                self.check_space(symbol, space, span, place, complaints);
+                return Verdict::Fits(Operand::Address(AddressBase::Symbol(symbol.symbol), offset));
+            }
+            Base::Absolute(address) => {
+                if space != Space::Local {
+                    let message = "Immediate addresses allowed only for .local state space".to_owned();
+                    let help = "put the address into a register first";
+                    complain(complaints, "immediate-address", span, message, Some(help));
+                }
+                AddressBase::Absolute(address)
+            }
+            Base::Code => {
+                let symbol = self.module.source.slice(span).trim_matches(['[', ']', ' ']);
+                unusable(complaints, symbol, "unexpected");
+                illegal(complaints, None);
+                illegal(complaints, None);
+                return Verdict::Fits(Operand::Sink);
+            }
+            Base::Special => {
+                illegal(complaints, Some("move the special register into a register first"));
+                return Verdict::Fits(Operand::Sink);
+            }
+            Base::Reported => return Verdict::Fits(Operand::Sink),
+            Base::Unknown => {
+                illegal(complaints, None);
+                return Verdict::Fits(Operand::Sink);
+            }
+        };
+        Verdict::Fits(Operand::Address(base, offset))
+    }
+
+    /// Is the variable in the instruction's space, and may it be accessed so?
+    fn check_space(
+        &self,
+        symbol: SymbolValue,
+        space: Space,
+        span: Span,
+        place: &Place,
+        complaints: &mut Complaints,
+    ) {
+        let name = place.context.name;
+        if !space_allows(space, symbol.space) {
+            let message =
+                format!("State space mismatch between instruction and address in instruction '{name}'");
+            let help = format!("the variable is in .{} space", space_name(symbol.space));
+            complain(complaints, "space-mismatch", span, message, Some(&help));
+            return;
+        }
+        let writes = matches!(place.context.form.action, isa::Action::Effect(Effect::St));
+        match symbol.symbol {
+            Symbol::Param(i) if writes => {
+                let param = self.params.get(i as usize).map_or("", |p| &p.name);
+                let message = format!("Illegal to write to function input parameter '{param}'");
+                complain(complaints, "parameter-access", span, message, None);
+            }
+            Symbol::Return(i) if !writes => {
+                let param = self.returns.get(i as usize).map_or("", |p| &p.name);
+                let message = format!("Illegal to read function return parameter '{param}'");
+                complain(complaints, "parameter-access", span, message, None);
+            }
+            _ => {}
+        }
+    }
+
+    /// An address without brackets: `cvta`, `isspacep`, `mapa`.
+    pub(crate) fn fit_address_value(
+        &self,
+        lowered: &Lowered,
+        place: &Place,
+        complaints: &mut Complaints,
+    ) -> Verdict {
+        let ty = place.ty.unwrap_or(Type::U64);
+        let space = place.context.picks.space();
+        let is_cvta = matches!(place.context.form.action, isa::Action::Effect(Effect::Cvta));
+        match lowered.value {
+            Value::Register(id, register) if !is_cvta => {
+                let fits = [Type::U32, Type::U64].into_iter().any(|ty| register_allowed(ty, register, false))
+                    && !register.is_float();
+                if fits { Verdict::Fits(Operand::Reg(id)) } else { Verdict::Mismatch }
+            }
+            Value::Symbol(_) if !is_cvta => Verdict::Mismatch,
+            Value::Symbol(_) if place.context.picks.has(isa::Mod::To) => {
+                must_be_register(lowered.span, place, complaints)
+            }
+            Value::Symbol(SymbolValue { symbol: Symbol::Variable(_), space: Space::Param, .. }) => {
+                address_of_parameter(lowered.span, place, complaints)
+            }
+            Value::Symbol(symbol) => {
+                if space != symbol.space {
+                    self.check_space(symbol, space, lowered.span, place, complaints);
+                }
+                Verdict::Fits(Operand::Symbol(symbol.symbol, symbol.offset))
+            }
+            Value::Function(..) => {
+                let name = place.context.name;
+                let message =
+                    format!("State space mismatch between instruction and address in instruction '{name}'");
+                complain(complaints, "space-mismatch", lowered.span, message, None);
+                Verdict::Fits(Operand::Sink)
+            }
+            _ => fit_scalar(lowered, &Place { ty: Some(ty), ..*place }, complaints),
+        }
+    }
+}
+
+fn space_name(space: Space) -> &'static str {
+    match space {
+        Space::Generic => "generic",
+        Space::Global => "global",
+        Space::Shared => "shared",
+        Space::Local => "local",
+        Space::Const => "const",
+        Space::Param => "param",
+        Space::Reg => "reg",
+        Space::SpecialRegister => "sreg",
+        Space::Tex => "tex",
+    }
+}
+
+/// A `.param` variable of a body has no address.
+pub(crate) fn address_of_parameter(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
+    let message = format!("Illegal to take address of parameter '{}'", place.text);
+    complain(complaints, "parameter-address", span, message, None);
+    Verdict::Fits(Operand::Sink)
+}
