@@ -1,9 +1,8 @@
 //! Chores of the workspace: `cargo xtask codegen` and its kin.
 
 mod codegen;
-mod verify;
-mod picture;
 mod record;
+mod verify;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -21,8 +20,6 @@ enum Chore {
     Codegen(codegen::Options),
     /// Hold the instruction table against an assembler.
     Verify(verify::Options),
-    /// Draw the output of examples/mandelbrot.
-    Picture(picture::Options),
     /// Ask an oracle, and write down what it said.
     #[command(subcommand)]
     Record(record::Record),
@@ -32,7 +29,6 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().chore {
         Chore::Codegen(options) => codegen::run(&options),
         Chore::Verify(options) => verify::run(&options),
-        Chore::Picture(options) => picture::run(&options).map_err(|error| error.to_string()),
         Chore::Record(what) => record::run(&what).map_err(|error| error.to_string()),
     };
     match result {

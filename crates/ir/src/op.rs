@@ -464,6 +464,8 @@ pub struct Block {
     pub terminator: Terminator,
     /// The instruction that ends it.
     pub span: Span,
+    /// Nothing in the source ends it: it falls into its successor.
+    pub falls_through: bool,
     /// Register slots that are live on entry, ascending.
     pub live_in: Vec<Slot>,
     /// A loop through this block may wait for another thread: it has an atomic, a volatile or acquiring load,

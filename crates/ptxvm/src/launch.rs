@@ -14,7 +14,7 @@ pub struct Arg {
     bytes: Vec<u8>,
     /// What kind of number it is; `None` for bytes that fit every parameter of their size.
     ty: Option<Type>,
-    /// It is the address of an array: a parameter of either address size takes it.
+    /// It is the address of an array: a parameter of the module's address size takes it.
     address: bool,
 }
 
@@ -24,11 +24,11 @@ impl Arg {
         Arg { bytes: bytes.into(), ty: None, address: false }
     }
 
-    /// The bytes that the parameter gets, if it can take this argument.
-    fn fit(&self, param: &Param) -> Option<&[u8]> {
+    /// The bytes that the parameter gets, if it can take this argument. Addresses have `address_bytes` bytes.
+    fn fit(&self, param: &Param, address_bytes: usize) -> Option<&[u8]> {
         let wanted = usize::try_from(param.bytes).ok()?;
         if self.address {
-            let fits = !param.array && !param.ty.is_float() && matches!(wanted, 4 | 8);
+            let fits = !param.array && !param.ty.is_float() && wanted == address_bytes;
             let (low, high) = self.bytes.split_at_checked(wanted)?;
             return (fits && high.iter().all(|&byte| byte == 0)).then_some(low);
         }
@@ -147,7 +147,8 @@ impl<'a> Launch<'a> {
     /// [`Error::StepLimit`] and [`Error::Cancelled`] while it does.
     pub fn run(mut self) -> Result<LaunchReport, Error> {
         let kernel = self.loaded.module.kernel(&self.kernel)?;
-        let params = pack(kernel, &self.args)?;
+        let address_bytes = self.loaded.module.program().module.address_size as usize / 8;
+        let params = pack(kernel, &self.args, address_bytes)?;
         if let Some(block) = self.block.or(kernel.bounds.required) {
             self.config.block = block;
         }
@@ -164,7 +165,7 @@ impl<'a> Launch<'a> {
 }
 
 /// The raw parameter bytes.
-fn pack(kernel: &Function, args: &[Arg]) -> Result<Vec<u8>, Error> {
+fn pack(kernel: &Function, args: &[Arg], address_bytes: usize) -> Result<Vec<u8>, Error> {
     let wrong = |message| Error::Arguments { message, signature: signature(kernel) };
     if args.len() != kernel.params.len() {
         let (name, takes, given) = (&kernel.name, kernel.params.len(), args.len());
@@ -173,7 +174,7 @@ fn pack(kernel: &Function, args: &[Arg]) -> Result<Vec<u8>, Error> {
     let (layout, total) = vm::param_layout(kernel);
     let mut bytes = vec![0; usize::try_from(total).unwrap_or(0)];
     for (i, ((arg, param), (offset, _))) in args.iter().zip(&kernel.params).zip(layout).enumerate() {
-        let value = arg.fit(param).ok_or_else(|| {
+        let value = arg.fit(param, address_bytes).ok_or_else(|| {
             let (given, wanted) = (arg.description(), describe(param));
             wrong(format!("argument {i} is {given}, but parameter `{}` is {wanted}", param.name))
         })?;

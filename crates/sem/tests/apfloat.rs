@@ -1,6 +1,6 @@
 //! Floating-point forms against rustc_apfloat: edge values x edge values, and random bits.
 //!
-//! `SEM_TEST_RANDOM` sets the number of random inputs for each operation and format (default 150,000 each, over
+//! `SEM_TEST_RANDOM` sets the number of random inputs for each operation and format (default 1,000,000 each, over
 //! a million in all).
 
 mod common;

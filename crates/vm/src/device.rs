@@ -9,9 +9,9 @@ use isa::Space;
 use crate::code::function_address;
 use crate::fault::FaultKind;
 use crate::grid::{Launch, Places};
-use lanes::host_path;
 use crate::launch::{LaunchConfig, LaunchError, LaunchReport, LoadError};
 use crate::memory::{Arena, OutOfMemory, generic_offset};
+use lanes::host_path;
 
 /// Bytes of `.const` memory.
 const CONST_LIMIT: u64 = 64 * 1024;

@@ -11,10 +11,10 @@ use isa::Space;
 use crate::code::{Code, build};
 use crate::cta::{Cta, Progress};
 use crate::fault::Fault;
-use lanes::HostPath;
 use crate::launch::{LaunchConfig, LaunchError, LaunchReport};
 use crate::mask::{CHUNK_LANES, WARP_LANES};
 use crate::memory::{Arena, resolve_generic};
+use lanes::HostPath;
 
 /// Blocks that one host thread keeps in flight while they wait for one another.
 const RESIDENT_BLOCKS: usize = 1024;
@@ -102,7 +102,7 @@ impl Launch<'_> {
                 } else {
                     format!("{} bytes into", inner - base)
                 };
-                Some(format!("{place} {} ({size} bytes at {base:#x}){freed}", a.name()))
+                Some(format!("{place} {}, {size} bytes at {base:#x}{freed}", a.name()))
             }
             Space::Shared => limit("shared memory of this block", self.shared_bytes),
             Space::Const => limit(".const memory", self.constants.len() as u64),

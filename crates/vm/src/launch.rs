@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::fault::Fault;
-use lanes::HostPath;
 use crate::memory::OutOfMemory;
+use lanes::HostPath;
 
 /// How to launch a kernel.
 #[derive(Clone, Debug)]

@@ -10,8 +10,8 @@ use std::ptr::NonNull;
 
 use ir::Width;
 
-use lanes::{Helpers, HostPath};
 use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
+use lanes::{Helpers, HostPath};
 
 /// Bytes, aligned for the widest vector loads.
 pub(crate) struct AlignedBytes {
@@ -397,7 +397,13 @@ impl Registers {
         // SAFETY: the caller's promise.
         unsafe {
             if src_width > storage {
-                (self.helpers.truncate)(self.scratch(1), lane_width(storage), src, lane_width(src_width), self.lanes);
+                (self.helpers.truncate)(
+                    self.scratch(1),
+                    lane_width(storage),
+                    src,
+                    lane_width(src_width),
+                    self.lanes,
+                );
                 src = self.scratch(1);
             }
             let from = match (bits, signed) {

@@ -52,7 +52,7 @@ impl Lowering<'_> {
         for load in loads {
             self.push(None, load);
         }
-        self.end_block(Terminator::Jump(after), after);
+        self.fall_into(after);
     }
 
     fn argument(&mut self, param: &Param, operand: &Operand) -> Argument {

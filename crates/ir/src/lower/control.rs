@@ -160,6 +160,6 @@ impl Lowering<'_> {
             self.start_block();
         }
         self.push(None, OpKind::Warp { op, members });
-        self.end_block(Terminator::Jump(next), next);
+        self.fall_into(next);
     }
 }

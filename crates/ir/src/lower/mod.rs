@@ -39,6 +39,7 @@ struct RawBlock {
     ops: Vec<Op>,
     terminator: Option<Terminator>,
     span: Span,
+    falls_through: bool,
     may_spin: bool,
 }
 
@@ -100,7 +101,14 @@ impl<'m> Lowering<'m> {
     }
 
     fn new_block(&mut self) -> BlockId {
-        self.blocks.push(RawBlock { ops: Vec::new(), terminator: None, span: self.span, may_spin: false });
+        let span = self.span;
+        self.blocks.push(RawBlock {
+            ops: Vec::new(),
+            terminator: None,
+            span,
+            falls_through: false,
+            may_spin: false,
+        });
         BlockId(self.blocks.len() as u32 - 1)
     }
 
@@ -119,17 +127,24 @@ impl<'m> Lowering<'m> {
         self.current = next;
     }
 
+    /// Ends the current block, if it has not ended, without an instruction of the source; goes on in `next`.
+    fn fall_into(&mut self, next: BlockId) {
+        let block = self.block();
+        block.falls_through |= block.terminator.is_none();
+        self.end_block(Terminator::Jump(next), next);
+    }
+
     /// Starts a new block that the current one falls into, unless the current one is still empty.
     fn start_block(&mut self) {
         if !self.block().ops.is_empty() || self.block().terminator.is_some() {
             let next = self.new_block();
-            self.end_block(Terminator::Jump(next), next);
+            self.fall_into(next);
         }
     }
 
     fn place_label(&mut self, label: LabelId) {
         let block = self.label_block(label);
-        self.end_block(Terminator::Jump(block), block);
+        self.fall_into(block);
     }
 
     /// The block that a label names, which may not be placed yet.
@@ -280,13 +295,13 @@ impl<'m> Lowering<'m> {
         let mut blocks = Vec::with_capacity(order.len());
         for &old in &order {
             let Some(block) = raw[old as usize].take() else { continue };
-            let mut terminator = block.terminator.unwrap_or(Terminator::Return);
+            let RawBlock { ops: block_ops, terminator, span, falls_through, may_spin } = block;
+            let mut terminator = terminator.unwrap_or(Terminator::Return);
             terminator.rename(|b| place[b.index()]);
             let start = ops.len() as u32;
-            ops.extend(block.ops);
+            ops.extend(block_ops);
             let ops = start..ops.len() as u32;
-            let (span, may_spin) = (block.span, block.may_spin);
-            blocks.push(Block { ops, terminator, span, live_in: Vec::new(), may_spin });
+            blocks.push(Block { ops, terminator, span, falls_through, live_in: Vec::new(), may_spin });
         }
         let mut function =
             Function { slots: self.values, blocks, ops, frame_bytes: self.frame_bytes, params, returns };

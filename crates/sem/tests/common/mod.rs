@@ -78,5 +78,5 @@ pub fn edges(f: &Format) -> Vec<u64> {
 
 /// How many random inputs each test tries for each case.
 pub fn random_count() -> u64 {
-    std::env::var("SEM_TEST_RANDOM").ok().and_then(|s| s.parse().ok()).unwrap_or(150_000)
+    std::env::var("SEM_TEST_RANDOM").ok().and_then(|s| s.parse().ok()).unwrap_or(1_000_000)
 }

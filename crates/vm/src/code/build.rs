@@ -85,11 +85,14 @@ impl<'a> Builder<'a> {
         for slot in &block.live_in {
             live_in[slot.index() / 64] |= 1 << (slot.index() % 64);
         }
-        // A jump is how blocks are glued together, no instruction of the source.
-        let ends = !matches!(block.terminator, ir::Terminator::Jump(_));
+        // Several operations may come from one instruction, which ends where they end.
+        let mut instructions: Vec<_> = ops.iter().map(|op| op.span).collect();
+        if !block.falls_through {
+            instructions.push(block.span);
+        }
+        instructions.dedup();
         Block {
-            // A block that is nothing but a jump counts too: an endless loop of one must use up `max_steps`.
-            cost: (ops.len() as u64 + u64::from(ends)).max(1),
+            cost: instructions.len() as u64,
             warp: matches!(ops.first(), Some(ir::Op { kind: ir::OpKind::Warp { .. }, .. })),
             ops: ops.iter().map(|op| self.op(op)).collect(),
             terminator: self.terminator(&block.terminator),

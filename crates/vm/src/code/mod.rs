@@ -13,8 +13,8 @@ use isa::{Picks, Space, Type};
 use sem::PureFn;
 use smallvec::SmallVec;
 
-use lanes::LaneFn;
 use crate::registers::SlotRef;
+use lanes::LaneFn;
 
 pub(crate) use build::{build, function_address};
 pub(crate) use linear::Linear;

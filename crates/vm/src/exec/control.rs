@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::frame::CallRecord;
 use super::{Active, Chunk, Path, Step, Wait};
-use crate::code::{Argument, Barrier, Block, Call, Callee, Reduction, Terminator};
+use crate::code::{Argument, Barrier, Block, Call, Callee, Kind, Op, Reduction, Terminator, WarpOp};
 use crate::cta::{BARRIERS, Shared};
 use crate::fault::FaultKind;
 use crate::mask::{Mask, WARP_LANES};
@@ -280,48 +280,41 @@ impl Chunk<'_> {
     // Warp-level operations.
 
     /// Keeps the lanes of a path whose warps are complete for the operation that starts `block`; the others wait.
-    /// False if none is left.
-    pub(super) fn gather_warps(&mut self, path: &mut Path, block: &Block, window: Window) -> bool {
-        let Some(crate::code::Op { kind: crate::code::Kind::Warp { members: Some(members), .. }, .. }) =
-            block.ops.first()
-        else {
-            return true;
+    /// False if none is left. Faults if a lane is not among its own members.
+    pub(super) fn gather_warps(&mut self, path: &mut Path, block: &Block, window: Window) -> Step<bool> {
+        let Some(Op { kind: Kind::Warp { members: Some(members), .. }, span, .. }) = block.ops.first() else {
+            return Ok(true);
         };
-        if path.mask == self.alive {
-            return true;
+        if path.mask == self.alive && self.registers.uniform(window, *members) == Some(u32::MAX.into()) {
+            return Ok(true);
         }
         let mut ready = Mask::EMPTY;
-        for warp in 0..self.threads.div_ceil(WARP_LANES) {
-            let lanes = path.mask.warp(warp);
-            if lanes == 0 {
-                continue;
+        for lane in path.mask {
+            let warp = lane / WARP_LANES;
+            let members = self.registers.get(window, *members, lane) as u32;
+            if members >> (lane % WARP_LANES) & 1 == 0 {
+                let note = format!("its member mask is {members:#010x}, its lane {}", lane % WARP_LANES);
+                return Err(self.fault(FaultKind::NotInMemberMask, *span, Mask::single(lane), None, &note));
             }
-            // Each lane's own member mask, where they differ.
-            let alive = self.alive.warp(warp);
-            let mut go = 0;
-            for lane in (0..WARP_LANES).filter(|l| lanes >> l & 1 != 0) {
-                let members = self.registers.get(window, *members, warp * WARP_LANES + lane) as u32;
-                if members & alive & !lanes == 0 {
-                    go |= 1 << lane;
-                }
+            if members & self.alive.warp(warp) & !path.mask.warp(warp) == 0 {
+                ready.insert(lane);
             }
-            ready.set_warp(warp, go);
         }
         if ready == path.mask {
-            return true;
+            return Ok(true);
         }
         let waiting = path.mask.without(ready);
         let place = path.block;
         if ready.is_empty() {
             path.wait = Wait::Warp;
-            return self.release_warp_syncs(path);
+            return Ok(self.release_warp_syncs(path));
         }
         self.split(path, waiting, place);
         if let Some(twin) = self.paths.iter_mut().find(|p| p.mask == waiting && p.block == place) {
             twin.wait = Wait::Warp;
         }
         self.find_needed(path);
-        true
+        Ok(true)
     }
 
     /// `bar.warp.sync` at different places can meet: if the lanes that wait at such instructions are together all
@@ -331,9 +324,7 @@ impl Chunk<'_> {
             let frame = &chunk.frames[p.frame];
             let block = &chunk.function(frame.function)?.blocks[p.block as usize];
             match &block.ops.first()?.kind {
-                crate::code::Kind::Warp { op, members: Some(members) }
-                    if matches!(**op, crate::code::WarpOp::Sync) =>
-                {
+                Kind::Warp { op, members: Some(members) } if matches!(**op, WarpOp::Sync) => {
                     Some((frame.window, *members))
                 }
                 _ => None,

@@ -268,7 +268,7 @@ impl<'l> Chunk<'l> {
             let Some(function) = self.function(frame.function) else { return Ok(false) };
             let window = frame.window;
             let block = &function.blocks[path.block as usize];
-            if block.warp && !self.gather_warps(path, block, window) {
+            if block.warp && !self.gather_warps(path, block, window)? {
                 return Ok(false);
             }
             let active = Active { mask: path.mask, window, frame: path.frame, guarded: false };

@@ -4,9 +4,9 @@ use smallvec::SmallVec;
 
 use super::{Active, Chunk};
 use crate::code::{Linear, Pure};
-use lanes::LaneArgs;
 use crate::mask::{GROUP_LANES, Mask};
 use crate::registers::{Scalar, SlotRef, load, store};
+use lanes::LaneArgs;
 
 impl Chunk<'_> {
     #[inline]

@@ -91,7 +91,9 @@ impl Transfer<'_> {
         let count = self.stride / u64::from(self.bytes);
         let full = (first..end).all(|group| self.mask.group(group) == u16::MAX);
         match self.addresses {
-            Addresses::Linear(s) if full && s.stride == self.stride && matches!(count, 2 | 4) && self.bytes > 1 => {
+            Addresses::Linear(s)
+                if full && s.stride == self.stride && matches!(count, 2 | 4) && self.bytes > 1 =>
+            {
                 let start = address_of(self.addresses, first * GROUP_LANES);
                 // SAFETY: the first lane's access lies within the region.
                 Some((unsafe { self.region.at(start) }, first, (end - first) * GROUP_LANES))
@@ -148,7 +150,9 @@ impl Transfer<'_> {
                 let to = to.add(group * GROUP_LANES * size);
                 if lanes == u16::MAX && kind.is_some() {
                     match (shape(self.addresses, group), size) {
-                        (Shape::Steps(start, step), _) if step == u64::from(self.bytes) && step == self.stride => {
+                        (Shape::Steps(start, step), _)
+                            if step == u64::from(self.bytes) && step == self.stride =>
+                        {
                             let at = self.region.at(start);
                             match kind {
                                 Some(Element::U8 | Element::S8) => {

@@ -1,0 +1,152 @@
+//! Every file of the corpus that the checker accepts is lowered, and the lowered code keeps its invariants.
+//!
+//! The corpus is not part of the project: without it the test says so and passes.
+
+use std::path::{Path, PathBuf};
+
+use ir::{Function, OpKind, Program, SlotKind, Touch};
+
+fn corpus() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
+    folder.is_dir().then_some(folder)
+}
+
+fn ptx_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a readable folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            files.extend(ptx_files(&path));
+        } else if path.extension().is_some_and(|e| e == "ptx") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+fn lower(text: &str) -> Option<Program> {
+    let source = diag::SourceFile::new("test.ptx", text);
+    let (tree, errors) = syntax::parse(&source);
+    let (module, _) = check::check(&source, &tree, &check::Options::default());
+    module.filter(|_| errors.is_empty()).map(ir::lower)
+}
+
+/// What every engine relies on.
+fn verify(function: &Function, name: &str) {
+    let mut written: Vec<bool> = function
+        .slots
+        .iter()
+        .map(|s| matches!(s.kind, SlotKind::Constant(_) | SlotKind::Special(_)))
+        .collect();
+    for block in 0..function.blocks.len() {
+        let mut copy = function.clone();
+        let b = &function.blocks[block];
+        for next in b.terminator.successors() {
+            assert!(next.index() < function.blocks.len(), "{name}: b{block} goes to {next:?}");
+        }
+        assert!(b.live_in.is_sorted(), "{name}: live_in of b{block}");
+        for slot in &b.live_in {
+            let kind = function.slots[slot.index()].kind;
+            let register = !matches!(kind, SlotKind::Constant(_) | SlotKind::Special(_));
+            assert!(register, "{name}: {slot} is live into b{block} and is {kind:?}");
+        }
+        // A temporary is written before it is read, and constants are never written.
+        written.iter_mut().zip(&function.slots).for_each(|(w, s)| *w &= s.kind != SlotKind::Temporary);
+        for slot in &b.live_in {
+            written[slot.index()] = true;
+        }
+        for (i, op) in copy.ops[b.ops.start as usize..b.ops.end as usize].iter_mut().enumerate() {
+            assert!(
+                i == 0 || !matches!(op.kind, OpKind::Warp { .. }),
+                "{name}: a warp operation inside b{block}"
+            );
+            op.visit(&mut |slot, touch| {
+                let info = function.slots[slot.index()];
+                match touch {
+                    Touch::Use => assert!(
+                        info.kind != SlotKind::Temporary || written[slot.index()],
+                        "{name}: b{block} reads {slot} before it is written"
+                    ),
+                    Touch::Def => {
+                        let fixed = matches!(info.kind, SlotKind::Constant(_) | SlotKind::Special(_));
+                        assert!(!fixed, "{name}: b{block} writes {slot}, which is {:?}", info.kind);
+                        written[slot.index()] = true;
+                    }
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn the_corpus_is_lowered() {
+    let Some(folder) = corpus() else {
+        eprintln!("skipped: the corpus is not at ../shared/corpus (450 files not lowered)");
+        return;
+    };
+    let (mut files, mut accepted, mut functions, mut unsupported) = (0, 0, 0, 0);
+    for path in ptx_files(&folder) {
+        files += 1;
+        let text = std::fs::read_to_string(&path).expect("a text file");
+        let Some(program) = lower(&text) else { continue };
+        accepted += 1;
+        for (checked, function) in program.module.functions.iter().zip(&program.functions) {
+            assert_eq!(checked.body.is_some(), function.is_some(), "{}: {}", path.display(), checked.name);
+            if let Some(function) = function {
+                functions += 1;
+                verify(function, &format!("{}: {}", path.display(), checked.name));
+                unsupported +=
+                    function.ops.iter().filter(|op| matches!(op.kind, OpKind::Unsupported { .. })).count();
+            }
+        }
+        // The print does not depend on the run.
+        assert_eq!(program.to_string(), lower(&text).expect("the same again").to_string());
+    }
+    eprintln!(
+        "{files} files, {accepted} accepted and lowered: {functions} functions, {unsupported} operations unsupported"
+    );
+    assert!(accepted * 100 >= files * 95, "{accepted} of {files} files are lowered");
+}
+
+const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
+
+fn emit(body: &str) -> String {
+    let text = format!("{HEAD}.visible .entry k(.param .u64 out) {{\n{body}\n}}\n");
+    lower(&text).expect("a kernel that checks").to_string()
+}
+
+#[test]
+fn an_if_reconverges_before_what_follows() {
+    let text = emit(
+        ".reg .pred %p; .reg .b32 %r<4>;
+         mov.u32 %r1, %tid.x; setp.lt.u32 %p, %r1, 7;
+         @%p bra THEN;
+         mov.u32 %r2, 1; bra JOIN;
+         THEN: mov.u32 %r2, 2;
+         JOIN: add.u32 %r3, %r2, %r1; ret;",
+    );
+    let blocks: Vec<&str> = text.lines().filter(|l| l.starts_with('b')).collect();
+    assert_eq!(blocks.len(), 4, "{text}");
+    // Both arms jump forward to the block that stands last.
+    assert_eq!(text.matches("jump b3").count(), 2, "{text}");
+}
+
+#[test]
+fn a_guarded_barrier_becomes_a_branch_around_it() {
+    let text = emit(".reg .pred %p; setp.eq.u32 %p, 1, 1; @%p bar.sync 0; ret;");
+    assert!(text.contains("branch"), "{text}");
+    assert!(text.contains("Barrier"), "{text}");
+}
+
+#[test]
+fn narrow_values_in_wide_registers_are_cut_out() {
+    let text = emit(".reg .b32 %r<3>; cvt.u32.u8 %r1, %r2; ret;");
+    assert!(text.contains("Resize") && text.contains("bits: 8"), "{text}");
+}
+
+#[test]
+fn a_sink_that_nobody_reads_costs_nothing() {
+    let text = emit(".reg .b32 %r<3>; setp.lt.u32 _, %r1, %r2; ret;");
+    assert!(!text.contains("setp"), "{text}");
+}
