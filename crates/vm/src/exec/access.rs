@@ -99,7 +99,8 @@ impl Chunk<'_> {
 
     /// Checks the access of one lane.
     pub(super) fn place(&self, shared: &Shared, request: &Request, address: u64) -> Result<Place, FaultKind> {
-        if address % request.bytes.next_power_of_two().min(32) != 0 && request.bytes.is_power_of_two() {
+        // No access is larger than 32 bytes (`.v8.b32`, `.v4.b64`).
+        if !address.is_multiple_of(request.bytes) {
             return Err(FaultKind::Misaligned);
         }
         let (space, inner) = match request.space {

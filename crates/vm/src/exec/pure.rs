@@ -27,26 +27,24 @@ impl Chunk<'_> {
                     *place =
                         unsafe { self.registers.read(active.window, *slot).add(group_offset(*slot, first)) };
                 }
-                let mut merge = [false; 2];
-                for which in 0..2 {
-                    if let Some(slot) = op.dst[which] {
-                        merge[which] = !self.whole(&active, slot);
-                        let array = if merge[which] {
-                            self.registers.scratch(which)
-                        } else {
-                            self.registers.overwrite(active.window, slot)
-                        };
-                        // SAFETY: the groups lie within the slot's array, and within scratch arrays, which have
-                        // room for the widest slots.
-                        args.dst[which] = unsafe { array.add(group_offset(slot, first)) };
-                    }
+                // Results that must leave other lanes alone go to scratch arrays first.
+                let merged = op.dst.map(|slot| slot.filter(|&slot| !self.whole(&active, slot)));
+                for (which, slot) in op.dst.iter().enumerate() {
+                    let Some(slot) = *slot else { continue };
+                    let array = match merged[which] {
+                        Some(_) => self.registers.scratch(which),
+                        None => self.registers.overwrite(active.window, slot),
+                    };
+                    // SAFETY: the groups lie within the slot's array, and within scratch arrays, which have room
+                    // for the widest slots.
+                    args.dst[which] = unsafe { array.add(group_offset(slot, first)) };
                 }
                 // SAFETY: sources and destinations are arrays of the widths of the form's operands (the lowering
                 // made them so) with room for `lanes` lanes; a destination is a source's array or another; the
                 // handler was looked up for this host.
                 unsafe { handler(&args) }
-                for which in 0..2 {
-                    if let (true, Some(slot)) = (merge[which], op.dst[which]) {
+                for (which, slot) in merged.iter().enumerate() {
+                    if let Some(slot) = *slot {
                         self.registers.merge(active.window, slot, which, active.mask);
                     }
                 }

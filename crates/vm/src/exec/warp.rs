@@ -57,9 +57,9 @@ impl Chunk<'_> {
         let uniform = (self.registers.uniform(active.window, b), self.registers.uniform(active.window, c));
         if let (Some(b), Some(c)) = uniform {
             let mut inside = 0;
-            for lane in 0..WARP_LANES {
+            for (lane, from) in from.iter_mut().enumerate().take(WARP_LANES) {
                 let (source, within) = shuffle_source(mode, lane as u32, b as u32, c as u32);
-                from[lane] = source;
+                *from = source;
                 inside |= u32::from(within) << lane;
             }
             for warp in 0..self.lanes.div_ceil(WARP_LANES) {

@@ -40,7 +40,7 @@ impl LocalMemory {
 
     /// Writes the low `bytes` (at most 8) bytes of `value`; the caller has checked the bounds.
     pub fn write(&mut self, lane: usize, address: u64, bytes: u32, value: u64) {
-        if bytes == 4 && address % 4 == 0 {
+        if bytes == 4 && address.is_multiple_of(4) {
             self.words[(address / 4) as usize * CHUNK_LANES + lane] = value as u32;
             return;
         }
