@@ -101,11 +101,15 @@ impl Shared {
         }
     }
 
-    /// Lanes of `warp` end: barriers no longer wait for them.
-    pub fn end(&mut self, warp: usize, lanes: u32) {
-        self.alive[warp] &= !lanes;
+    /// Lanes of the warps from `first` on end: barriers no longer wait for them.
+    pub fn end(&mut self, first: usize, lanes: impl Iterator<Item = u32>) {
+        for (alive, lanes) in self.alive[first..].iter_mut().zip(lanes) {
+            *alive &= !lanes;
+        }
         for index in 0..BARRIERS {
-            self.complete(index);
+            if !self.barriers[index].arrived.is_empty() {
+                self.complete(index);
+            }
         }
     }
 }
@@ -125,6 +129,8 @@ pub(crate) struct Cta<'l> {
     launch: &'l Launch<'l>,
     pub shared: Shared,
     chunks: Vec<Chunk<'l>>,
+    /// In which chunks get their turns.
+    order: Vec<usize>,
     /// Instructions already reported by [`Cta::take_instructions`].
     reported: u64,
     random: u64,
@@ -133,7 +139,7 @@ pub(crate) struct Cta<'l> {
 impl<'l> Cta<'l> {
     pub fn new(launch: &'l Launch<'l>, code: &'l Code) -> Cta<'l> {
         let threads = launch.config.block_threads() as usize;
-        let chunks = (0..threads)
+        let chunks: Vec<_> = (0..threads)
             .step_by(code.lanes)
             .map(|first| Chunk::new(launch, code, first as u32, code.lanes.min(threads - first)))
             .collect();
@@ -143,7 +149,8 @@ impl<'l> Cta<'l> {
             barriers: Default::default(),
             alive: Vec::new(),
         };
-        Cta { launch, shared, chunks, reported: 0, random: 0 }
+        let order = (0..chunks.len()).collect();
+        Cta { launch, shared, chunks, order, reported: 0, random: 0 }
     }
 
     /// Starts the block with linear index `block`.
@@ -167,14 +174,15 @@ impl<'l> Cta<'l> {
 
     /// Gives every chunk a turn.
     pub fn step(&mut self) -> Step<Progress> {
-        let mut order: Vec<usize> = (0..self.chunks.len()).collect();
         if self.launch.shuffled {
-            for i in (1..order.len()).rev() {
-                order.swap(i, self.next_random() as usize % (i + 1));
+            for i in (1..self.order.len()).rev() {
+                let j = self.next_random() as usize % (i + 1);
+                self.order.swap(i, j);
             }
         }
         let (mut done, mut spinning, mut running) = (0, true, false);
-        for &index in &order {
+        for i in 0..self.order.len() {
+            let index = self.order[i];
             let mut budget =
                 if self.launch.shuffled { 1 + (self.next_random() % 8) as i64 } else { crate::exec::BUDGET };
             match self.chunks[index].turn(&mut self.shared, &mut budget)? {

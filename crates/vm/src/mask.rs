@@ -56,7 +56,7 @@ impl Mask {
 
     /// The lowest lane.
     pub fn lowest(self) -> Option<usize> {
-        self.into_iter().next()
+        (0..4).find(|&i| self.0[i] != 0).map(|i| i * 64 + self.0[i].trailing_zeros() as usize)
     }
 
     /// The highest lane.

@@ -103,6 +103,8 @@ pub(crate) struct Pattern {
     pub greatest: u64,
     /// Bits in which any lane differs from the least.
     pub differ: u64,
+    /// All groups are whole and have even steps.
+    pub regular: bool,
     /// For each group, the step from lane to lane, or [`Pattern::NO_STEP`]; of all its lanes.
     steps: [u32; CHUNK_LANES / GROUP_LANES],
 }
@@ -132,6 +134,7 @@ impl Pattern {
             least: u64::MAX,
             greatest: 0,
             differ: 0,
+            regular: true,
             steps: [Self::NO_STEP; CHUNK_LANES / GROUP_LANES],
         };
         let (mut ones, mut zeros) = (0, 0);
@@ -150,12 +153,14 @@ impl Pattern {
                     pattern.least = pattern.least.min(values[0]);
                     pattern.greatest = pattern.greatest.max(values[GROUP_LANES - 1]);
                 } else {
+                    pattern.regular = false;
                     pattern.least = values.iter().fold(pattern.least, |m, &v| m.min(v));
                     pattern.greatest = values.iter().fold(pattern.greatest, |m, &v| m.max(v));
                 }
                 ones |= values.iter().fold(0, |b, &v| b | v);
                 zeros |= values.iter().fold(0, |b, &v| b | !v);
             } else {
+                pattern.regular = false;
                 for (_, &v) in values.iter().enumerate().filter(|(i, _)| lanes >> i & 1 != 0) {
                     pattern.least = pattern.least.min(v);
                     pattern.greatest = pattern.greatest.max(v);
@@ -226,6 +231,18 @@ impl Registers {
     pub fn scalar(&self, w: Window, slot: SlotRef) -> Option<Scalar> {
         let i = (w.index + slot.index) as usize;
         (self.forms[i] & form::SCALAR != 0).then(|| self.scalars[i])
+    }
+
+    /// The slot has a scalar form.
+    #[inline]
+    pub fn has_scalar(&self, w: Window, slot: SlotRef) -> bool {
+        self.forms[(w.index + slot.index) as usize] & form::SCALAR != 0
+    }
+
+    /// The scalar form of a slot that has one.
+    #[inline]
+    pub fn known_scalar(&self, w: Window, slot: SlotRef) -> Scalar {
+        self.scalars[(w.index + slot.index) as usize]
     }
 
     /// The value that all lanes share, if they do and it is noted.

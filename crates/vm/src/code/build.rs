@@ -4,7 +4,8 @@ use check::module::FuncId;
 
 use super::{
     Address, Argument, Atomic, Barrier, Base, Block, Call, Callee, Code, Function, Guard, Initial, Kind,
-    Linear, Load, Op, Pure, Reduction, Returned, Special, Store, Terminator, WarpOp, array_bytes,
+    Linear, Load, MAX_SOURCES, Op, Pure, Reduction, Returned, Special, Store, Terminator, WarpOp,
+    array_bytes,
 };
 use crate::grid::Launch;
 
@@ -129,15 +130,19 @@ impl<'a> Builder<'a> {
     fn kind(&self, kind: &ir::OpKind) -> Kind {
         match kind {
             ir::OpKind::Pure { form, picks, function, dst, src } => match sem::lookup(function) {
-                Some(sem) => Kind::Pure(Box::new(Pure {
+                Some(sem) if src.len() <= MAX_SOURCES => Kind::Pure(Box::new(Pure {
                     lanes: lanes::lookup(form, picks, self.launch.path),
                     sem,
                     picks: *picks,
                     dst: dst.map(|d| self.maybe(d)),
-                    src: src.iter().map(|&s| self.slot(s)).collect(),
+                    src: {
+                        let unused = SlotRef { index: 0, offset: 0, width: ir::Width::Pred };
+                        std::array::from_fn(|i| src.get(i).map_or(unused, |&s| self.slot(s)))
+                    },
+                    sources: src.len(),
                     linear: Linear::of(form, picks),
                 })),
-                None => Kind::Unsupported { opcode: form.opcode },
+                _ => Kind::Unsupported { opcode: form.opcode },
             },
             ir::OpKind::Copy { dst, src } => Kind::Copy { dst: self.slot(*dst), src: self.slot(*src) },
             ir::OpKind::Not { dst, src } => Kind::Not { dst: self.slot(*dst), src: self.slot(*src) },
@@ -158,6 +163,12 @@ impl<'a> Builder<'a> {
             ir::OpKind::Unpack { dst, src, bits } => {
                 let dst = dst.iter().map(|&d| self.maybe(d)).collect();
                 Kind::Unpack { dst, src: self.slot(*src), bits: *bits }
+            }
+            ir::OpKind::Load { address, dst, bytes, signed }
+                if let (ir::Base::KernelParam(index), [Some(slot)]) = (address.base, &dst[..])
+                    && let Some(value) = self.param(index, address.offset, *bytes, *signed) =>
+            {
+                Kind::Uniform { dst: self.slot(*slot), value }
             }
             ir::OpKind::Load { address, dst, bytes, signed } => Kind::Load(Box::new(Load {
                 address: self.address(address),
@@ -199,6 +210,19 @@ impl<'a> Builder<'a> {
             }
             ir::OpKind::Unsupported { form } => Kind::Unsupported { opcode: form.opcode },
         }
+    }
+
+    /// The value of an aligned access within the parameters.
+    fn param(&self, index: u32, offset: i64, bytes: u32, signed: bool) -> Option<u64> {
+        let start = self.launch.places.param(index).checked_add_signed(offset)? as usize;
+        let bytes = bytes as usize;
+        let stored = self.launch.params.get(start..)?.get(..bytes).filter(|_| start.is_multiple_of(bytes))?;
+        let mut value = [0; 8];
+        value[..bytes].copy_from_slice(stored);
+        if signed && stored[bytes - 1] & 0x80 != 0 {
+            value[bytes..].fill(0xff);
+        }
+        Some(u64::from_le_bytes(value))
     }
 
     fn warp(&self, op: &ir::WarpOp) -> WarpOp {

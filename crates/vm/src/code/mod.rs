@@ -49,15 +49,26 @@ pub(crate) struct Address {
     pub offset: u64,
 }
 
+/// No pure form has more sources (tested by building every one).
+pub(crate) const MAX_SOURCES: usize = 5;
+
 /// A pure operation.
 pub(crate) struct Pure {
     pub lanes: Option<LaneFn>,
     pub sem: PureFn,
     pub picks: Picks,
     pub dst: [Option<SlotRef>; 2],
-    pub src: SmallVec<[SlotRef; 4]>,
+    /// The first `sources` of these.
+    pub src: [SlotRef; MAX_SOURCES],
+    pub sources: usize,
     /// How it maps values that step evenly from lane to lane.
     pub linear: Linear,
+}
+
+impl Pure {
+    pub fn src(&self) -> &[SlotRef] {
+        &self.src[..self.sources]
+    }
 }
 
 pub(crate) enum WarpOp {
@@ -141,6 +152,11 @@ pub(crate) enum Kind {
         dst: SlotRef,
         src: SlotRef,
         addend: u64,
+    },
+    /// A value that the launch decides: a parameter.
+    Uniform {
+        dst: SlotRef,
+        value: u64,
     },
     /// An address without an access: the same for all lanes.
     AddressOf {

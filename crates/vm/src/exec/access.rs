@@ -197,6 +197,7 @@ impl Chunk<'_> {
         }
     }
 
+    #[inline(never)]
     pub(super) fn load(&mut self, op: &Load, active: Active, shared: &mut Shared, span: Span) -> Step {
         let bytes = u64::from(op.bytes) * op.dst.len() as u64;
         let request = Request { space: op.address.space, bytes, write: false, span };
@@ -311,6 +312,7 @@ impl Chunk<'_> {
         })
     }
 
+    #[inline(never)]
     pub(super) fn store(&mut self, op: &Store, active: Active, shared: &mut Shared, span: Span) -> Step {
         let bytes = u64::from(op.bytes) * op.src.len() as u64;
         let request = Request { space: op.address.space, bytes, write: true, span };

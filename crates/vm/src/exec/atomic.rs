@@ -14,6 +14,7 @@ use crate::cta::Shared;
 use crate::registers::store;
 
 impl Chunk<'_> {
+    #[inline(never)]
     pub(super) fn atomic(&mut self, op: &Atomic, active: Active, shared: &mut Shared, span: Span) -> Step {
         let bytes = op.ty.bytes();
         let request = Request { space: op.address.space, bytes: bytes.into(), write: true, span };

@@ -210,12 +210,9 @@ impl Chunk<'_> {
 
     fn end(&mut self, path: &mut Path, shared: &mut Shared) {
         self.alive = self.alive.without(path.mask);
-        for warp in 0..self.threads.div_ceil(WARP_LANES) {
-            let lanes = path.mask.warp(warp);
-            if lanes != 0 {
-                shared.end(self.first_thread as usize / WARP_LANES + warp, lanes);
-            }
-        }
+        let mask = path.mask;
+        let warps = 0..self.threads.div_ceil(WARP_LANES);
+        shared.end(self.first_thread as usize / WARP_LANES, warps.map(|warp| mask.warp(warp)));
         self.frames.release(path.frame);
         path.mask = Mask::EMPTY;
         // Warp-level operations no longer wait for these lanes.

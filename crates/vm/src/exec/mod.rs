@@ -61,6 +61,8 @@ pub(crate) struct Path {
 #[derive(Clone, Copy)]
 pub(crate) struct Active {
     pub mask: Mask,
+    /// The groups that hold them: the first, and one past the last.
+    pub groups: (usize, usize),
     pub window: Window,
     pub frame: u32,
     /// A guard holds for some lanes of the path only: the others keep their values.
@@ -263,19 +265,27 @@ impl<'l> Chunk<'l> {
         spinning: &mut bool,
     ) -> Step<bool> {
         let mut may_spin = false;
+        // Calls and returns end the run of a path: its frame stays the same here.
+        let frame = &self.frames[path.frame];
+        let Some(function) = self.function(frame.function) else { return Ok(false) };
+        let window = frame.window;
+        let mut active =
+            Active { mask: Mask::EMPTY, groups: (0, 0), window, frame: path.frame, guarded: false };
+        let mut threads = 0;
         loop {
-            let frame = &self.frames[path.frame];
-            let Some(function) = self.function(frame.function) else { return Ok(false) };
-            let window = frame.window;
             let block = &function.blocks[path.block as usize];
             if block.warp && !self.gather_warps(path, block, window)? {
                 return Ok(false);
             }
-            let active = Active { mask: path.mask, window, frame: path.frame, guarded: false };
+            if active.mask != path.mask {
+                active.mask = path.mask;
+                active.groups = path.mask.group_span();
+                threads = u64::from(path.mask.count());
+            }
             for op in &block.ops {
                 self.execute(op, active, shared)?;
             }
-            self.instructions += block.cost * u64::from(path.mask.count());
+            self.instructions += block.cost * threads;
             *budget -= 1;
             may_spin |= block.may_spin;
 
@@ -283,7 +293,7 @@ impl<'l> Chunk<'l> {
             if !self.terminate(path, block, active, shared)? {
                 return Ok(false);
             }
-            if path.frame == active.frame && path.block <= from {
+            if path.block <= from {
                 // A turn of a loop.
                 if may_spin {
                     *budget -= SPIN_COST;
@@ -305,7 +315,7 @@ impl<'l> Chunk<'l> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn execute(&mut self, op: &Op, mut active: Active, shared: &mut Shared) -> Step {
         if let Some(guard) = op.guard {
             let predicate = self.registers.predicate(active.window, guard.slot);
@@ -313,8 +323,9 @@ impl<'l> Chunk<'l> {
             if mask.is_empty() {
                 return Ok(());
             }
-            active.guarded = mask != active.mask;
-            active.mask = mask;
+            if mask != active.mask {
+                active = Active { mask, groups: mask.group_span(), guarded: true, ..active };
+            }
         }
         match &op.kind {
             Kind::Pure(pure) => self.pure(pure, active),
@@ -322,6 +333,10 @@ impl<'l> Chunk<'l> {
             Kind::Not { dst, src } => self.not(*dst, *src, active),
             Kind::Resize { dst, src, bits, signed } => self.resize(*dst, *src, *bits, *signed, active),
             Kind::Offset { dst, src, addend } => self.offset(*dst, *src, *addend, active),
+            Kind::Uniform { dst, value } => {
+                let whole = self.whole(&active, *dst);
+                self.registers.set_all(active.window, *dst, *value, active.mask, whole);
+            }
             Kind::AddressOf { dst, base, offset } => {
                 let value = self.fixed_base(*base, active.frame).wrapping_add(*offset);
                 let whole = self.whole(&active, *dst);

@@ -11,6 +11,7 @@ use crate::memory::resolve_generic;
 use crate::registers::{Registers, Scalar, SlotRef, Window};
 
 impl Chunk<'_> {
+    #[inline(never)]
     pub(super) fn copy(&mut self, dst: SlotRef, src: SlotRef, active: Active) {
         let whole = self.whole(&active, dst);
         self.move_between(dst, active.window, src, active.window, active.mask, whole);
@@ -47,6 +48,7 @@ impl Chunk<'_> {
         }
     }
 
+    #[inline(never)]
     pub(super) fn not(&mut self, dst: SlotRef, src: SlotRef, active: Active) {
         let value = !self.registers.predicate(active.window, src);
         if let Some(uniform) = self.registers.uniform(active.window, src)
@@ -58,6 +60,7 @@ impl Chunk<'_> {
         self.registers.set_predicate(active.window, dst, value, mask);
     }
 
+    #[inline(never)]
     pub(super) fn resize(&mut self, dst: SlotRef, src: SlotRef, bits: u32, signed: bool, active: Active) {
         let extend = |value: u64| {
             let shift = 64 - bits;
@@ -74,6 +77,7 @@ impl Chunk<'_> {
         });
     }
 
+    #[inline(never)]
     pub(super) fn offset(&mut self, dst: SlotRef, src: SlotRef, addend: u64, active: Active) {
         if let Some(scalar) = self.registers.scalar(active.window, src)
             && self.whole(&active, dst)
@@ -94,6 +98,7 @@ impl Chunk<'_> {
         });
     }
 
+    #[inline(never)]
     pub(super) fn pack(&mut self, dst: SlotRef, src: &[SlotRef], bits: u32, active: Active) {
         let uniform: Option<SmallVec<[u64; 8]>> =
             src.iter().map(|&s| self.registers.uniform(active.window, s)).collect();
@@ -132,6 +137,7 @@ impl Chunk<'_> {
         });
     }
 
+    #[inline(never)]
     pub(super) fn unpack(&mut self, dst: &[Option<SlotRef>], src: SlotRef, bits: u32, active: Active) {
         let uniform = self.registers.uniform(active.window, src);
         let lanes = self.lanes;
@@ -184,12 +190,14 @@ impl Chunk<'_> {
         }
     }
 
+    #[inline(never)]
     pub(super) fn is_space(&mut self, dst: SlotRef, src: SlotRef, space: Space, active: Active) {
         self.write_lanes(dst, active, |chunk, lane| {
             u64::from(resolve_generic(chunk.registers.get(active.window, src, lane)).0 == space)
         });
     }
 
+    #[inline(never)]
     pub(super) fn read_clock(&mut self, dst: SlotRef, clock: Clock, active: Active) {
         let (value, high) = match clock {
             Clock::Cycles { high } => (self.instructions, high),
@@ -200,6 +208,7 @@ impl Chunk<'_> {
         self.registers.set_all(active.window, dst, value, active.mask, whole);
     }
 
+    #[inline(never)]
     pub(super) fn active_mask(&mut self, dst: SlotRef, active: Active) {
         self.write_lanes(dst, active, |_, lane| active.mask.warp(lane / WARP_LANES).into());
     }

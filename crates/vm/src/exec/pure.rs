@@ -3,29 +3,31 @@
 use smallvec::SmallVec;
 
 use super::{Active, Chunk};
-use crate::code::{Linear, Pure};
+use crate::code::{Linear, MAX_SOURCES, Pure};
 use crate::mask::{GROUP_LANES, Mask};
 use crate::registers::{Scalar, SlotRef, load, store};
 use lanes::LaneArgs;
 
 impl Chunk<'_> {
-    #[inline]
+    #[inline(never)]
     pub(super) fn pure(&mut self, op: &Pure, active: Active) {
-        if self.pure_scalar(op, active) {
+        let window = active.window;
+        if op.src().iter().all(|&slot| self.registers.has_scalar(window, slot))
+            && self.pure_scalar(op, &active)
+        {
             return;
         }
         match op.lanes {
             Some(handler) => {
-                let (first, end) = self.groups(&active);
+                let first = active.groups.0;
                 let mut args = LaneArgs {
                     dst: [std::ptr::null_mut(); 2],
                     src: [std::ptr::null(); 4],
-                    lanes: (end - first) * GROUP_LANES,
+                    lanes: (active.groups.1 - first) * GROUP_LANES,
                 };
-                for (place, slot) in args.src.iter_mut().zip(&op.src) {
+                for (place, slot) in args.src.iter_mut().zip(op.src()) {
                     // SAFETY: the groups lie within the slot's array.
-                    *place =
-                        unsafe { self.registers.read(active.window, *slot).add(group_offset(*slot, first)) };
+                    *place = unsafe { self.registers.read(window, *slot).add(group_offset(*slot, first)) };
                 }
                 // Results that must leave other lanes alone go to scratch arrays first.
                 let merged = op.dst.map(|slot| slot.filter(|&slot| !self.whole(&active, slot)));
@@ -33,7 +35,7 @@ impl Chunk<'_> {
                     let Some(slot) = *slot else { continue };
                     let array = match merged[which] {
                         Some(_) => self.registers.scratch(which),
-                        None => self.registers.overwrite(active.window, slot),
+                        None => self.registers.overwrite(window, slot),
                     };
                     // SAFETY: the groups lie within the slot's array, and within scratch arrays, which have room
                     // for the widest slots.
@@ -45,7 +47,7 @@ impl Chunk<'_> {
                 unsafe { handler(&args) }
                 for (which, slot) in merged.iter().enumerate() {
                     if let Some(slot) = *slot {
-                        self.registers.merge(active.window, slot, which, active.mask);
+                        self.registers.merge(window, slot, which, active.mask);
                     }
                 }
             }
@@ -53,33 +55,18 @@ impl Chunk<'_> {
         }
     }
 
-    /// The groups that hold active lanes.
-    #[inline]
-    pub(super) fn groups(&self, active: &Active) -> (usize, usize) {
-        let (first, end) = active.mask.group_span();
-        debug_assert!(end <= self.lanes / GROUP_LANES);
-        (first, end)
-    }
-
-    /// Computes the operation once for all lanes, if all sources are uniform, or step evenly in a way that it keeps.
-    #[inline]
-    fn pure_scalar(&mut self, op: &Pure, active: Active) -> bool {
-        let mut scalars = [Scalar::uniform(0); 5];
-        let mut uniform = true;
-        for (place, slot) in scalars.iter_mut().zip(&op.src) {
-            match self.registers.scalar(active.window, *slot) {
-                Some(scalar) => {
-                    uniform &= scalar.is_uniform();
-                    *place = scalar;
-                }
-                None => return false,
-            }
-        }
-        let scalars = &scalars[..op.src.len().min(5)];
+    /// Computes the operation once for all lanes: all sources have scalar forms, and are uniform or step evenly in a
+    /// way that the operation keeps.
+    fn pure_scalar(&mut self, op: &Pure, active: &Active) -> bool {
         // Only where the result may spill over into all lanes: merging would need the arrays anyway.
-        if op.dst.iter().flatten().any(|&slot| !self.whole(&active, slot)) {
+        if op.dst.iter().flatten().any(|&slot| !self.whole(active, slot)) {
             return false;
         }
+        let scalars: [Scalar; MAX_SOURCES] = std::array::from_fn(|i| match i < op.sources {
+            true => self.registers.known_scalar(active.window, op.src[i]),
+            false => Scalar::uniform(0),
+        });
+        let scalars = &scalars[..op.sources];
         if op.linear != Linear::No
             && let [Some(slot), None] = op.dst
             && let Some(result) = op.linear.apply(scalars, slot.width, self.lanes)
@@ -87,11 +74,11 @@ impl Chunk<'_> {
             self.registers.set_scalar(active.window, slot, result);
             return true;
         }
-        if !uniform {
+        if !scalars.iter().all(|s| s.is_uniform()) {
             return false;
         }
-        let values: SmallVec<[u64; 5]> = scalars.iter().map(|s| s.base).collect();
-        let results = (op.sem)(&op.picks, &values);
+        let values: [u64; MAX_SOURCES] = std::array::from_fn(|i| scalars.get(i).map_or(0, |s| s.base));
+        let results = (op.sem)(&op.picks, &values[..op.sources]);
         for (slot, value) in op.dst.iter().zip(results) {
             if let Some(slot) = slot {
                 self.registers.set_scalar(active.window, *slot, Scalar::uniform(value));
@@ -104,7 +91,7 @@ impl Chunk<'_> {
     #[inline(never)]
     fn pure_lanes(&mut self, op: &Pure, active: Active) {
         let src: SmallVec<[(*const u8, SlotRef); 5]> =
-            op.src.iter().map(|&slot| (self.registers.read(active.window, slot), slot)).collect();
+            op.src().iter().map(|&slot| (self.registers.read(active.window, slot), slot)).collect();
         let dst = op.dst.map(|d| d.map(|slot| (self.registers.update(active.window, slot), slot)));
         let mut values: SmallVec<[u64; 5]> = SmallVec::from_elem(0, src.len());
         for lane in active.mask {

@@ -28,6 +28,19 @@ pub(super) struct Each {
 }
 
 impl Each {
+    /// The register's value in a lane.
+    #[inline]
+    fn value(&self, lane: usize) -> u64 {
+        // SAFETY: the array has an element for every lane, and lives until a slot of its window is written.
+        unsafe {
+            if self.narrow {
+                u64::from(*self.array.cast::<u32>().add(lane))
+            } else {
+                *self.array.cast::<u64>().add(lane)
+            }
+        }
+    }
+
     #[inline]
     pub fn at(&self, lane: usize) -> u64 {
         // SAFETY: the array has an element for every lane, and lives until a slot of its window is written.
@@ -87,16 +100,37 @@ impl Transfer<'_> {
     /// If the vectors of all lanes of the mask's groups stand one after the other: where they start, the first
     /// group, and the number of lanes.
     pub fn consecutive_vectors(&self) -> Option<(*mut u8, usize, usize)> {
-        let (first, end) = self.mask.group_span();
-        let count = self.stride / u64::from(self.bytes);
-        let full = (first..end).all(|group| self.mask.group(group) == u16::MAX);
         match self.addresses {
-            Addresses::Linear(s)
-                if full && s.stride == self.stride && matches!(count, 2 | 4) && self.bytes > 1 =>
-            {
+            Addresses::Linear(s) if s.stride == self.stride && self.bytes > 1 => {
+                let (first, end) = self.mask.group_span();
+                if !matches!(self.stride / u64::from(self.bytes), 2 | 4) || !self.full(first, end) {
+                    return None;
+                }
                 let start = address_of(self.addresses, first * GROUP_LANES);
                 // SAFETY: the first lane's access lies within the region.
                 Some((unsafe { self.region.at(start) }, first, (end - first) * GROUP_LANES))
+            }
+            _ => None,
+        }
+    }
+
+    /// All lanes of these groups are in the mask.
+    fn full(&self, first: usize, end: usize) -> bool {
+        (first..end).all(|group| self.mask.group(group) == u16::MAX)
+    }
+
+    /// If the elements of all lanes of the mask's groups stand one after the other, as registers of this width hold
+    /// them: where they start, and the groups.
+    fn consecutive(&self, width: Width) -> Option<(*mut u8, usize, usize)> {
+        let bytes = u64::from(self.bytes);
+        match self.addresses {
+            Addresses::Linear(s)
+                if s.stride == bytes && self.stride == bytes && width.bytes() as u64 == bytes =>
+            {
+                let (first, end) = self.mask.group_span();
+                let start = address_of(self.addresses, first * GROUP_LANES);
+                // SAFETY: the first lane's access lies within the region.
+                self.full(first, end).then(|| (unsafe { self.region.at(start) }, first, end))
             }
             _ => None,
         }
@@ -133,7 +167,25 @@ impl Transfer<'_> {
     /// # Safety
     /// `to` must be an array of `width` for all lanes.
     pub unsafe fn load(&self, element: usize, signed: bool, width: Width, to: *mut u8) {
+        if let Some((start, first, end)) = self.consecutive(width) {
+            let (offset, bytes) =
+                (first * GROUP_LANES * width.bytes(), (end - first) * GROUP_LANES * width.bytes());
+            // SAFETY: the region holds the accesses of all these lanes, and `to` has room for them.
+            return unsafe { std::ptr::copy_nonoverlapping(start, to.add(offset), bytes) };
+        }
         let kind = self.kind(width, signed);
+        if let Addresses::Each(each) = self.addresses
+            && each.pattern.regular
+        {
+            let base = self.host_base(each, element);
+            // SAFETY: the region holds the accesses of all lanes of the mask, which are whole groups.
+            match kind {
+                Some(Element::B2) => return unsafe { self.load_rows::<u16>(each, base, to) },
+                Some(Element::B4) => return unsafe { self.load_rows::<u32>(each, base, to) },
+                Some(Element::B8) => return unsafe { self.load_rows::<u64>(each, base, to) },
+                _ => {}
+            }
+        }
         if let (Some(each), Some(kind)) = (self.scattered(), kind) {
             let base = self.host_base(each, element);
             let offsets = if each.narrow { lanes::Width::B4 } else { lanes::Width::B8 };
@@ -178,11 +230,40 @@ impl Transfer<'_> {
         }
     }
 
+    /// Loads one element for each lane of whole groups with even steps: rows of a matrix, or one value for a group.
+    ///
+    /// # Safety
+    /// As [`Transfer::load`]; `base` plus a lane's register value is the host address of its element.
+    unsafe fn load_rows<T: Copy>(&self, each: &Each, base: *const u8, to: *mut u8) {
+        let (first, end) = self.mask.group_span();
+        for group in first..end {
+            let lane = group * GROUP_LANES;
+            let place = |i: usize| base.wrapping_add(each.value(lane + i) as usize).cast::<T>();
+            // SAFETY: the region holds the accesses of the group's lanes, and `to` the group.
+            unsafe {
+                let to = to.cast::<T>().add(lane).cast::<[T; GROUP_LANES]>();
+                *to = match each.pattern.step(group) {
+                    Some(0) => [place(0).read_unaligned(); GROUP_LANES],
+                    Some(step) if step == size_of::<T>() as u64 => {
+                        place(0).cast::<[T; GROUP_LANES]>().read_unaligned()
+                    }
+                    _ => std::array::from_fn(|i| place(i).read_unaligned()),
+                };
+            }
+        }
+    }
+
     /// Stores one element for each lane of the mask, in ascending order.
     ///
     /// # Safety
     /// `from` must be an array of `width` for all lanes.
     pub unsafe fn store(&self, element: usize, width: Width, from: *const u8) {
+        if let Some((start, first, end)) = self.consecutive(width) {
+            let (offset, bytes) =
+                (first * GROUP_LANES * width.bytes(), (end - first) * GROUP_LANES * width.bytes());
+            // SAFETY: the region holds the accesses of all these lanes, and `from` has them.
+            return unsafe { std::ptr::copy_nonoverlapping(from.add(offset), start, bytes) };
+        }
         let kind = self.kind(width, false);
         if let (Some(each), Some(kind)) = (self.scattered(), kind) {
             let base = self.host_base(each, element);

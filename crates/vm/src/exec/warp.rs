@@ -9,6 +9,7 @@ use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
 use crate::registers::SlotRef;
 
 impl Chunk<'_> {
+    #[inline(never)]
     pub(super) fn warp(&mut self, op: &WarpOp, members: Option<SlotRef>, active: Active) {
         match *op {
             WarpOp::Shuffle { mode, dst, pred, a, b, c } => self.shuffle(mode, dst, pred, [a, b, c], active),
