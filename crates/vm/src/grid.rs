@@ -167,15 +167,15 @@ struct Work<'l> {
 impl<'l> Work<'l> {
     /// Runs blocks until none is left.
     fn run(&self) {
-        let mut idle: Vec<Cta<'l>> = Vec::new();
-        let mut flight: VecDeque<(u64, Cta<'l>)> = VecDeque::new();
+        let mut idle: Vec<Box<Cta<'l>>> = Vec::new();
+        let mut flight: VecDeque<(u64, Box<Cta<'l>>)> = VecDeque::new();
         // Blocks wait for one another only if they spin; then others must get their turns.
         let mut start_more = true;
         while !self.stop.load(Ordering::Relaxed) {
             if start_more && flight.len() < RESIDENT_BLOCKS {
                 let block = self.next.fetch_add(1, Ordering::Relaxed);
                 if block < self.blocks {
-                    let mut cta = idle.pop().unwrap_or_else(|| Cta::new(self.launch, self.code));
+                    let mut cta = idle.pop().unwrap_or_else(|| Box::new(Cta::new(self.launch, self.code)));
                     if let Err(fault) = cta.start(block) {
                         return self.fail(block, fault);
                     }

@@ -103,8 +103,8 @@ pub(crate) struct Pattern {
     pub greatest: u64,
     /// Bits in which any lane differs from the least.
     pub differ: u64,
-    /// All groups are whole and have even steps.
-    pub regular: bool,
+    /// The step that all groups share, if they are whole and do: rows of a matrix, or one value for each group.
+    pub common_step: Option<u64>,
     /// For each group, the step from lane to lane, or [`Pattern::NO_STEP`]; of all its lanes.
     steps: [u32; CHUNK_LANES / GROUP_LANES],
 }
@@ -134,10 +134,11 @@ impl Pattern {
             least: u64::MAX,
             greatest: 0,
             differ: 0,
-            regular: true,
+            common_step: None,
             steps: [Self::NO_STEP; CHUNK_LANES / GROUP_LANES],
         };
         let (mut ones, mut zeros) = (0, 0);
+        let mut whole = true;
         for group in first..end {
             let lanes = mask.group(group);
             // SAFETY: the caller's promise.
@@ -153,14 +154,13 @@ impl Pattern {
                     pattern.least = pattern.least.min(values[0]);
                     pattern.greatest = pattern.greatest.max(values[GROUP_LANES - 1]);
                 } else {
-                    pattern.regular = false;
                     pattern.least = values.iter().fold(pattern.least, |m, &v| m.min(v));
                     pattern.greatest = values.iter().fold(pattern.greatest, |m, &v| m.max(v));
                 }
                 ones |= values.iter().fold(0, |b, &v| b | v);
                 zeros |= values.iter().fold(0, |b, &v| b | !v);
             } else {
-                pattern.regular = false;
+                whole = false;
                 for (_, &v) in values.iter().enumerate().filter(|(i, _)| lanes >> i & 1 != 0) {
                     pattern.least = pattern.least.min(v);
                     pattern.greatest = pattern.greatest.max(v);
@@ -170,6 +170,9 @@ impl Pattern {
             }
         }
         pattern.differ = ones & zeros;
+        if whole && pattern.steps[first..end].iter().all(|&step| step == pattern.steps[first]) {
+            pattern.common_step = pattern.step(first);
+        }
         pattern
     }
 }

@@ -217,7 +217,7 @@ impl Chunk<'_> {
         match self.checked_region(shared, &request, &addresses, active.mask) {
             Some(region) => {
                 let addresses = self.kept(op, addresses);
-                let transfer = self.transfer(region, &addresses, active.mask, op.bytes, bytes);
+                let transfer = self.transfer(region, &addresses, active, op.bytes, bytes);
                 if self.load_vectors(op, &active, &transfer) {
                     return Ok(());
                 }
@@ -238,11 +238,11 @@ impl Chunk<'_> {
         &self,
         region: Region,
         addresses: &'a Addresses,
-        mask: Mask,
+        active: Active,
         bytes: u32,
         stride: u64,
     ) -> Transfer<'a> {
-        Transfer { helpers: self.registers.helpers(), region, addresses, mask, bytes, stride }
+        Transfer { helpers: self.registers.helpers(), region, addresses, active, bytes, stride }
     }
 
     /// A load of vectors that stand one after the other in memory, for whole groups; false if it is not one.
@@ -331,7 +331,7 @@ impl Chunk<'_> {
                 }
             });
         };
-        let transfer = self.transfer(region, &addresses, active.mask, op.bytes, bytes);
+        let transfer = self.transfer(region, &addresses, active, op.bytes, bytes);
         if self.store_vectors(op, &active, &transfer) {
             return Ok(());
         }

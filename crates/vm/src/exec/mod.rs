@@ -63,10 +63,20 @@ pub(crate) struct Active {
     pub mask: Mask,
     /// The groups that hold them: the first, and one past the last.
     pub groups: (usize, usize),
+    /// All lanes of these groups are active.
+    pub whole_groups: bool,
     pub window: Window,
     pub frame: u32,
     /// A guard holds for some lanes of the path only: the others keep their values.
     pub guarded: bool,
+}
+
+impl Active {
+    fn set_mask(&mut self, mask: Mask) {
+        self.mask = mask;
+        self.groups = mask.group_span();
+        self.whole_groups = (self.groups.0..self.groups.1).all(|group| mask.group(group) == u16::MAX);
+    }
 }
 
 /// What a chunk's turn came to.
@@ -269,8 +279,14 @@ impl<'l> Chunk<'l> {
         let frame = &self.frames[path.frame];
         let Some(function) = self.function(frame.function) else { return Ok(false) };
         let window = frame.window;
-        let mut active =
-            Active { mask: Mask::EMPTY, groups: (0, 0), window, frame: path.frame, guarded: false };
+        let mut active = Active {
+            mask: Mask::EMPTY,
+            groups: (0, 0),
+            whole_groups: false,
+            window,
+            frame: path.frame,
+            guarded: false,
+        };
         let mut threads = 0;
         loop {
             let block = &function.blocks[path.block as usize];
@@ -278,8 +294,7 @@ impl<'l> Chunk<'l> {
                 return Ok(false);
             }
             if active.mask != path.mask {
-                active.mask = path.mask;
-                active.groups = path.mask.group_span();
+                active.set_mask(path.mask);
                 threads = u64::from(path.mask.count());
             }
             for op in &block.ops {
@@ -324,7 +339,8 @@ impl<'l> Chunk<'l> {
                 return Ok(());
             }
             if mask != active.mask {
-                active = Active { mask, groups: mask.group_span(), guarded: true, ..active };
+                active.set_mask(mask);
+                active.guarded = true;
             }
         }
         match &op.kind {

@@ -3,7 +3,8 @@
 use ir::Width;
 use lanes::{Element, Helpers};
 
-use crate::mask::{GROUP_LANES, Mask};
+use super::Active;
+use crate::mask::GROUP_LANES;
 use crate::registers::{Pattern, Scalar, lane_width, load, store};
 
 /// The addresses of the active lanes.
@@ -86,10 +87,10 @@ impl Region {
 /// The transfer of one element after the other between memory and registers.
 pub(super) struct Transfer<'a> {
     pub helpers: &'static Helpers,
-    /// Holds the accesses of all lanes of `mask`.
+    /// Holds the accesses of all active lanes.
     pub region: Region,
     pub addresses: &'a Addresses,
-    pub mask: Mask,
+    pub active: Active,
     /// Bytes of one element.
     pub bytes: u32,
     /// Bytes of all elements of a lane.
@@ -97,13 +98,13 @@ pub(super) struct Transfer<'a> {
 }
 
 impl Transfer<'_> {
-    /// If the vectors of all lanes of the mask's groups stand one after the other: where they start, the first
+    /// If the vectors of all lanes of the active groups stand one after the other: where they start, the first
     /// group, and the number of lanes.
     pub fn consecutive_vectors(&self) -> Option<(*mut u8, usize, usize)> {
         match self.addresses {
             Addresses::Linear(s) if s.stride == self.stride && self.bytes > 1 => {
-                let (first, end) = self.mask.group_span();
-                if !matches!(self.stride / u64::from(self.bytes), 2 | 4) || !self.full(first, end) {
+                let (first, end) = self.active.groups;
+                if !matches!(self.stride / u64::from(self.bytes), 2 | 4) || !self.active.whole_groups {
                     return None;
                 }
                 let start = address_of(self.addresses, first * GROUP_LANES);
@@ -114,12 +115,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// All lanes of these groups are in the mask.
-    fn full(&self, first: usize, end: usize) -> bool {
-        (first..end).all(|group| self.mask.group(group) == u16::MAX)
-    }
-
-    /// If the elements of all lanes of the mask's groups stand one after the other, as registers of this width hold
+    /// If the elements of all lanes of the active groups stand one after the other, as registers of this width hold
     /// them: where they start, and the groups.
     fn consecutive(&self, width: Width) -> Option<(*mut u8, usize, usize)> {
         let bytes = u64::from(self.bytes);
@@ -127,10 +123,10 @@ impl Transfer<'_> {
             Addresses::Linear(s)
                 if s.stride == bytes && self.stride == bytes && width.bytes() as u64 == bytes =>
             {
-                let (first, end) = self.mask.group_span();
+                let (first, end) = self.active.groups;
                 let start = address_of(self.addresses, first * GROUP_LANES);
                 // SAFETY: the first lane's access lies within the region.
-                self.full(first, end).then(|| (unsafe { self.region.at(start) }, first, end))
+                self.active.whole_groups.then(|| (unsafe { self.region.at(start) }, first, end))
             }
             _ => None,
         }
@@ -162,7 +158,7 @@ impl Transfer<'_> {
         self.region.storage.wrapping_add(offset).wrapping_add(element * self.bytes as usize)
     }
 
-    /// Loads one element for each lane of the mask.
+    /// Loads one element for each active lane.
     ///
     /// # Safety
     /// `to` must be an array of `width` for all lanes.
@@ -175,29 +171,32 @@ impl Transfer<'_> {
         }
         let kind = self.kind(width, signed);
         if let Addresses::Each(each) = self.addresses
-            && each.pattern.regular
+            && let Some(step) = each.pattern.common_step
+            && (step == 0 || step == u64::from(self.bytes))
         {
             let base = self.host_base(each, element);
-            // SAFETY: the region holds the accesses of all lanes of the mask, which are whole groups.
+            // SAFETY: the region holds the accesses of all active lanes, which are whole groups.
             match kind {
-                Some(Element::B2) => return unsafe { self.load_rows::<u16>(each, base, to) },
-                Some(Element::B4) => return unsafe { self.load_rows::<u32>(each, base, to) },
-                Some(Element::B8) => return unsafe { self.load_rows::<u64>(each, base, to) },
+                Some(Element::B2) => return unsafe { self.load_rows::<u16>(each, step, base, to) },
+                Some(Element::B4) => return unsafe { self.load_rows::<u32>(each, step, base, to) },
+                Some(Element::B8) => return unsafe { self.load_rows::<u64>(each, step, base, to) },
                 _ => {}
             }
         }
         if let (Some(each), Some(kind)) = (self.scattered(), kind) {
             let base = self.host_base(each, element);
             let offsets = if each.narrow { lanes::Width::B4 } else { lanes::Width::B8 };
-            // SAFETY: the region holds the accesses of all lanes of the mask.
-            return unsafe { (self.helpers.gather)(to, kind, base, each.array, offsets, &self.mask.0) };
+            // SAFETY: the region holds the accesses of all active lanes.
+            return unsafe {
+                (self.helpers.gather)(to, kind, base, each.array, offsets, &self.active.mask.0)
+            };
         }
         let offset = element * self.bytes as usize;
         let size = width.bytes();
-        let (first, end) = self.mask.group_span();
+        let (first, end) = self.active.groups;
         for group in first..end {
-            let lanes = self.mask.group(group);
-            // SAFETY: the region holds the accesses of all lanes of the mask, and `to` the group.
+            let lanes = self.active.mask.group(group);
+            // SAFETY: the region holds the accesses of all active lanes, and `to` the group.
             unsafe {
                 let to = to.add(group * GROUP_LANES * size);
                 if lanes == u16::MAX && kind.is_some() {
@@ -230,30 +229,27 @@ impl Transfer<'_> {
         }
     }
 
-    /// Loads one element for each lane of whole groups with even steps: rows of a matrix, or one value for a group.
+    /// Loads one element for each lane of whole groups: a row of elements, or (step 0) one for the whole group.
     ///
     /// # Safety
     /// As [`Transfer::load`]; `base` plus a lane's register value is the host address of its element.
-    unsafe fn load_rows<T: Copy>(&self, each: &Each, base: *const u8, to: *mut u8) {
-        let (first, end) = self.mask.group_span();
+    unsafe fn load_rows<T: Copy>(&self, each: &Each, step: u64, base: *const u8, to: *mut u8) {
+        let (first, end) = self.active.groups;
         for group in first..end {
             let lane = group * GROUP_LANES;
-            let place = |i: usize| base.wrapping_add(each.value(lane + i) as usize).cast::<T>();
+            let from = base.wrapping_add(each.value(lane) as usize).cast::<T>();
             // SAFETY: the region holds the accesses of the group's lanes, and `to` the group.
             unsafe {
                 let to = to.cast::<T>().add(lane).cast::<[T; GROUP_LANES]>();
-                *to = match each.pattern.step(group) {
-                    Some(0) => [place(0).read_unaligned(); GROUP_LANES],
-                    Some(step) if step == size_of::<T>() as u64 => {
-                        place(0).cast::<[T; GROUP_LANES]>().read_unaligned()
-                    }
-                    _ => std::array::from_fn(|i| place(i).read_unaligned()),
+                *to = match step {
+                    0 => [from.read_unaligned(); GROUP_LANES],
+                    _ => from.cast::<[T; GROUP_LANES]>().read_unaligned(),
                 };
             }
         }
     }
 
-    /// Stores one element for each lane of the mask, in ascending order.
+    /// Stores one element for each active lane, in ascending order.
     ///
     /// # Safety
     /// `from` must be an array of `width` for all lanes.
@@ -268,15 +264,17 @@ impl Transfer<'_> {
         if let (Some(each), Some(kind)) = (self.scattered(), kind) {
             let base = self.host_base(each, element);
             let offsets = if each.narrow { lanes::Width::B4 } else { lanes::Width::B8 };
-            // SAFETY: the region holds the accesses of all lanes of the mask.
-            return unsafe { (self.helpers.scatter)(from, kind, base, each.array, offsets, &self.mask.0) };
+            // SAFETY: the region holds the accesses of all active lanes.
+            return unsafe {
+                (self.helpers.scatter)(from, kind, base, each.array, offsets, &self.active.mask.0)
+            };
         }
         let offset = element * self.bytes as usize;
         let size = width.bytes();
-        let (first, end) = self.mask.group_span();
+        let (first, end) = self.active.groups;
         for group in first..end {
-            let lanes = self.mask.group(group);
-            // SAFETY: the region holds the accesses of all lanes of the mask, and `from` the group.
+            let lanes = self.active.mask.group(group);
+            // SAFETY: the region holds the accesses of all active lanes, and `from` the group.
             unsafe {
                 let from = from.add(group * GROUP_LANES * size);
                 if lanes == u16::MAX
