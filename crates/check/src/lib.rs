@@ -32,6 +32,8 @@ use isa::Target;
 use syntax::Tree;
 
 pub use module::Module;
+pub use opcodes::{all as opcodes, display_name as instruction_name};
+pub use suggest::nearest;
 
 /// What to check against, besides the file.
 #[derive(Clone, Copy, Debug, Default)]

@@ -78,12 +78,12 @@ pub(crate) fn is_known(opcode: &str) -> bool {
 }
 
 /// All words that are instructions; some twice.
-pub(crate) fn all() -> impl Iterator<Item = &'static str> {
+pub fn all() -> impl Iterator<Item = &'static str> {
     isa::FORMS.iter().map(|form| form.opcode).chain(OTHERS.iter().copied())
 }
 
 /// How ptxas names an instruction in its messages: some modifiers make another instruction of it.
-pub(crate) fn display_name(opcode: &str, modifiers: &[&str]) -> String {
+pub fn display_name(opcode: &str, modifiers: &[&str]) -> String {
     let head = |form: &isa::Form| {
         let fits = form.slots[..form.head]
             .iter()

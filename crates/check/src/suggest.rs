@@ -1,20 +1,22 @@
 //! "Did you mean": the nearest of the names that would have been right.
 
-/// The candidate with the smallest edit distance to `word`, if it is close enough to be a slip of the pen.
-pub(crate) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+/// The candidate with the smallest edit distance to `word`, if it is close enough to be a slip of the pen. Of those
+/// that are equally close, one as long as the word: letters are swapped more often than left out.
+pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     // Longer names are machine-made: nobody mistypes them, and comparing them costs time.
     if word.is_empty() || word.len() > 64 {
         return None;
     }
     let limit = (word.len() / 3).max(1);
-    let mut best: Option<(usize, &'c str)> = None;
+    let mut best: Option<((usize, usize), &'c str)> = None;
     for candidate in candidates {
         if candidate == word || candidate.len().abs_diff(word.len()) > limit || candidate.len() > 80 {
             continue;
         }
         let distance = distance(word.as_bytes(), candidate.as_bytes());
-        if distance <= limit && best.is_none_or(|(least, _)| distance < least) {
-            best = Some((distance, candidate));
+        let rank = (distance, candidate.len().abs_diff(word.len()));
+        if distance <= limit && best.is_none_or(|(least, _)| rank < least) {
+            best = Some((rank, candidate));
         }
     }
     best.map(|(_, candidate)| candidate)
@@ -56,6 +58,7 @@ mod tests {
     #[test]
     fn suggests_only_what_is_close() {
         assert_eq!(nearest("sepl", ["set", "selp", "setp"]), Some("selp"));
+        assert_eq!(nearest("sept", ["set", "setp"]), Some("setp"));
         assert_eq!(nearest("%r99", ["%rd1", "%f1"]), None);
         assert_eq!(nearest("frobnicate", ["add", "sub"]), None);
         assert_eq!(nearest("%out", ["%out", "%ouT"]), Some("%ouT"));

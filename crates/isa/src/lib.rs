@@ -9,6 +9,7 @@ mod gate;
 mod generated;
 mod modifier;
 mod picks;
+pub mod prose;
 mod registers;
 mod select;
 mod special;

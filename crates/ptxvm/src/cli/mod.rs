@@ -1,8 +1,13 @@
 //! The command line of `ptxvm`: what can be written, and where it goes.
 
+mod alone;
 mod array;
 mod check;
+mod eval;
+mod explain;
+mod facts;
 mod input;
+mod isa;
 mod npy;
 mod options;
 mod picture;
@@ -32,6 +37,9 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Check(options) => check::check(&options),
         Command::Run(options) => run::run(&options),
+        Command::Eval(options) => eval::eval(&options),
+        Command::Explain(options) => explain::explain(&options),
+        Command::Isa(options) => isa::isa(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -35,6 +35,12 @@ pub enum Command {
     Check(CheckOptions),
     /// Run a kernel and show or save its results
     Run(Box<RunOptions>),
+    /// Show what an instruction returns for given operands, and why
+    Eval(EvalOptions),
+    /// Explain an instruction, a form of it, or a modifier
+    Explain(ExplainOptions),
+    /// List the instructions: what is checked, what is executed, what backs it
+    Isa(IsaOptions),
 }
 
 /// Who reads the output.
@@ -148,6 +154,108 @@ pub struct RunOptions {
     /// How to report: text for people, or a JSON object on the last line of stdout
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub format: Format,
+}
+
+const EVAL_HELP: &str = "\
+Operands are the instruction's sources in order; the carry of addc, subc and madc comes last. Each is
+  0x3c00  0f3F800000     bits
+  42  -1  1.5  inf  nan  a number, converted by the operand's type
+  1.5,2                  the lanes of a packed value, from the lowest on
+  true  false            a predicate
+
+Batch: tab-separated lines without a header, an instruction and its operands as bare hexadecimal bits (3c00), predicates
+0 or 1. Each is answered by a line: its columns as they are, then d (p for a predicate), and where the instruction has
+a second result (q of p|q, the carry out of .cc) that too, or `error: ...`. Lines with errors do not end the batch.
+
+Examples:
+  ptxvm eval setp.lt.and.f16x2 0x3c004000 0x40003c00 true
+  ptxvm eval fma.rn.f32.f16 1.5 2 0x3f800000
+  ptxvm eval slct.f32.f32 1 2 -0.0 --target sm_13
+  printf 'setp.lt.f32\\t3f800000\\t40000000\\n' | ptxvm eval --batch -
+
+Exit codes: 0 it was evaluated, a batch whatever its lines are; 1 the instruction or an operand is wrong, or FILE cannot
+be read; 2 the command line is wrong.";
+
+/// `ptxvm eval`
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EVAL_HELP, arg_required_else_help = true)]
+pub struct EvalOptions {
+    /// Instruction with its modifiers, without operands
+    #[arg(value_name = "INSTRUCTION", required_unless_present = "batch", conflicts_with = "batch")]
+    pub instruction: Option<String>,
+    /// Its source operands: see below
+    #[arg(value_name = "OPERAND", allow_hyphen_values = true)]
+    pub operands: Vec<String>,
+    /// Evaluate every line of a file; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub batch: Option<PathBuf>,
+    /// As on this target [default: the newest that has the instruction]
+    #[arg(long, value_name = "sm_XX")]
+    pub target: Option<String>,
+}
+
+const EXPLAIN_HELP: &str = "\
+Examples:
+  ptxvm explain setp              all forms of an instruction
+  ptxvm explain setp.lt.f16x2     one form: operands, registers, since when
+  ptxvm explain .ftz              a modifier or a type, and what takes it
+
+Exit codes: 0; 1 there is no such name; 2 the command line is wrong.";
+
+/// `ptxvm explain`
+#[derive(Args, Debug)]
+#[command(after_help = EXPLAIN_HELP, arg_required_else_help = true)]
+pub struct ExplainOptions {
+    /// Instruction, instruction with modifiers, or `.modifier`
+    #[arg(value_name = "NAME")]
+    pub name: String,
+}
+
+/// What `isa` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum IsaFormat {
+    /// JSON for programs
+    Json,
+    /// A table in Markdown
+    Markdown,
+}
+
+/// `ptxvm isa`
+#[derive(Args, Debug)]
+pub struct IsaOptions {
+    /// How to print the table
+    #[arg(long, value_enum, default_value_t = IsaFormat::Markdown)]
+    pub format: IsaFormat,
+    /// Only what is not executed, and instructions of PTX that are not known
+    #[arg(long)]
+    pub unsupported: bool,
+    /// Write the page of every instruction, and this table, as Markdown files into a folder instead
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["format", "unsupported"])]
+    pub pages: Option<PathBuf>,
+}
+
+impl EvalOptions {
+    /// Operands may begin with a hyphen (`-inf`, `-1,2`), so that what follows them looks like one too: takes
+    /// `--target` from among them.
+    ///
+    /// # Errors
+    /// When another option stands there.
+    pub fn split_operands(mut self) -> Result<EvalOptions, String> {
+        let mut words = std::mem::take(&mut self.operands).into_iter();
+        while let Some(word) = words.next() {
+            match word.strip_prefix("--") {
+                Some("target") => self.target = Some(words.next().ok_or("--target needs a value: sm_90")?),
+                Some(option) => match option.strip_prefix("target=") {
+                    Some(target) => self.target = Some(target.to_owned()),
+                    None => {
+                        return Err(format!("`{word}` is no operand; options stand before the instruction"));
+                    }
+                },
+                None => self.operands.push(word),
+            }
+        }
+        Ok(self)
+    }
 }
 
 impl RunOptions {

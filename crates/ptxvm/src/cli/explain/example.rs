@@ -1,0 +1,170 @@
+//! A module that uses an instruction, and that `ptxvm run` accepts.
+
+use std::fmt::Write;
+
+use isa::enumerate::Spelling;
+use isa::{Access, Action, Elements, OperandKind, OperandSpec, Second, Target, Type, Version};
+
+use crate::cli::facts::since;
+
+/// How to run an example.
+pub const COMMAND: &str = "ptxvm run example.ptx --arg 'u32[8]' --print 0";
+
+/// A kernel that executes this spelling on constants and stores the results; for memory, control flow and the like one
+/// that shows the opcode. `None` where ptxvm has no way to execute it.
+pub fn example(spelling: &Spelling) -> Option<String> {
+    let form = spelling.form.form();
+    let (version, target) = since(&form.gates(&spelling.picks))?;
+    let body = match form.action {
+        Action::Pure(_) => pure(spelling),
+        Action::Effect(_) => {
+            let (_, body) = EFFECTS.iter().find(|(opcode, _)| *opcode == form.opcode)?;
+            let registers = ".reg .u32 %r<4>;\n.reg .u64 %rd<4>;\n.reg .pred %p<2>;\n";
+            format!("{registers}ld.param.u64 %rd0, [out];\n{body}")
+        }
+    };
+    let version = version.max(match form.action {
+        Action::Pure(_) => Version::new(7, 0),
+        Action::Effect(_) => Version::new(8, 0),
+    });
+    let least = if matches!(form.action, Action::Pure(_)) { Target::sm(50) } else { Target::sm(90) };
+    let target = if target.number < least.number { least } else { target };
+    let body = body.trim_end().replace('\n', "\n    ");
+    Some(format!(
+        ".version {version}\n.target {target}\n.address_size 64\n\n\
+         .visible .entry example(.param .u64 out)\n{{\n    {body}\n    ret;\n}}\n"
+    ))
+}
+
+/// Memory, control flow, warps: `%rd0` is the address of `out`, all other registers are free.
+const EFFECTS: &[(&str, &str)] = &[
+    ("activemask", "activemask.b32 %r0;\nst.global.u32 [%rd0], %r0;"),
+    ("applypriority", "applypriority.global.L2::evict_normal [%rd0], 128;"),
+    ("atom", "atom.global.add.u32 %r0, [%rd0], 5;\nst.global.u32 [%rd0+4], %r0;"),
+    ("bar", "bar.sync 0;"),
+    ("barrier", "barrier.sync 0;"),
+    (
+        "bra",
+        "mov.u32 %r0, 0;\nagain:\nadd.u32 %r0, %r0, 1;\nsetp.lt.u32 %p0, %r0, 10;\n@%p0 bra again;\nst.global.u32 [%rd0], %r0;",
+    ),
+    (
+        "brx",
+        "mov.u32 %r0, 1;\nways: .branchtargets zero, one;\nbrx.idx %r0, ways;\nzero:\nst.global.u32 [%rd0], 10;\nret;\none:\nst.global.u32 [%rd0], 11;",
+    ),
+    ("createpolicy", "createpolicy.fractional.L2::evict_last.b64 %rd1, 1.0;"),
+    ("cvta", "cvta.to.global.u64 %rd1, %rd0;\nst.global.u32 [%rd1], 1;"),
+    ("discard", "discard.global.L2 [%rd0], 128;"),
+    ("elect", "elect.sync %r0|%p0, 0xffffffff;\n@%p0 st.global.u32 [%rd0], %r0;"),
+    ("exit", "st.global.u32 [%rd0], 1;\nexit;"),
+    ("fence", "st.global.u32 [%rd0], 1;\nfence.acq_rel.gpu;\nst.global.u32 [%rd0+4], 2;"),
+    ("griddepcontrol", "griddepcontrol.wait;"),
+    ("isspacep", "isspacep.global %p0, %rd0;\nselp.u32 %r0, 1, 0, %p0;\nst.global.u32 [%rd0], %r0;"),
+    ("ld", "ld.global.u32 %r0, [%rd0+4];\nst.global.u32 [%rd0], %r0;"),
+    ("match", "match.any.sync.b32 %r0, 7, 1;\nst.global.u32 [%rd0], %r0;"),
+    ("membar", "st.global.u32 [%rd0], 1;\nmembar.gl;\nst.global.u32 [%rd0+4], 2;"),
+    ("mov", "mov.u32 %r0, %tid.x;\nmov.b64 %rd1, {%r0, 7};\nst.global.u64 [%rd0], %rd1;"),
+    ("nanosleep", "nanosleep.u32 100;"),
+    ("pmevent", "pmevent 1;"),
+    ("prefetch", "prefetch.global.L1 [%rd0];"),
+    ("prefetchu", "prefetchu.L1 [%rd0];"),
+    ("red", "red.global.add.u32 [%rd0], 5;"),
+    ("redux", "redux.sync.add.u32 %r0, 5, 1;\nst.global.u32 [%rd0], %r0;"),
+    ("ret", "st.global.u32 [%rd0], 1;\nret;"),
+    ("shfl", "mov.u32 %r0, 7;\nshfl.sync.idx.b32 %r1|%p0, %r0, 0, 31, 1;\nst.global.u32 [%rd0], %r1;"),
+    ("st", "st.global.v2.u32 [%rd0], {1, 2};"),
+    ("trap", "mov.u32 %r0, %tid.x;\nsetp.gt.u32 %p0, %r0, 5;\n@%p0 trap;"),
+    ("vote", "setp.eq.u32 %p0, 1, 1;\nvote.sync.ballot.b32 %r0, %p0, 1;\nst.global.u32 [%rd0], %r0;"),
+];
+
+/// Constants into registers, the instruction, the results to memory.
+fn pure(spelling: &Spelling) -> String {
+    let form = spelling.form.form();
+    let (mut declarations, mut before, mut after) = (String::new(), String::new(), String::new());
+    let mut operands = Vec::new();
+    if form.carry.reads {
+        declarations += ".reg .u32 %t;\n";
+        before += "add.cc.u32 %t, 0xffffffff, 1;\n";
+    }
+    let mut offset = 0;
+    for (place, spec) in form.operands_with(&spelling.picks).enumerate() {
+        let ty = spec.resolve(&spelling.picks).unwrap_or(Type::B32);
+        if spec.kind == OperandKind::Immediate {
+            operands.push(spec.range.map_or(0x80, |(least, _)| least).to_string());
+            continue;
+        }
+        let names = registers(spec, spelling);
+        for (i, name) in names.iter().enumerate() {
+            let _ = writeln!(declarations, ".reg {} {name};", register_type(ty));
+            if spec.access != Access::Write {
+                before += &constant(name, ty, place + i);
+            }
+        }
+        let mut text = match &names[..] {
+            [name] => name.clone(),
+            _ => format!("{{{}}}", names.join(", ")),
+        };
+        if spec.access != Access::Read {
+            after += &store(&text, ty, &mut declarations, &mut offset);
+        }
+        if spec.second != Second::None {
+            declarations += ".reg .pred %q2;\n";
+            text += "|%q2";
+            after += &store("%q2", Type::Pred, &mut declarations, &mut offset);
+        }
+        operands.push(text);
+    }
+    if !declarations.contains("%out") {
+        declarations += ".reg .u64 %out;\n";
+    }
+    let mnemonic = spelling.mnemonic();
+    format!("{declarations}ld.param.u64 %out, [out];\n{before}{mnemonic} {};\n{after}", operands.join(", "))
+}
+
+fn registers(spec: &OperandSpec, spelling: &Spelling) -> Vec<String> {
+    let count = match spec.elements {
+        Elements::One => 1,
+        Elements::Vector => spelling.picks.vector(),
+        Elements::Fixed(count) => count.into(),
+    };
+    let name = spec.name;
+    if count == 1 { vec![format!("%{name}")] } else { (0..count).map(|i| format!("%{name}{i}")).collect() }
+}
+
+/// The type to declare a register with: the instruction's own where it can be declared.
+fn register_type(ty: Type) -> Type {
+    let declarable = matches!(ty, Type::Pred | Type::F16 | Type::F16x2 | Type::F32 | Type::F64)
+        || (ty.lanes() == 1 && !ty.is_float() && ty.bits() >= 8);
+    if declarable { ty } else { Type::of_bits(ty.bits()) }
+}
+
+/// Puts a small number of the type into a register.
+fn constant(name: &str, ty: Type, place: usize) -> String {
+    let small = [0, 3, 2, 1, 1, 1][place.min(5)];
+    let halves = [0, 0x4200, 0x4000, 0x3c00, 0x3c00, 0x3c00][place.min(5)];
+    match ty {
+        Type::Pred => format!("setp.eq.u32 {name}, 1, 1;\n"),
+        Type::F16 => format!("mov.b16 {name}, {halves:#x};\n"),
+        Type::F16x2 => format!("mov.b32 {name}, {:#x};\n", halves | 0x3c00 << 16),
+        Type::Bf16 => format!("mov.b16 {name}, 0x40{small}0;\n"),
+        Type::Bf16x2 => format!("mov.b32 {name}, 0x3f8040{small}0;\n"),
+        Type::F32 => format!("mov.f32 {name}, {small}.5;\n"),
+        Type::F64 => format!("mov.f64 {name}, {small}.5;\n"),
+        _ if ty.bits() == 8 => format!("cvt.u8.u32 {name}, {small};\n"),
+        _ => format!("mov.b{} {name}, {small};\n", ty.bits()),
+    }
+}
+
+/// Stores a result behind those before it.
+fn store(name: &str, ty: Type, declarations: &mut String, offset: &mut u32) -> String {
+    let bytes = ty.bytes().max(4);
+    *offset = offset.next_multiple_of(bytes);
+    let place = if *offset == 0 { "[%out]".to_owned() } else { format!("[%out+{offset}]") };
+    *offset += bytes;
+    if ty != Type::Pred {
+        return format!("st.global.b{} {place}, {name};\n", ty.bits());
+    }
+    if !declarations.contains("%s;") {
+        *declarations += ".reg .u32 %s;\n";
+    }
+    format!("selp.u32 %s, 1, 0, {name};\nst.global.u32 {place}, %s;\n")
+}

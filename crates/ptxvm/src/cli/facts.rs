@@ -1,0 +1,99 @@
+//! What is known of a row of the table besides its own text: since when it is legal, whether it is executed, and what
+//! its results were held against.
+
+use isa::enumerate::{
+    ENTRY_DECLARATIONS, ENTRY_PARAMETER, MODULE_DECLARATIONS, Spelling, instruction, spellings,
+};
+use isa::{Action, Form, FormId, Gate, Target, Version};
+
+use super::alone::module_for;
+
+/// Recorded results by row, written by `cargo xtask docs`: oracle, number of vectors, row.
+const RECORDED: &str = include_str!("oracles.tsv");
+
+/// The first version that passes the gates, and the first target that does with it.
+pub fn since(gates: &[Gate]) -> Option<(Version, Target)> {
+    let permits = |version, target| gates.iter().all(|gate| gate.permits(version, target));
+    Version::all().find_map(|version| {
+        Target::all().find(|&target| permits(version, target)).map(|target| (version, target))
+    })
+}
+
+/// `PTX 4.2, sm_53`
+pub fn since_text(gates: &[Gate]) -> String {
+    since(gates).map_or_else(|| "never".to_owned(), |(version, target)| format!("PTX {version}, {target}"))
+}
+
+/// The first legal spelling of a row.
+pub fn spelling(id: FormId) -> Option<Spelling> {
+    spellings(id).find(Spelling::is_legal)
+}
+
+/// All rows with their numbers.
+pub fn rows() -> impl Iterator<Item = (FormId, &'static Form)> {
+    isa::FORMS.iter().enumerate().map(|(index, form)| (FormId(index as u16), form))
+}
+
+/// What a row needs at least: its own gates and those of the least demanding choice in each slot that must be filled.
+pub fn row_gates(id: FormId) -> Vec<Gate> {
+    // Rows with many spellings need the same for most of them; the first thousand are enough.
+    let all = spellings(id).filter(Spelling::is_legal).take(1000).map(|s| id.form().gates(&s.picks));
+    all.min_by_key(|gates| since(gates).map_or((1, Version::MAX, 0), |(v, t)| (0, v, t.number)))
+        .unwrap_or_default()
+}
+
+/// Does the machine execute the row? Pure rows it does; others if they are lowered to what it knows.
+pub fn is_executed(id: FormId) -> bool {
+    if matches!(id.form().action, Action::Pure(_)) {
+        return true;
+    }
+    let optional = id.form().operands.iter().filter(|o| o.presence == isa::Presence::Optional).count();
+    spellings(id).filter(Spelling::is_legal).take(64).any(|spelling| {
+        let Some((version, target)) = since(&id.form().gates(&spelling.picks)) else { return false };
+        // What was taken away later is legal for old modules only, and these have no 128-bit registers.
+        let old = (version.max(Version::new(5, 0)), target.max(Target::sm(50)));
+        let new = (Version::MAX, target.max(Target::sm(90)));
+        [old, new].into_iter().any(|(version, target)| {
+            let mut registers = ENTRY_DECLARATIONS.to_owned();
+            if version < Version::new(8, 3) {
+                registers = registers.replace(".reg .b128 %b128_<9>;", "");
+            }
+            let text = format!(
+                "{MODULE_DECLARATIONS}.entry e({ENTRY_PARAMETER}) {{\n{registers}\
+                 targets: .branchtargets label;\nlabel:\n{}\nexit;\n}}\n",
+                instruction(&spelling, optional)
+            );
+            module_for(&text, version, target).is_ok_and(is_lowered)
+        })
+    })
+}
+
+/// Has everything in the module become operations that the machine knows?
+fn is_lowered(module: check::Module) -> bool {
+    let program = ir::lower(module);
+    let mut ops = program.functions.iter().flatten().flat_map(|function| &function.ops);
+    !ops.any(|op| matches!(op.kind, ir::OpKind::Unsupported { .. }))
+}
+
+/// What a row's results were held against, best first: `ptxas 13.5 (312 vectors)`.
+pub fn oracles(form: &Form) -> Vec<String> {
+    let rows = RECORDED.lines().filter(|line| !line.starts_with('#'));
+    let recorded = rows.filter_map(|line| {
+        let mut columns = line.split('\t');
+        let (oracle, count, row) = (columns.next()?, columns.next()?, columns.next()?);
+        (row == form.syntax).then(|| format!("{oracle} ({count} vectors)"))
+    });
+    recorded.chain(exact(form).map(str::to_owned)).collect()
+}
+
+/// Arithmetic that tests of crate `sem` compare with other implementations of it, on random and edge values.
+fn exact(form: &Form) -> Option<&'static str> {
+    let Action::Pure(name) = form.action else { return None };
+    let (room, function) = name.split_once("::")?;
+    match (room, function) {
+        ("float" | "half" | "mixed", "add" | "sub" | "mul" | "fma" | "mad") => Some("rustc_apfloat"),
+        ("float", "div" | "rcp") => Some("rustc_apfloat"),
+        ("convert", "float_to_float" | "float_to_int" | "int_to_float") => Some("rustc_apfloat"),
+        _ => None,
+    }
+}

@@ -1,0 +1,162 @@
+//! `ptxvm isa`: the whole instruction table: what is parsed, checked and executed, and what backs it.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use isa::{Action, Form};
+use serde::Serialize;
+
+use super::explain::explain_opcode;
+use super::facts::{is_executed, oracles, row_gates, rows, since};
+use super::options::{IsaFormat, IsaOptions};
+use super::report::{Failure, code, print};
+
+/// One row, for programs.
+#[derive(Serialize)]
+struct Row {
+    opcode: &'static str,
+    form: &'static str,
+    section: &'static str,
+    since_version: Option<String>,
+    since_target: Option<String>,
+    parsed: bool,
+    checked: bool,
+    executed: bool,
+    action: String,
+    oracles: Vec<String>,
+}
+
+/// Shows the table.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn isa(options: &IsaOptions) -> Result<(), Failure> {
+    if let Some(folder) = &options.pages {
+        return write_pages(folder);
+    }
+    let mut rows = table();
+    if options.unsupported {
+        rows.retain(|row| !row.executed);
+        rows.extend(unknown_rows());
+    }
+    match options.format {
+        IsaFormat::Markdown => print(markdown(&rows, options.unsupported).trim_end()),
+        IsaFormat::Json => {
+            let text = serde_json::to_string_pretty(&rows)
+                .map_err(|error| Failure::new(code::USAGE, error.to_string()))?;
+            print(text)
+        }
+    }
+}
+
+fn table() -> Vec<Row> {
+    rows()
+        .map(|(id, form)| {
+            let since = since(&row_gates(id));
+            Row {
+                opcode: form.opcode,
+                form: form.syntax,
+                section: form.section,
+                since_version: since.map(|(version, _)| version.to_string()),
+                since_target: since.map(|(_, target)| target.to_string()),
+                parsed: true,
+                checked: true,
+                executed: is_executed(id),
+                action: action(form),
+                oracles: oracles(form),
+            }
+        })
+        .collect()
+}
+
+/// Instructions of PTX that have no rows: they are parsed, and refused by name.
+fn unknown_rows() -> impl Iterator<Item = Row> {
+    check::opcodes().filter(|opcode| isa::forms(opcode).is_empty()).map(|opcode| Row {
+        opcode,
+        form: opcode,
+        section: "",
+        since_version: None,
+        since_target: None,
+        parsed: true,
+        checked: false,
+        executed: false,
+        action: String::new(),
+        oracles: Vec::new(),
+    })
+}
+
+fn action(form: &Form) -> String {
+    match form.action {
+        Action::Pure(function) => function.to_owned(),
+        Action::Effect(effect) => format!("effect {effect:?}"),
+    }
+}
+
+fn markdown(rows: &[Row], unsupported: bool) -> String {
+    let mut text = String::new();
+    let executed = rows.iter().filter(|row| row.executed).count();
+    let backed = rows.iter().filter(|row| !row.oracles.is_empty()).count();
+    if !unsupported {
+        let _ = writeln!(
+            text,
+            "{} forms: all parsed and checked, {executed} executed, {backed} with results held against an oracle.\n",
+            rows.len()
+        );
+    }
+    text += "| form | manual | since | parsed | checked | executed | results held against |\n|---|---|---|---|---|---|---|\n";
+    for row in rows {
+        let yes = |yes: bool| if yes { "yes" } else { "no" };
+        let since = match (&row.since_version, &row.since_target) {
+            (Some(version), Some(target)) => format!("PTX {version}, {target}"),
+            _ => String::new(),
+        };
+        let _ = writeln!(
+            text,
+            "| `{}` | {} | {since} | {} | {} | {} | {} |",
+            row.form.replace('|', "\\|"),
+            row.section,
+            yes(row.parsed),
+            yes(row.checked),
+            yes(row.executed),
+            row.oracles.join(", ")
+        );
+    }
+    text
+}
+
+/// Writes a page for each opcode, and one with the whole table.
+fn write_pages(folder: &Path) -> Result<(), Failure> {
+    let failure = |path: &Path, error: std::io::Error| {
+        Failure::usage(format!("cannot write `{}`: {error}", path.display()))
+    };
+    std::fs::create_dir_all(folder).map_err(|error| failure(folder, error))?;
+    let mut opcodes: Vec<&str> = isa::FORMS.iter().map(|form| form.opcode).collect();
+    opcodes.dedup();
+    let write = |name: &str, text: String| {
+        let path = folder.join(format!("{name}.md"));
+        std::fs::write(&path, text).map_err(|error| failure(&path, error))
+    };
+    let mut index =
+        "# The instructions\n\nWritten by `cargo xtask docs` from the instruction table. Do not edit.\n\n"
+            .to_owned();
+    for opcode in &opcodes {
+        write(opcode, explain_opcode(opcode)?)?;
+        let _ =
+            writeln!(index, "- [{opcode}]({opcode}.md): {}", isa::prose::opcode(opcode).unwrap_or_default());
+    }
+    index += "\n## All forms\n\n";
+    index += &markdown(&table(), false);
+    index += "\n## Not executed\n\n";
+    let mut missing = table();
+    missing.retain(|row| !row.executed);
+    missing.extend(unknown_rows());
+    index += &markdown(&missing, true);
+    index += "\n## Executed, and backed by no recorded result\n\n";
+    for row in table()
+        .iter()
+        .filter(|row| row.executed && row.oracles.is_empty() && !row.action.starts_with("effect"))
+    {
+        let _ = writeln!(index, "- `{}`", row.form);
+    }
+    write("README", index)
+}
