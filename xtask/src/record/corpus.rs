@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::oracle::{Message, Oracle, Release};
-use super::{Result, files_with_extension};
+use super::{Result, Tool, files_with_extension};
 
 /// The first line: where the others come from.
 #[derive(Serialize)]
@@ -21,13 +21,6 @@ struct Header {
     /// The build string of each assembler, in the order of `verdicts`.
     tools: Vec<Tool>,
     files: usize,
-}
-
-/// One assembler.
-#[derive(Serialize)]
-struct Tool {
-    release: &'static str,
-    build: String,
 }
 
 /// One file and what the assemblers said.
@@ -51,12 +44,10 @@ pub fn record(oracles: &Path, corpus: &Path, folder: &Path) -> Result<()> {
     let files = files_with_extension(corpus, "ptx")?;
     let oracles =
         Release::ALL.iter().map(|&release| Oracle::open(oracles, release)).collect::<Result<Vec<_>>>()?;
-    let tools =
-        oracles.iter().map(|oracle| Ok(Tool { release: oracle.release().name(), build: oracle.build()? }));
     let header = Header {
         recorded_by: "cargo xtask record corpus",
         command: "ptxas -c -arch compute_121 (or, for a target with a suffix, that very one) -o /dev/null FILE",
-        tools: tools.collect::<Result<_>>()?,
+        tools: oracles.iter().map(Tool::of).collect::<Result<_>>()?,
         files: files.len(),
     };
     let mut lines = serde_json::to_string(&header)? + "\n";

@@ -5,13 +5,33 @@
 
 mod corpus;
 mod fail;
+mod legality;
+pub mod lines;
 pub mod oracle;
 
 use std::path::{Path, PathBuf};
 use std::{error, fs, result};
 
+use serde::Serialize;
+
+use oracle::Oracle;
+
 /// The outcome of a chore: nothing but a message for the person who started it.
 pub type Result<T> = result::Result<T, Box<dyn error::Error>>;
+
+/// An assembler, as the header of a record names it.
+#[derive(Serialize)]
+struct Tool {
+    release: &'static str,
+    /// The build string.
+    build: String,
+}
+
+impl Tool {
+    fn of(oracle: &Oracle) -> Result<Tool> {
+        Ok(Tool { release: oracle.release().name(), build: oracle.build()? })
+    }
+}
 
 /// What to record.
 #[derive(Debug, clap::Subcommand)]
@@ -28,6 +48,8 @@ pub enum Record {
         #[arg(long, default_value = "../shared/corpus")]
         from: PathBuf,
     },
+    /// What ptxas 13.5 and 12.9 say about every form of the core instructions
+    Legality,
 }
 
 /// Does what `what` says, in the repository that this program was built from.
@@ -39,6 +61,7 @@ pub fn run(what: &Record) -> Result<()> {
         Record::Corpus { from } => {
             corpus::record(&oracles, &root.join(from), &root.join("conformance/corpus"))
         }
+        Record::Legality => legality::record(&oracles, &root.join("conformance/legality")),
     }
 }
 

@@ -137,6 +137,12 @@ impl Oracle {
         self.release
     }
 
+    /// Can it be asked about modules for this target?
+    pub fn knows(&self, target: isa::Target) -> bool {
+        target.suffix == isa::Suffix::None
+            || self.architectures.contains(&target.to_string().replacen("sm_", "compute_", 1))
+    }
+
     /// What the assembler calls itself: the line of `ptxas --version` that names the build.
     pub fn build(&self) -> Result<String> {
         let output = Command::new(&self.ptxas).arg("--version").output()?;
