@@ -1,0 +1,105 @@
+//! Targets that have HSETP2, and the generations in which its encoding changed.
+
+use std::fmt;
+
+/// Targets that encode HSETP2 alike. Later ones are greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Generation {
+    /// Maxwell and Pascal: 64-bit words in groups of three behind a control word.
+    Maxwell,
+    /// 128-bit words that carry their control information, as all later ones.
+    Volta,
+    /// Adds uniform registers, and constant banks named by them. Ampere and Ada are the same.
+    Turing,
+    /// Adds `.BF16_V2`, loses `.F32`.
+    Hopper,
+    /// Loses constant operands, has 256 uniform registers.
+    Blackwell,
+}
+
+/// A target: `sm_53`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Arch(u16);
+
+impl Arch {
+    /// Every target whose HSETP2 is known here, oldest first.
+    pub const ALL: [Arch; 16] = [
+        Arch(52),
+        Arch(53),
+        Arch(60),
+        Arch(61),
+        Arch(62),
+        Arch(70),
+        Arch(72),
+        Arch(75),
+        Arch(80),
+        Arch(86),
+        Arch(87),
+        Arch(89),
+        Arch(90),
+        Arch(100),
+        Arch(101),
+        Arch(120),
+    ];
+
+    /// Reads `sm_53`, also as `SM53`, also with a suffix that selects features (`sm_90a`).
+    pub fn parse(name: &str) -> Option<Arch> {
+        let digits = name.strip_prefix("sm_").or_else(|| name.strip_prefix("SM"))?;
+        let number: u16 = digits.strip_suffix(['a', 'f']).unwrap_or(digits).parse().ok()?;
+        Arch::ALL.into_iter().find(|arch| arch.0 == number)
+    }
+
+    /// The number of the target: 53 of `sm_53`.
+    pub const fn number(self) -> u16 {
+        self.0
+    }
+
+    /// Whose encoding it has.
+    pub const fn generation(self) -> Generation {
+        match self.0 {
+            ..70 => Generation::Maxwell,
+            70..75 => Generation::Volta,
+            75..90 => Generation::Turing,
+            90..100 => Generation::Hopper,
+            _ => Generation::Blackwell,
+        }
+    }
+
+    /// Bits of an instruction word: 64 or 128.
+    pub const fn word_bits(self) -> u32 {
+        if self.0 < 70 { 64 } else { 128 }
+    }
+
+    /// Bytes of an instruction word: 8 or 16.
+    pub const fn word_bytes(self) -> usize {
+        self.word_bits() as usize / 8
+    }
+
+    /// Whether nvdisasm prints scheduling and barriers for it.
+    pub(crate) const fn prints_schedule(self) -> bool {
+        self.0 == 120
+    }
+
+    /// Whether barriers that HSETP2 has no use for count as text in nvdisasm's listing.
+    pub(crate) const fn shows_barriers(self) -> bool {
+        self.0 < 80
+    }
+
+    /// Whether bits 103:102 select a performance monitor.
+    pub(crate) const fn has_monitors(self) -> bool {
+        self.0 >= 86
+    }
+
+    /// Whether `.F32` flushes the FP16 denormals that it makes, as the SPA 5.3 text says.
+    ///
+    /// *Unverified* without hardware. ptxas keeps denormal halves in registers on sm_60 and later.
+    pub(crate) const fn truncation_flushes(self) -> bool {
+        self.0 < 60
+    }
+}
+
+impl fmt::Display for Arch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sm_{}", self.0)
+    }
+}
