@@ -1,6 +1,7 @@
 //! Chores of the workspace: `cargo xtask codegen` and its kin.
 
 mod codegen;
+mod docs;
 mod record;
 mod verify;
 
@@ -18,6 +19,8 @@ struct Arguments {
 enum Chore {
     /// Compile isa/*.isa into crates/isa/src/generated.
     Codegen(codegen::Options),
+    /// Write docs/isa, and which recordings back which instruction.
+    Docs(docs::Options),
     /// Hold the instruction table against an assembler.
     Verify(verify::Options),
     /// Ask an oracle, and write down what it said.
@@ -28,6 +31,7 @@ enum Chore {
 fn main() -> ExitCode {
     let result = match Arguments::parse().chore {
         Chore::Codegen(options) => codegen::run(&options),
+        Chore::Docs(options) => docs::run(&options),
         Chore::Verify(options) => verify::run(&options),
         Chore::Record(what) => record::run(&what).map_err(|error| error.to_string()),
     };

@@ -10,7 +10,7 @@ use crate::literal::fold_integer;
 use crate::module::LaunchBounds;
 
 /// The first `.version` that knows a target.
-fn first_version(target: Target) -> Version {
+pub fn first_version(target: Target) -> Version {
     let (major, minor) = match (target.number, target.suffix) {
         (10 | 11, _) => (1, 0),
         (12 | 13, _) => (1, 2),

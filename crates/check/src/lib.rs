@@ -31,6 +31,7 @@ use diag::{Diagnostic, SourceFile};
 use isa::Target;
 use syntax::Tree;
 
+pub use directive::first_version;
 pub use module::Module;
 pub use opcodes::{all as opcodes, display_name as instruction_name};
 pub use suggest::nearest;

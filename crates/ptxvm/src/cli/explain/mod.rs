@@ -6,7 +6,7 @@ mod nan;
 use std::fmt::Write;
 
 use isa::enumerate::Spelling;
-use isa::{Access, Form, FormId, Gate, LiteralForm, Mod, OperandSpec, Presence, Requirement, Second};
+use isa::{Access, Action, Form, FormId, Gate, LiteralForm, Mod, OperandSpec, Presence, Requirement, Second};
 use isa::{Consequence, OperandKind, OperandType, Picks, Token, Type};
 
 use super::alone::{help, words};
@@ -74,8 +74,13 @@ pub fn explain_opcode(opcode: &str) -> Result<String, Failure> {
     modifier_meanings(forms.iter().map(|(_, form)| *form), &mut page);
     registers(forms.iter().flat_map(|(_, form)| operand_types(form)), &mut page);
     page += &nan::tables(opcode, None);
-    if let Some(spelling) = forms.iter().rev().find_map(|(id, _)| spelling(*id).filter(|_| is_executed(*id)))
-    {
+    // Of pure instructions the last form, which has most operands; what shows the others is the same for all forms.
+    let mut executed = forms.iter().filter(|(id, _)| is_executed(*id));
+    let shown = match forms[0].1.action {
+        Action::Pure(_) => executed.next_back(),
+        Action::Effect(_) => executed.next(),
+    };
+    if let Some(spelling) = shown.and_then(|(id, _)| spelling(*id)) {
         show_example(&spelling, &mut page);
     }
     Ok(tidy(&page))
