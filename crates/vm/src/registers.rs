@@ -67,7 +67,19 @@ pub(crate) struct SlotRef {
     pub index: u32,
     /// Byte offset of its array.
     pub offset: u32,
+    /// Bytes of 16 lanes.
+    pub group_bytes: u8,
     pub width: Width,
+}
+
+impl SlotRef {
+    pub fn new(index: u32, offset: u32, width: Width) -> SlotRef {
+        let group_bytes = match width {
+            Width::Pred => 2,
+            width => width.bytes() * GROUP_LANES,
+        };
+        SlotRef { index, offset, group_bytes: group_bytes as u8, width }
+    }
 }
 
 /// The registers of one activation of a function: where its slots start.

@@ -37,7 +37,7 @@ impl<'a> Builder<'a> {
             .iter()
             .enumerate()
             .map(|(index, info)| {
-                let slot = SlotRef { index: index as u32, offset: bytes as u32, width: info.width };
+                let slot = SlotRef::new(index as u32, bytes as u32, info.width);
                 bytes += array_bytes(info.width, lanes);
                 slot
             })
@@ -136,7 +136,7 @@ impl<'a> Builder<'a> {
                     picks: *picks,
                     dst: dst.map(|d| self.maybe(d)),
                     src: {
-                        let unused = SlotRef { index: 0, offset: 0, width: ir::Width::Pred };
+                        let unused = SlotRef::new(0, 0, ir::Width::Pred);
                         std::array::from_fn(|i| src.get(i).map_or(unused, |&s| self.slot(s)))
                     },
                     sources: src.len(),

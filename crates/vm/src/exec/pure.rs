@@ -17,41 +17,39 @@ impl Chunk<'_> {
         {
             return;
         }
-        match op.lanes {
-            Some(handler) => {
-                let first = active.groups.0;
-                let mut args = LaneArgs {
-                    dst: [std::ptr::null_mut(); 2],
-                    src: [std::ptr::null(); 4],
-                    lanes: (active.groups.1 - first) * GROUP_LANES,
-                };
-                for (place, slot) in args.src.iter_mut().zip(op.src()) {
-                    // SAFETY: the groups lie within the slot's array.
-                    *place = unsafe { self.registers.read(window, *slot).add(group_offset(*slot, first)) };
-                }
-                // Results that must leave other lanes alone go to scratch arrays first.
-                let merged = op.dst.map(|slot| slot.filter(|&slot| !self.whole(&active, slot)));
-                for (which, slot) in op.dst.iter().enumerate() {
-                    let Some(slot) = *slot else { continue };
-                    let array = match merged[which] {
-                        Some(_) => self.registers.scratch(which),
-                        None => self.registers.overwrite(window, slot),
-                    };
-                    // SAFETY: the groups lie within the slot's array, and within scratch arrays, which have room
-                    // for the widest slots.
-                    args.dst[which] = unsafe { array.add(group_offset(slot, first)) };
-                }
-                // SAFETY: sources and destinations are arrays of the widths of the form's operands (the lowering
-                // made them so) with room for `lanes` lanes; a destination is a source's array or another; the
-                // handler was looked up for this host.
-                unsafe { handler(&args) }
-                for (which, slot) in merged.iter().enumerate() {
-                    if let Some(slot) = *slot {
-                        self.registers.merge(window, slot, which, active.mask);
-                    }
-                }
+        let Some(handler) = op.lanes else { return self.pure_lanes(op, active) };
+        let first = active.groups.0;
+        let mut args = LaneArgs {
+            dst: [std::ptr::null_mut(); 2],
+            src: [std::ptr::null(); 4],
+            lanes: (active.groups.1 - first) * GROUP_LANES,
+        };
+        for (i, &slot) in op.src().iter().enumerate().take(4) {
+            // SAFETY: the groups lie within the slot's array.
+            args.src[i] = unsafe { self.registers.read(window, slot).add(group_offset(slot, first)) };
+        }
+        // Results that must leave other lanes alone go to scratch arrays first.
+        let mut merged = [None; 2];
+        for which in [0, 1] {
+            let Some(slot) = op.dst[which] else { continue };
+            let array = if self.whole(&active, slot) {
+                self.registers.overwrite(window, slot)
+            } else {
+                merged[which] = Some(slot);
+                self.registers.scratch(which)
+            };
+            // SAFETY: the groups lie within the slot's array, and within scratch arrays, which have room for the
+            // widest slots.
+            args.dst[which] = unsafe { array.add(group_offset(slot, first)) };
+        }
+        // SAFETY: sources and destinations are arrays of the widths of the form's operands (the lowering made them so)
+        // with room for `lanes` lanes; a destination is a source's array or another; the handler was looked up for
+        // this host.
+        unsafe { handler(&args) }
+        for which in [0, 1] {
+            if let Some(slot) = merged[which] {
+                self.registers.merge(window, slot, which, active.mask);
             }
-            None => self.pure_lanes(op, active),
         }
     }
 
@@ -138,8 +136,5 @@ impl Chunk<'_> {
 /// Byte offset of a group in a slot's array.
 #[inline]
 pub(super) fn group_offset(slot: SlotRef, group: usize) -> usize {
-    match slot.width {
-        ir::Width::Pred => group * 2,
-        width => group * GROUP_LANES * width.bytes(),
-    }
+    group * usize::from(slot.group_bytes)
 }
