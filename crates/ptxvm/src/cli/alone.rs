@@ -88,7 +88,7 @@ pub fn words(mnemonic: &str) -> Result<Vec<&str>, String> {
     if mnemonic.trim().is_empty() {
         return Err("there is no instruction".to_owned());
     }
-    if !words.iter().all(|word| is_word(word)) {
+    if !words.iter().all(is_word) {
         let shown: String = mnemonic.chars().take(60).collect();
         return Err(format!("'{}' is no instruction: write its name and modifiers", shown.escape_debug()));
     }
@@ -122,9 +122,9 @@ fn select(words: &[&str], count: usize) -> Result<(Selected, usize, Vec<Source>)
         return Err(format!("{name} takes {}, not {given}", wanted.join(" or ")));
     }
     // One that fails for another reason than the number of operands says more.
-    let errors = (0..=MAX_SOURCES).filter_map(|operands| isa::select(opcode, modifiers, operands).err());
-    let errors = errors.filter(|errors| !matches!(errors[..], [SelectError::Arguments { .. }])).next_back();
-    let Some(error) = errors.into_iter().flatten().next() else {
+    let mut errors = (0..=MAX_SOURCES).filter_map(|operands| isa::select(opcode, modifiers, operands).err());
+    let telling = errors.rfind(|errors| !matches!(errors[..], [SelectError::Arguments { .. }]));
+    let Some(error) = telling.into_iter().flatten().next() else {
         return Err(format!("Arguments mismatch for instruction '{opcode}'"));
     };
     Err(with_help(error.message(&check::instruction_name(opcode, modifiers), modifiers), help(&error, words)))
