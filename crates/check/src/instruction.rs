@@ -10,6 +10,7 @@ use crate::body::BodyChecker;
 use crate::matching::{Complaint, Verdict};
 use crate::module::{Instruction, Node, Operand, RegId};
 use crate::operand::{Lowered, Value};
+use crate::rank::Rank;
 
 /// What an opcode with its modifiers and number of operands means.
 #[derive(Debug)]
@@ -75,14 +76,21 @@ impl<'a> BodyChecker<'_, 'a> {
         }
         self.closed_gates(node, &selection, Stage::Form);
         self.closed_gates(node, &selection, Stage::Modifier);
-        let rank = |error: &SelectError| match error {
-            SelectError::Illegal { .. } => 0,
-            SelectError::Missing { slot: "CmpOp", .. } | SelectError::Comparison { .. } => 2,
-            SelectError::Missing { slot: "BoolOp", .. } => 3,
-            _ => 1,
-        };
-        self.late_errors(node, &selection, |error| rank(error) == 0 && !is_rounding(error, node));
-        self.late_errors(node, &selection, |error| rank(error) == 0 && is_rounding(error, node));
+        let compares = matches!(form.opcode, "set" | "setp");
+        let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
+        let rank = |error: &SelectError| Rank::of(error, form.opcode, &modifiers, selection.picks.types());
+        self.late_errors(node, &selection, |error| rank(error) == Rank::Operation);
+        self.late_errors(node, &selection, |error| rank(error) == Rank::RoundingFirst);
+        self.late_errors(node, &selection, |error| rank(error) == Rank::Modifier);
+        self.late_errors(node, &selection, |error| rank(error) == Rank::Flush);
+        self.late_errors(node, &selection, |error| rank(error) == Rank::Saturation);
+        self.late_errors(node, &selection, |error| rank(error) == Rank::Rounding);
+        self.late_errors(node, &selection, |error| rank(error) == Rank::Kind && !compares);
+        complaints.sort_by_key(|complaint| match complaint.code {
+            "illegal-negation" => 0,
+            "special-register" => 1,
+            _ => 2,
+        });
         let (early, late): (SmallVec<[Complaint; 2]>, SmallVec<[Complaint; 2]>) =
             complaints.into_iter().partition(|complaint| complaint.before_rounding);
         let complain = |checker: &mut Self, complaints: SmallVec<[Complaint; 2]>| {
@@ -92,11 +100,14 @@ impl<'a> BodyChecker<'_, 'a> {
             }
         };
         complain(self, early);
-        self.late_errors(node, &selection, |error| rank(error) == 1);
+        self.late_errors(node, &selection, |error| rank(error) == Rank::Other);
         complain(self, late);
-        self.late_errors(node, &selection, |error| rank(error) == 2);
+        self.late_errors(node, &selection, |error| rank(error) == Rank::Comparison);
+        self.late_errors(node, &selection, |error| rank(error) == Rank::RoundingLast);
+        self.late_errors(node, &selection, |error| rank(error) == Rank::Kind && compares);
+        self.late_errors(node, &selection, |error| rank(error) == Rank::ModifierLast);
         self.closed_gates(node, &selection, Stage::Late);
-        self.late_errors(node, &selection, |error| rank(error) == 3);
+        self.late_errors(node, &selection, |error| rank(error) == Rank::Combination);
         if self.sink().len() == errors_before {
             crate::ranges::check(self.sink(), &context, &checked, &operands);
         }
@@ -141,21 +152,33 @@ impl<'a> BodyChecker<'_, 'a> {
                         Token::Mod(modifier) => mods.push(modifier),
                     }
                 }
+                let alternates = errors.iter().any(|error| matches!(error, SelectError::Alternate { .. }));
                 let form = errors.iter().find_map(|error| match *error {
                     SelectError::Arguments { form }
                     | SelectError::Illegal { form, .. }
                     | SelectError::Comparison { form, .. }
+                    | SelectError::Alternate { form }
+                    | SelectError::Vector { form }
                     | SelectError::Missing { form, .. } => Some(form.form()),
                     _ => None,
                 });
                 // With wrong types or only unknown modifiers no form is near; any will do for what is checked then.
                 let form = form.or_else(|| isa::forms(node.opcode.text).first());
+                types.retain(|ty| !form.is_some_and(|form| form.ignored.contains(ty)));
+                if alternates {
+                    types.retain(|ty| !matches!(ty, Type::Bf16 | Type::Bf16x2 | Type::Tf32));
+                }
                 (form, Picks::new(&types, &mods), errors)
             }
         };
         let mut closed = Vec::new();
         if let (Some(form), true) = (form, self.module.knows_target()) {
             closed = form.gates(&picks);
+            if errors.iter().any(|e| matches!(e, SelectError::Types | SelectError::Alternate { .. })) {
+                closed.retain(|gate| gate.stage != Stage::Token);
+                let written = modifiers.iter().filter_map(|m| Type::from_name(m));
+                closed.extend(written.flat_map(isa::type_gates));
+            }
             closed.retain(|gate| !gate.permits(self.module.version, self.module.target));
         }
         let picks = match form {
@@ -185,10 +208,11 @@ impl<'a> BodyChecker<'_, 'a> {
         self.sink().error("unknown-instruction", node.opcode.span, message).maybe_help(help);
     }
 
-    /// Unknown and repeated modifiers.
+    /// What is wrong with modifiers whatever the types: unknown and repeated ones.
     fn modifier_errors(&mut self, node: &Tree<'a>, selection: &Selection) {
+        let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
         for error in &selection.errors {
-            if matches!(error, SelectError::UnknownModifier { .. } | SelectError::Repeated { .. }) {
+            if error.comes_first(&modifiers) {
                 self.report_select(node, selection, error);
             }
         }
@@ -197,10 +221,7 @@ impl<'a> BodyChecker<'_, 'a> {
     fn late_errors(&mut self, node: &Tree<'a>, selection: &Selection, wanted: impl Fn(&SelectError) -> bool) {
         let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
         for error in &selection.errors {
-            let early = matches!(
-                error,
-                SelectError::UnknownModifier { .. } | SelectError::Repeated { .. } | SelectError::Types
-            );
+            let early = error.comes_first(&modifiers) || *error == SelectError::Types;
             if !early && wanted(error) && !hidden(error, &selection.errors, &modifiers) {
                 self.report_select(node, selection, error);
             }
@@ -215,7 +236,7 @@ impl<'a> BodyChecker<'_, 'a> {
             SelectError::UnknownInstruction => ("unknown-instruction", node.opcode.span),
             SelectError::UnknownModifier { index } => ("unknown-modifier", modifier(*index)),
             SelectError::Repeated { index } => ("repeated-modifier", modifier(*index)),
-            SelectError::Types => ("instruction-types", head),
+            SelectError::Types | SelectError::Alternate { .. } => ("instruction-types", head),
             SelectError::Arguments { .. } => ("arguments-mismatch", node.span),
             SelectError::Illegal { index, .. } => ("illegal-modifier", modifier(*index)),
             SelectError::Comparison { index, .. } => ("comparison-mismatch", modifier(*index)),
@@ -235,13 +256,32 @@ impl<'a> BodyChecker<'_, 'a> {
                 help = Some(format!("did you mean '.{near}'?"));
             }
         }
+        if *error == SelectError::Types && self.packed_set(node, selection) {
+            return;
+        }
         let special = selection.form.and_then(|form| {
-            crate::wording::special(error, form, &selection.name, &selection.picks, &modifiers)
+            let target = self.module.target;
+            crate::wording::special(error, form, &selection.name, &selection.picks, &modifiers, target)
         });
         let messages = special.unwrap_or_else(|| vec![error.message(&selection.name, &modifiers)]);
         for message in messages {
             self.sink().error(code, span, message).maybe_help(help.clone());
         }
+    }
+
+    /// `set.u16x2`, which ptxas has for one target and the manual for none. Was it that?
+    fn packed_set(&mut self, node: &Tree<'a>, selection: &Selection) -> bool {
+        let ("set", [ty @ (Type::U16x2 | Type::S16x2)]) = (node.opcode.text, selection.picks.types()) else {
+            return false;
+        };
+        if node.modifiers.iter().any(|m| matches!(m.text, "and" | "or" | "xor")) {
+            return false;
+        }
+        let target = self.module.target;
+        let message = format!("Instruction 'set{ty}' not supported on .target '{target}'");
+        let help = "the manual knows no such instruction";
+        self.sink().error("requires-target", node.opcode.span, message).help(help);
+        true
     }
 
     /// Reports the gates of one stage that the module does not pass.
@@ -266,23 +306,14 @@ impl<'a> BodyChecker<'_, 'a> {
     }
 }
 
-/// Does an error say that a rounding modifier is illegal? ptxas says so after it has looked at the others.
-fn is_rounding(error: &SelectError, node: &Tree) -> bool {
-    match error {
-        SelectError::Illegal { index, .. } => node
-            .modifiers
-            .get(*index)
-            .and_then(|m| Mod::from_name(m.text))
-            .is_some_and(|m| m.rounding().is_some()),
-        _ => false,
-    }
-}
-
 /// A modifier that is illegal hides that others are missing, except the operators of comparisons.
 fn hidden(error: &SelectError, all: &[SelectError], modifiers: &[&str]) -> bool {
     matches!(error, SelectError::Missing { slot, .. } if !matches!(*slot, "CmpOp" | "BoolOp"))
         && all.iter().any(|error| match error {
-            SelectError::Illegal { index, .. } => !matches!(modifiers.get(*index), Some(&("ftz" | "sat"))),
+            SelectError::Illegal { index, .. } => {
+                !matches!(modifiers.get(*index), Some(&("ftz" | "sat")))
+                    && Rank::of(error, "", modifiers, &[]) != Rank::ModifierLast
+            }
             _ => false,
         })
 }

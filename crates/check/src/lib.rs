@@ -20,6 +20,7 @@ pub mod module;
 mod opcodes;
 mod operand;
 mod ranges;
+mod rank;
 mod scope;
 mod special;
 mod suggest;

@@ -234,6 +234,7 @@ pub(crate) fn fit_destination(
         Value::Symbol(SymbolValue { sum: true, .. }) if takes_address(ty) => {
             result_required(span, place, complaints)
         }
+        Value::UnknownSum if ty != Type::Pred => result_required(span, place, complaints),
         Value::NotRegister(_) if ty == Type::Pred => result_required(span, place, complaints),
         // What is wrong with it was said.
         Value::Negated(register) if fits(*register) => Verdict::Fits(Operand::Sink),
@@ -253,12 +254,18 @@ pub(crate) fn fit_destination(
         Value::SpecialVector if special_vector_fits(ty) => special_vector(span, place, complaints),
         Value::Special(_) => read_only(span, complaints),
         Value::Symbol(symbol) if symbol_fits(symbol, ty) => must_be_register(span, place, complaints),
-        Value::Function(..) if takes_address(ty) => result_required(span, place, complaints),
+        Value::Indexed(symbol) if fits(symbol.ty) => must_be_register(span, place, complaints),
+        Value::Function(..) if ty != Type::Pred => result_required(span, place, complaints),
         Value::Address(base, _) if address_fits(*base, ty, &fits) => {
             must_be_register(span, place, complaints)
         }
+        Value::Vector(elements, None)
+            if holds_integers(ty) && !elements.is_empty() && !takes_vectors(place) =>
+        {
+            result_required(span, place, complaints)
+        }
         Value::Vector(elements, element)
-            if element.is_none_or(|e| vector_fits(e, elements.len(), ty, place)) =>
+            if element.map_or(holds_integers(ty), |e| vector_fits(e, elements.len(), ty, place)) =>
         {
             vector_not_allowed(span, place, complaints)
         }
@@ -333,13 +340,26 @@ fn fit_pair(
     match &first.value {
         Value::Register(_, found) if register_allowed(ty, *found, place.spec.wider) => {}
         Value::Sink if place.spec.sink || ty == Type::Pred => {}
+        Value::Symbol(symbol) if symbol_fits(symbol, ty) => {}
+        Value::VectorRegister(ids, element) if vector_fits(*element, ids.len(), ty, place) => {}
+        Value::Function(..) if ty != Type::Pred => {}
         Value::Sink => {
             let message = format!("Result discard mode is not allowed for instruction '{name}'");
             complain(complaints, "discarded-result", first.span, message, None);
         }
         _ => return Verdict::Mismatch,
     }
-    if place.spec.second == Second::None {
+    if matches!(second.value, Value::Unknown | Value::Function(..) | Value::Label(..)) {
+        let message = format!("Predicate output expected for instruction '{name}'");
+        complain(complaints, "predicate-output", second.span, message, None);
+    }
+    // `d|_` asks for nothing more than `d`.
+    if place.spec.second == Second::None
+        && let (Value::Register(id, _), Value::Sink) = (&first.value, &second.value)
+    {
+        return Verdict::Fits(Operand::Reg(*id));
+    }
+    if place.spec.second == Second::None && !matches!(second.value, Value::Sink) {
         let message = format!("Predicate output not allowed for instruction '{name}'");
         let help = format!("the form is `{}`", place.context.form.syntax);
         complain(complaints, "predicate-output", whole.span, message, Some(&help));
@@ -347,10 +367,18 @@ fn fit_pair(
     if !matches!(second.value, Value::Register(_, Type::Pred) | Value::Sink | Value::Reported) {
         let message = format!("Predicate output expected for instruction '{name}'");
         let help = "the second destination is a register declared `.reg .pred`";
-        if matches!(second.value, Value::Unknown) {
-            complain(complaints, "predicate-output", second.span, message.clone(), None);
-        }
         complain(complaints, "predicate-output", second.span, message, Some(help));
+    }
+    if matches!(first.value, Value::Function(..)) {
+        let message = format!("Result register required for instruction '{name}'");
+        complain(complaints, "function-as-result", first.span, message, None);
+        return Verdict::Fits(Operand::Sink);
+    }
+    if matches!(first.value, Value::VectorRegister(..)) {
+        return vector_not_allowed(first.span, place, complaints);
+    }
+    if matches!(first.value, Value::Symbol(_)) {
+        return must_be_register(first.span, place, complaints);
     }
     Verdict::Fits(Operand::Pair(register(first), register(second)))
 }
@@ -361,9 +389,11 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
     let mov = place.spec.kind == OperandKind::MovSource;
     match &lowered.value {
         Value::Register(id, register) if fits(*register) => Verdict::Fits(Operand::Reg(*id)),
-        Value::RegisterPlus(id, register, offset) if fits(*register) && ty != Type::Pred => {
+        Value::RegisterPlus(id, register, offset) if sum_fits(*register, ty) && ty != Type::Pred => {
             Verdict::Fits(Operand::RegPlus(*id, *offset))
         }
+        // The unknown symbol was reported.
+        Value::UnknownSum if ty != Type::Pred => Verdict::Fits(Operand::Sink),
         Value::NotRegister(id) if ty == Type::Pred => Verdict::Fits(Operand::NotReg(*id)),
         Value::Negated(register) if fits(*register) => {
             let message = format!("Operand negation not allowed for instruction '{}'", place.context.name);
@@ -412,15 +442,16 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
             complain(complaints, "instruction-types", span, message, Some("write `mov.u64`"));
             Verdict::Fits(Operand::Sink)
         }
-        Value::Function(id, offset) if takes_address(ty) => {
+        Value::Function(id, offset) if ty != Type::Pred => {
             Verdict::Fits(Operand::Symbol(Symbol::Function(*id), *offset))
         }
+        Value::Indexed(symbol) if !mov && fits(symbol.ty) => must_be_register(span, place, complaints),
         Value::Symbol(symbol) if !mov && symbol_fits(symbol, ty) => must_be_register(span, place, complaints),
         Value::Address(base, _) if address_fits(*base, ty, &fits) => {
             must_be_register(span, place, complaints)
         }
         Value::Vector(elements, element)
-            if element.is_none_or(|e| vector_fits(e, elements.len(), ty, place)) =>
+            if element.map_or(holds_integers(ty), |e| vector_fits(e, elements.len(), ty, place)) =>
         {
             vector_not_allowed(span, place, complaints)
         }
@@ -453,6 +484,10 @@ fn vector_fits(element: Type, count: usize, ty: Type, place: &Place) -> bool {
         _ if takes_vectors(place) => register_allowed(ty, element, place.spec.wider),
         _ if place.spec.wider => element.bits() >= ty.bits(),
         isa::Kind::Bits => element.bits() * count as u32 == ty.bits(),
+        isa::Kind::Unsigned | isa::Kind::Signed if element.is_float() => {
+            element == Type::F16x2 && ty.bits() == 32
+        }
+        isa::Kind::Float if element.is_float() => element == ty,
         _ => element.bits() == ty.bits(),
     }
 }
@@ -465,7 +500,10 @@ fn special_vector_fits(ty: Type) -> bool {
 /// Could the address of a variable stand here but for being no register?
 fn symbol_fits(symbol: &SymbolValue, ty: Type) -> bool {
     match ty.kind() {
-        isa::Kind::Float => symbol.ty.kind() == isa::Kind::Bits && !symbol.sum,
+        isa::Kind::Float => {
+            (symbol.ty.kind() == isa::Kind::Bits || takes_floats(ty) && symbol.ty.is_float()) && !symbol.sum
+        }
+        isa::Kind::Unsigned | isa::Kind::Signed => !symbol.ty.is_float(),
         kind => kind != isa::Kind::Predicate,
     }
 }
@@ -473,9 +511,10 @@ fn symbol_fits(symbol: &SymbolValue, ty: Type) -> bool {
 /// Could `reg+imm` stand here but for being no register?
 fn sum_fits(register: Type, ty: Type) -> bool {
     match ty.kind() {
-        isa::Kind::Predicate => false,
-        isa::Kind::Unsigned | isa::Kind::Signed => !register.is_float(),
-        isa::Kind::Bits | isa::Kind::Float => register != Type::Pred,
+        isa::Kind::Predicate => register == Type::Pred,
+        isa::Kind::Unsigned | isa::Kind::Signed => !register.is_float() && register != Type::Pred,
+        isa::Kind::Bits => register != Type::Pred,
+        isa::Kind::Float => register.kind() == isa::Kind::Bits || takes_floats(ty) && register.is_float(),
     }
 }
 
@@ -489,10 +528,21 @@ fn special_vector(span: Span, place: &Place, complaints: &mut Complaints) -> Ver
 fn address_fits(base: Base, ty: Type, fits: &impl Fn(Type) -> bool) -> bool {
     match base {
         Base::Symbol(_) if ty.is_float() => false,
+        Base::Absolute(_) => ty.bits() == 64 && !ty.is_float(),
         Base::Register(_, register) => fits(register),
         Base::Symbol(symbol) => fits(symbol.ty),
         _ => false,
     }
+}
+
+/// Floating-point types for which ptxas lets any other stand where it takes no register at all.
+fn takes_floats(ty: Type) -> bool {
+    matches!(ty, Type::F16 | Type::F32 | Type::F64)
+}
+
+/// Types that ptxas lets vectors of integers stand for.
+fn holds_integers(ty: Type) -> bool {
+    takes_address(ty) || ty == Type::F64
 }
 
 /// Types that the address of a variable can have.

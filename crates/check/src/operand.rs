@@ -52,6 +52,8 @@ pub(crate) enum Value {
     List,
     /// `_`
     Sink,
+    /// `nope+4`, where nothing declares `nope`.
+    UnknownSum,
     /// A name that nothing declares, or that has no place among operands.
     Unknown,
     /// Reported already: fits everywhere.
@@ -130,7 +132,10 @@ impl<'a> BodyChecker<'_, 'a> {
                             _ => Value::Unknown,
                         }
                     }
-                    (UnaryOp::Minus, Value::Register(_, ty)) => Value::Negated(ty),
+                    // Only the video instructions negate, and they know nothing but 32 bits.
+                    (UnaryOp::Minus, Value::Register(_, ty)) if ty.bits() == 32 && !ty.is_float() => {
+                        Value::Negated(ty)
+                    }
                     (UnaryOp::Minus, _) => {
                         let message = "Illegal argument to unary minus";
                         self.sink().error("illegal-negation", inner.span, message);
@@ -156,7 +161,7 @@ impl<'a> BodyChecker<'_, 'a> {
                     }),
                     Value::Function(id, more) => Value::Function(id, more.wrapping_add(offset)),
                     Value::Label(id, more) => Value::Label(id, more.wrapping_add(offset)),
-                    Value::Unknown => Value::Unknown,
+                    Value::Unknown | Value::UnknownSum => Value::UnknownSum,
                     Value::Reported => Value::Reported,
                     _ => self.syntax_error(node.span, node.op.name(), None),
                 }

@@ -1,6 +1,6 @@
 //! Messages about modifiers that ptxas words in its own way for some instructions.
 
-use isa::{Form, Mod, Picks, SelectError, Type};
+use isa::{Form, Mod, Picks, SelectError, Target, Type};
 
 /// The messages for an error of selection, where ptxas does not say what the table says of all instructions.
 pub(crate) fn special(
@@ -9,12 +9,19 @@ pub(crate) fn special(
     name: &str,
     picks: &Picks,
     modifiers: &[&str],
+    target: Target,
 ) -> Option<Vec<String>> {
     let one = |message: String| Some(vec![message]);
     match *error {
         SelectError::Types => match form.opcode {
-            "abs" | "neg" | "slct" if picks.types().last().is_some_and(|ty| applies_to_signed(*ty)) => {
+            "abs" | "neg" if picks.types().last().is_some_and(|ty| applies_to_signed(*ty)) => {
                 one(format!("Instruction '{name}' applies only to signed numeric types"))
+            }
+            "slct" if is_unsigned_selector(picks) => {
+                let signed = format!("Instruction '{name}' applies only to signed numeric types");
+                let flushes = modifiers.contains(&"ftz");
+                let ftz = flushes.then(|| format!("Illegal modifier '.ftz' for instruction '{name}'"));
+                Some(ftz.into_iter().chain([signed]).collect())
             }
             "cvta" => one(format!("Instruction '{name}' requires .u32 or .u64 type")),
             _ => None,
@@ -71,6 +78,35 @@ pub(crate) fn special(
                     }
                     Some(messages)
                 }
+                "add" | "sub" if written == Mod::Sat && is_integer_sum(picks) => {
+                    let ty = picks.ty(0);
+                    // The first of these is the one that ptxas knows from elsewhere.
+                    one(match (form.opcode, ty) {
+                        ("add", Type::U32 | Type::U16x2 | Type::S16x2) => {
+                            format!("Feature 'add.sat' not supported on .target '{target}'")
+                        }
+                        _ => format!("Modifier '.sat' does not apply to '{ty}' type"),
+                    })
+                }
+                _ if matches!(written, Mod::Relu | Mod::Satfinite) && modifiers.contains(&"sat") => {
+                    let written = written.name();
+                    one(format!("Modifier '.{written}' cannot be combined with modifier '.sat'"))
+                }
+                "fma" if matches!(written, Mod::Relu | Mod::Satfinite) => {
+                    one(format!("Unexpected instruction types specified for '{name}'"))
+                }
+                "add" | "sub" | "fma"
+                    if written == Mod::Rs && matches!(picks.types(), [Type::F32, ..] | [Type::F16]) =>
+                {
+                    one(format!("Illegal modifier '.rs' for instruction '{name}'"))
+                }
+                "add" | "sub" if written == Mod::Satfinite => {
+                    one(format!("Unexpected instruction types specified for '{name}'"))
+                }
+                _ if matches!(written, Mod::Inc | Mod::Dec | Mod::Exch) => {
+                    let types: String = picks.types().iter().map(|ty| format!(".{}", ty.name())).collect();
+                    one(format!("Illegal reduction operation for instruction '{name}{types}'"))
+                }
                 "membar" => Some(vec![
                     format!("Unknown modifier '.{}'", written.name()),
                     format!("Membar level required for instruction '{name}'"),
@@ -109,4 +145,15 @@ fn operation_types(operation: Mod) -> Option<&'static str> {
 /// Unsigned types, of which ptxas says that they are not signed rather than that they do not fit.
 fn applies_to_signed(ty: Type) -> bool {
     matches!(ty, Type::U16 | Type::U32 | Type::U64 | Type::B16 | Type::B32 | Type::B64)
+}
+
+/// A `.u32` where `slct` has its signed selector, in an instruction that is right otherwise.
+fn is_unsigned_selector(picks: &Picks) -> bool {
+    matches!(picks.types(), [dtype, Type::U32] if (16..=64).contains(&dtype.bits()) && dtype.lanes() == 1
+        && !matches!(dtype, Type::F16 | Type::Bf16 | Type::Tf32))
+}
+
+/// Integers that `add` and `sub` take without `.sat`.
+fn is_integer_sum(picks: &Picks) -> bool {
+    matches!(picks.types(), [ty] if !ty.is_float())
 }

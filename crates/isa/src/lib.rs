@@ -33,6 +33,12 @@ pub fn forms(opcode: &str) -> &'static [Form] {
     &FORMS[start..end]
 }
 
+/// What a type needs of `.version` and `.target` wherever it stands, even where no row takes it.
+pub fn type_gates(ty: Type) -> impl Iterator<Item = Gate> {
+    let choice = FORMS.iter().flat_map(|form| form.slots).find_map(|slot| slot.choice(Token::Type(ty)));
+    choice.map_or(&[][..], |choice| choice.gates).iter().copied().filter(|gate| gate.stage == Stage::Token)
+}
+
 fn form_range(opcode: &str) -> (usize, usize) {
     let start = FORMS.partition_point(|form| form.opcode < opcode);
     (start, start + FORMS[start..].partition_point(|form| form.opcode == opcode))

@@ -61,4 +61,26 @@ impl Mod {
             _ => return None,
         })
     }
+
+    /// Where an instruction does not take it, does ptxas say so before it looks at the types?
+    pub const fn is_refused_early(self) -> bool {
+        matches!(
+            self,
+            Mod::L264B
+                | Mod::L2128B
+                | Mod::L2256B
+                | Mod::L2CacheHint
+                | Mod::Add
+                | Mod::And
+                | Mod::Cas
+                | Mod::Max
+                | Mod::Min
+                | Mod::Or
+                | Mod::Popc
+                | Mod::Relu
+                | Mod::Satfinite
+                | Mod::Sync
+                | Mod::Xor
+        )
+    }
 }

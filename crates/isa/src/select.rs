@@ -37,6 +37,11 @@ pub enum SelectError {
     },
     /// No row of the opcode has these types.
     Types,
+    /// A row would fit, were it not for types such as `.bf16` that ptxas leaves to the end.
+    Alternate {
+        /// The row.
+        form: FormId,
+    },
     /// The row that has these types and modifiers takes another number of operands.
     Arguments {
         /// The row.
@@ -81,15 +86,15 @@ struct Fit {
 /// The form that `opcode` with these modifiers (without their dots, in written order) and this number of operands means.
 /// Errors come in ptxas's order; wrong types and a wrong number of operands hide those that follow.
 pub fn select(opcode: &str, modifiers: &[&str], operands: usize) -> Result<Selected, Vec<SelectError>> {
-    let tokens: Vec<Option<Token>> = modifiers.iter().map(|name| Token::from_name(name)).collect();
-    let mut errors: Vec<SelectError> = tokens
+    let written: Vec<Written> = modifiers.iter().map(|name| Written::read(opcode, name)).collect();
+    let mut errors: Vec<SelectError> = written
         .iter()
         .enumerate()
-        .filter(|(_, token)| token.is_none())
+        .filter(|(_, written)| matches!(written, Written::Unknown))
         .map(|(index, _)| SelectError::UnknownModifier { index })
         .collect();
     let (start, end) = crate::form_range(opcode);
-    let fits = (start..end).map(|id| fit(FormId(id as u16), &tokens, operands));
+    let fits = (start..end).map(|id| fit(FormId(id as u16), &written, operands));
     let mut best: Option<(FormId, Fit)> = None;
     for (id, fit) in (start..end).map(|id| FormId(id as u16)).zip(fits) {
         if fit.errors.is_empty() && errors.is_empty() {
@@ -106,71 +111,186 @@ pub fn select(opcode: &str, modifiers: &[&str], operands: usize) -> Result<Selec
     Err(errors)
 }
 
+/// A modifier as it stands in the source.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Token(Token),
+    /// ptxas reads it and makes nothing of it.
+    Ignored,
+    /// ptxas knows it from instructions that are not in the table.
+    Foreign,
+    Unknown,
+}
+
+impl Written {
+    fn read(opcode: &str, name: &str) -> Written {
+        let Some(token) = Token::from_name(name) else {
+            return if matches!(name, "a" | "b" | "g" | "x2") { Written::Foreign } else { Written::Unknown };
+        };
+        let taken = || {
+            crate::forms(opcode).iter().flat_map(|form| form.slots).any(|slot| slot.choice(token).is_some())
+        };
+        match token {
+            // The operations of `testp`, on whatever instruction.
+            Token::Mod(
+                Mod::Finite | Mod::Infinite | Mod::Number | Mod::Notanumber | Mod::Normal | Mod::Subnormal,
+            ) if !taken() => Written::Ignored,
+            // ptxas knows these only as parts of the names of instructions.
+            Token::Mod(
+                Mod::Arrive
+                | Mod::Cvt
+                | Mod::Fractional
+                | Mod::Full
+                | Mod::L
+                | Mod::Mask
+                | Mod::Pack
+                | Mod::Proxy
+                | Mod::Range
+                | Mod::Red
+                | Mod::To
+                | Mod::Warp
+                | Mod::Wide,
+            ) if !taken() => Written::Unknown,
+            _ => Written::Token(token),
+        }
+    }
+
+    fn modifier(self) -> Option<Mod> {
+        match self {
+            Written::Token(Token::Mod(modifier)) => Some(modifier),
+            _ => None,
+        }
+    }
+}
+
 /// ptxas lets these be said twice.
 fn repeats_silently(modifier: Mod) -> bool {
     matches!(modifier, Mod::Sat | Mod::Cc | Mod::Approx | Mod::Relu | Mod::Satfinite | Mod::Sync | Mod::Uni)
 }
 
-fn fit(id: FormId, tokens: &[Option<Token>], operands: usize) -> Fit {
+/// Modifiers that say how a result is combined with something: ptxas holds one for each instruction.
+fn is_operation(modifier: Mod) -> bool {
+    matches!(modifier, Mod::And | Mod::Or | Mod::Xor | Mod::Inc | Mod::Dec | Mod::Exch)
+        || matches!(modifier, Mod::Add | Mod::Cas | Mod::Max | Mod::Min | Mod::Popc)
+}
+
+fn rounds(modifier: Mod) -> bool {
+    modifier.rounding().is_some() || modifier == Mod::Rs
+}
+
+/// Types that the selections do not take, of which ptxas thinks last.
+fn is_alternate(ty: Type) -> bool {
+    matches!(ty, Type::Bf16 | Type::Bf16x2 | Type::Tf32)
+}
+
+/// What became of the modifiers that one row was given.
+#[derive(Default)]
+struct Placed {
+    /// By the slots of the row.
+    slots: Vec<Option<Mod>>,
+    types: Vec<Type>,
+    repeated: Vec<SelectError>,
+    illegal: Vec<SelectError>,
+}
+
+/// Is a modifier one too many of its kind, whatever the row?
+fn repeats(before: &[Written], modifier: Mod) -> bool {
+    let any = |wanted: &dyn Fn(Mod) -> bool| before.iter().any(|w| w.modifier().is_some_and(wanted));
+    rounds(modifier) && any(&rounds)
+        || is_operation(modifier) && any(&is_operation)
+        || modifier == Mod::Ftz && any(&|m| m == Mod::Ftz)
+}
+
+fn place(id: FormId, written: &[Written]) -> Placed {
     let form = id.form();
-    let mut slots: Vec<Option<Mod>> = vec![None; form.slots.len()];
-    let mut types: Vec<Type> = Vec::new();
-    let (mut repeated, mut illegal) = (Vec::new(), Vec::new());
-    for (index, token) in tokens.iter().enumerate() {
-        let modifier = match *token {
-            Some(Token::Type(ty)) => {
+    let mut placed = Placed { slots: vec![None; form.slots.len()], ..Placed::default() };
+    for (index, written_here) in written.iter().enumerate() {
+        let modifier = match *written_here {
+            Written::Token(Token::Type(ty)) => {
                 if !form.ignored.contains(&ty) {
-                    types.push(ty);
+                    placed.types.push(ty);
                 }
                 continue;
             }
-            Some(Token::Mod(modifier)) => modifier,
-            None => continue,
+            Written::Token(Token::Mod(modifier)) => modifier,
+            Written::Foreign => {
+                placed.illegal.push(SelectError::Illegal { index, form: id });
+                continue;
+            }
+            Written::Ignored | Written::Unknown => continue,
         };
         let takes = |slot: usize| form.slots[slot].choice(Token::Mod(modifier)).is_some();
-        let places: Vec<usize> = (0..slots.len()).filter(|&slot| takes(slot)).collect();
-        match places.iter().find(|&&slot| slots[slot].is_none()) {
-            Some(&slot) => slots[slot] = Some(modifier),
-            None if places.is_empty() => illegal.push(SelectError::Illegal { index, form: id }),
-            // ptxas lets these be said twice.
-            None if repeats_silently(modifier) && slots.contains(&Some(modifier)) => {}
+        let places: Vec<usize> = (0..placed.slots.len()).filter(|&slot| takes(slot)).collect();
+        match places.iter().find(|&&slot| placed.slots[slot].is_none()) {
+            Some(&slot) => {
+                placed.slots[slot] = Some(modifier);
+                if places.len() == 1 && repeats(&written[..index], modifier) {
+                    placed.repeated.push(SelectError::Repeated { index });
+                }
+            }
+            None if places.is_empty() => {
+                if repeats(&written[..index], modifier) {
+                    placed.repeated.push(SelectError::Repeated { index });
+                    // Only the first operation counts.
+                    if is_operation(modifier) {
+                        continue;
+                    }
+                }
+                placed.illegal.push(SelectError::Illegal { index, form: id });
+            }
+            None if repeats_silently(modifier) && placed.slots.contains(&Some(modifier)) => {}
             None => {
                 // The last one said stands.
                 if let Some(&slot) = places.last() {
-                    slots[slot] = Some(modifier);
+                    placed.slots[slot] = Some(modifier);
                 }
-                repeated.push(SelectError::Repeated { index });
+                placed.repeated.push(SelectError::Repeated { index });
             }
         }
     }
-    let types_fit = types.len() == form.type_slots().count()
-        && form.type_slots().zip(&types).all(|(slot, &ty)| slot.choice(Token::Type(ty)).is_some());
+    placed
+}
+
+fn types_fit(form: &Form, types: &[Type]) -> bool {
+    types.len() == form.type_slots().count()
+        && form.type_slots().zip(types).all(|(slot, &ty)| slot.choice(Token::Type(ty)).is_some())
+}
+
+fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
+    let form = id.form();
+    let Placed { slots, mut types, repeated, mut illegal } = place(id, written);
+    let mut types_good = types_fit(form, &types);
+    let (mut late, mut missing) = (Vec::new(), Vec::new());
+    if !types_good && matches!(form.opcode, "selp" | "slct") && types.iter().any(|&ty| is_alternate(ty)) {
+        types.retain(|&ty| !is_alternate(ty));
+        types_good = types_fit(form, &types);
+        late.push(SelectError::Alternate { form: id });
+    }
     let mods: Vec<Mod> = slots.iter().copied().flatten().collect();
     let picks = Picks::new(&types, &mods);
-    let mut types_bad = usize::from(!types_fit);
-    let (mut late, mut missing) = (Vec::new(), Vec::new());
+    let mut types_bad = usize::from(!types_good);
     for (slot, filled) in form.slots.iter().zip(&slots) {
         if !slot.optional && !slot.is_type() && filled.is_none() {
             missing.push(SelectError::Missing { slot: slot.name, form: id });
         }
     }
-    if types_fit {
+    if types_good {
         for rule in form.rules.iter().filter(|rule| rule.applies(&picks)) {
             if let Consequence::Needs(needs, fault) = rule.then
                 && !needs.iter().all(|condition: &Condition| condition.holds(&picks))
             {
-                let written = |wanted: &dyn Fn(Mod) -> bool| {
-                    tokens.iter().position(|t| matches!(t, Some(Token::Mod(m)) if wanted(*m))).unwrap_or(0)
+                let find = |wanted: &dyn Fn(Mod) -> bool| {
+                    written.iter().position(|w| w.modifier().is_some_and(wanted)).unwrap_or(0)
                 };
                 match fault {
                     Fault::Types => types_bad += 1,
                     Fault::Illegal(mods) => {
-                        let index = written(&|m| mods.contains(&m));
+                        let index = find(&|m| mods.contains(&m));
                         illegal.push(SelectError::Illegal { index, form: id });
                     }
                     Fault::Vector => late.push(SelectError::Vector { form: id }),
                     Fault::Comparison => {
-                        let index = written(&|m| m.cmp().is_some());
+                        let index = find(&|m| m.cmp().is_some());
                         late.push(SelectError::Comparison { index, form: id });
                     }
                     Fault::Missing(slot) => missing.push(SelectError::Missing { slot, form: id }),
@@ -179,20 +299,30 @@ fn fit(id: FormId, tokens: &[Option<Token>], operands: usize) -> Fit {
         }
     }
     let operands_fit = form.accepts_operands(operands, &picks);
-    let head_fits = form.slots[..form.head]
-        .iter()
-        .enumerate()
-        .all(|(i, slot)| tokens.get(i).copied().flatten().is_some_and(|token| slot.choice(token).is_some()));
+    let head_fits = form.slots[..form.head].iter().enumerate().all(|(i, slot)| match written.get(i) {
+        Some(Written::Token(token)) => slot.choice(*token).is_some(),
+        _ => false,
+    });
     if !head_fits {
         return Fit { picks, errors: vec![SelectError::UnknownInstruction], rank: [usize::MAX; 4] };
     }
     let rank = [types_bad, illegal.len(), usize::from(!operands_fit), missing.len() + late.len()];
-    let mut errors = repeated;
+    let at = |error: &SelectError| match *error {
+        SelectError::Repeated { index } | SelectError::Illegal { index, .. } => written[index].modifier(),
+        _ => None,
+    };
+    let (operations, mut errors): (Vec<_>, Vec<_>) =
+        repeated.into_iter().partition(|error| at(error).is_some_and(is_operation));
+    let (early, illegal): (Vec<_>, Vec<_>) =
+        illegal.into_iter().partition(|error| at(error).is_some_and(Mod::is_refused_early));
+    let alone = illegal.is_empty() && early.is_empty();
+    errors.extend(early);
     if types_bad != 0 {
         errors.push(SelectError::Types);
-    } else if !operands_fit && illegal.is_empty() {
+    } else if !operands_fit && alone {
         errors.push(SelectError::Arguments { form: id });
     } else {
+        errors.extend(operations);
         errors.extend(illegal);
         errors.extend(late);
         errors.extend(missing);
@@ -201,6 +331,17 @@ fn fit(id: FormId, tokens: &[Option<Token>], operands: usize) -> Fit {
 }
 
 impl SelectError {
+    /// Does ptxas say this while it reads the modifiers, before it looks at types and operands?
+    pub fn comes_first(&self, modifiers: &[&str]) -> bool {
+        let modifier = |index: usize| modifiers.get(index).and_then(|name| Mod::from_name(name));
+        match *self {
+            SelectError::UnknownModifier { .. } => true,
+            SelectError::Repeated { index } => !modifier(index).is_some_and(is_operation),
+            SelectError::Illegal { index, .. } => modifier(index).is_some_and(Mod::is_refused_early),
+            _ => false,
+        }
+    }
+
     /// The message, in ptxas's words.
     pub fn message(&self, opcode: &str, modifiers: &[&str]) -> String {
         let modifier = |index: usize| modifiers.get(index).copied().unwrap_or_default();
@@ -208,29 +349,11 @@ impl SelectError {
             SelectError::UnknownInstruction => format!("Not a name of any known instruction: '{opcode}'"),
             SelectError::UnknownModifier { index } => format!("Unknown modifier '.{}'", modifier(index)),
             SelectError::Repeated { index } => repeated(opcode, modifier(index)),
-            SelectError::Types => format!("Unexpected instruction types specified for '{opcode}'"),
+            SelectError::Types | SelectError::Alternate { .. } => {
+                format!("Unexpected instruction types specified for '{opcode}'")
+            }
             SelectError::Arguments { .. } => format!("Arguments mismatch for instruction '{opcode}'"),
-            SelectError::Illegal { index, .. } => match Mod::from_name(modifier(index)) {
-                Some(Mod::V2 | Mod::V4 | Mod::V8) => {
-                    format!("Vector qualifier is not allowed for instruction '{opcode}'")
-                }
-                Some(m) if m.cmp().is_some() => {
-                    format!("Comparison qualifier is not allowed for instruction '{opcode}'")
-                }
-                Some(m) if m.rounding().is_some() => {
-                    format!("Illegal rounding modifier for instruction '{opcode}'")
-                }
-                Some(m) if m.space().is_some() => {
-                    format!("No state space qualifier expected for instruction '{opcode}'")
-                }
-                // ptxas knows these only as parts of other instructions' names.
-                Some(
-                    Mod::Full | Mod::Wide | Mod::To | Mod::Pack | Mod::Idx | Mod::Range | Mod::Fractional,
-                ) => {
-                    format!("Unknown modifier '.{}'", modifier(index))
-                }
-                _ => format!("Illegal modifier '.{}' for instruction '{opcode}'", modifier(index)),
-            },
+            SelectError::Illegal { index, .. } => illegal(opcode, modifier(index)),
             SelectError::Vector { .. } => "Vector type too large, exceeds 128 bit limit".into(),
             SelectError::Comparison { .. } => {
                 "Mismatch between instruction type and comparison qualifier".into()
@@ -238,7 +361,9 @@ impl SelectError {
             SelectError::Missing { slot, .. } => match slot {
                 "CmpOp" => format!("Comparison modifier required for instruction '{opcode}'"),
                 "BoolOp" => format!("Boolean operation is required for instruction '{opcode}'"),
-                "rnd" | "frnd" | "irnd" => format!("Rounding modifier required for instruction '{opcode}'"),
+                "rn" | "rnd" | "frnd" | "irnd" => {
+                    format!("Rounding modifier required for instruction '{opcode}'")
+                }
                 _ => format!("Modifier '.{slot}' required for instruction '{opcode}'"),
             },
         }
@@ -251,7 +376,7 @@ impl SelectError {
             SelectError::UnknownModifier { .. } => {
                 Some(format!("modifiers of {opcode}: {}", all_modifiers(opcode)?))
             }
-            SelectError::Types => {
+            SelectError::Types | SelectError::Alternate { .. } => {
                 let forms: Vec<&str> = crate::forms(opcode).iter().map(|form| form.syntax).collect();
                 Some(format!("the forms of {opcode} are: {}", forms.join("; ")))
             }
@@ -269,6 +394,42 @@ impl SelectError {
     }
 }
 
+/// What ptxas says of a modifier that an instruction does not take.
+fn illegal(opcode: &str, name: &str) -> String {
+    // What ptxas calls the modifier: some by what they do.
+    let called = match Mod::from_name(name) {
+        Some(Mod::V2 | Mod::V4 | Mod::V8) => {
+            return format!("Vector qualifier is not allowed for instruction '{opcode}'");
+        }
+        Some(m) if m.cmp().is_some() => {
+            return format!("Comparison qualifier is not allowed for instruction '{opcode}'");
+        }
+        Some(m) if rounds(m) => return format!("Illegal rounding modifier for instruction '{opcode}'"),
+        Some(m) if m.space().is_some() => {
+            return format!("No state space qualifier expected for instruction '{opcode}'");
+        }
+        Some(Mod::Mmio) => return "Modifier '.mmio' cannot be applied to '' space".into(),
+        // Only parts of the names of instructions.
+        Some(Mod::Full | Mod::Wide | Mod::To | Mod::Pack | Mod::Range | Mod::Fractional) => {
+            return format!("Unknown modifier '.{name}'");
+        }
+        Some(Mod::Clamp | Mod::Wrap) => "Clamp",
+        Some(Mod::B4e | Mod::Ecl | Mod::Ecr | Mod::F4e | Mod::Rc16 | Mod::Rc8) => "Permute",
+        Some(Mod::R) => "Component",
+        None if matches!(name, "a" | "b" | "g") => "Component",
+        Some(_) if is_eviction_priority(name) => ".level::eviction_priority",
+        _ => return format!("Illegal modifier '.{name}' for instruction '{opcode}'"),
+    };
+    format!("Illegal modifier '{called}' for instruction '{opcode}'")
+}
+
+/// `.L1::evict_last` and its kin.
+fn is_eviction_priority(name: &str) -> bool {
+    name.strip_prefix("L1::")
+        .or_else(|| name.strip_prefix("L2::"))
+        .is_some_and(|priority| priority.starts_with("evict_") || priority == "no_allocate")
+}
+
 /// What ptxas says of a modifier for which another one stands already.
 fn repeated(opcode: &str, name: &str) -> String {
     let compares =
@@ -277,7 +438,7 @@ fn repeated(opcode: &str, name: &str) -> String {
         Some(m) if m.cmp().is_some() && compares() => {
             return "Multiple comparisons set".into();
         }
-        Some(m) if m.rounding().is_some() => "rounding",
+        Some(m) if rounds(m) => "rounding",
         Some(m) if m.space().is_some() => "state space",
         Some(
             Mod::And
@@ -289,7 +450,8 @@ fn repeated(opcode: &str, name: &str) -> String {
             | Mod::Min
             | Mod::Max
             | Mod::Exch
-            | Mod::Cas,
+            | Mod::Cas
+            | Mod::Popc,
         ) => return "Multiple instruction post-operation flags set".into(),
         Some(Mod::Cta | Mod::Cluster | Mod::Gpu | Mod::Sys) => "scope",
         Some(Mod::V2 | Mod::V4 | Mod::V8) => "vector",

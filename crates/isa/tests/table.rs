@@ -125,11 +125,12 @@ fn operands_choose_among_rows() {
 }
 
 #[test]
-fn ignored_predicate_types_of_setp() {
+fn ignored_predicate_types() {
     for mnemonic in ["setp.lt.pred.s32", "setp.lt.s32.pred", "setp.pred.lt.pred.s32"] {
         assert_eq!(find(mnemonic, 3), find("setp.lt.s32", 3));
     }
-    assert!(find("set.lt.u32.pred.s32", 3).is_err());
+    assert_eq!(find("set.lt.u32.pred.s32", 3), find("set.lt.u32.s32", 3));
+    assert!(find("selp.pred.b32", 4).is_err());
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod fail;
 mod legality;
 pub mod lines;
 pub mod oracle;
+mod values;
 
 use std::path::{Path, PathBuf};
 use std::{error, fs, result};
@@ -50,6 +51,15 @@ pub enum Record {
     },
     /// What ptxas 13.5 and 12.9 say about every form of the core instructions
     Legality,
+    /// What ptxas computes when it folds constants of the core instructions
+    Values {
+        /// nvdisasm, of PyPI's nvidia-cuda-nvdisasm
+        #[arg(long)]
+        nvdisasm: PathBuf,
+        /// Number of vectors
+        #[arg(long, default_value_t = 100_000)]
+        count: usize,
+    },
 }
 
 /// Does what `what` says, in the repository that this program was built from.
@@ -61,6 +71,7 @@ pub fn run(what: &Record) -> Result<()> {
         Record::Corpus { from } => {
             corpus::record(&oracles, &root.join(from), &root.join("conformance/corpus"))
         }
+        Record::Values { nvdisasm, count } => values::record(&root, &oracles, nvdisasm, *count),
         Record::Legality => legality::record(&oracles, &root.join("conformance/legality")),
     }
 }

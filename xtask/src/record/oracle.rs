@@ -137,6 +137,11 @@ impl Oracle {
         self.release
     }
 
+    /// Where the assembler is.
+    pub fn ptxas(&self) -> &Path {
+        &self.ptxas
+    }
+
     /// Can it be asked about modules for this target?
     pub fn knows(&self, target: isa::Target) -> bool {
         target.suffix == isa::Suffix::None

@@ -491,8 +491,8 @@ const G115: &[Gate] = &[
     sm("Feature 'fence.proxy with unidirection proxy fence'", &[Target::sm(90)], Stage::Form),
 ];
 const G116: &[Gate] = &[
-    ptx("Feature 'fma.f32'", 2, 0, Stage::Form),
-    sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Form),
+    ptx("Feature 'fma.f32'", 2, 0, Stage::Modifier),
+    sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late),
 ];
 const G117: &[Gate] = &[
     sm("Feature 'fma.f32x2'", &[Target::sm(100)], Stage::Form),
@@ -772,19 +772,19 @@ const G200: &[Gate] =
 const G201: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
-    ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Late),
+    ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
         &[Target::sm(53)],
-        Stage::Late,
+        Stage::Form,
     ),
 ];
 const G202: &[Gate] = &[
-    ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Late),
+    ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
         &[Target::sm(53)],
-        Stage::Late,
+        Stage::Form,
     ),
 ];
 const G203: &[Gate] = &[
@@ -1306,27 +1306,28 @@ const C175: &[Choice] = &[
 const C176: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
 const C177: &[Choice] = &[md(Mod::Ballot)];
 
-const T0: &[Type] = &[Type::U64, Type::S64];
-const T1: &[Type] = &[Type::B64];
-const T2: &[Type] = &[Type::B16];
-const T3: &[Type] = &[Type::F64];
-const T4: &[Type] = &[Type::U64];
-const T5: &[Type] = &[Type::U8];
-const T6: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
-const T7: &[Type] = &[Type::U16];
-const T8: &[Type] = &[Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
-const T9: &[Type] = &[Type::U32];
-const T10: &[Type] = &[Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
-const T11: &[Type] = &[Type::S16, Type::S32, Type::S64, Type::S8];
-const T12: &[Type] = &[Type::S8];
-const T13: &[Type] = &[Type::U8, Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64];
-const T14: &[Type] = &[Type::S16];
-const T15: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S32, Type::S64];
-const T16: &[Type] = &[Type::S32];
-const T17: &[Type] = &[Type::U32, Type::U64, Type::S64];
-const T18: &[Type] = &[Type::S64];
-const T19: &[Type] = &[Type::U8, Type::S8];
-const T20: &[Type] = &[
+const T0: &[Type] = &[Type::Pred];
+const T1: &[Type] = &[Type::U64, Type::S64];
+const T2: &[Type] = &[Type::B64];
+const T3: &[Type] = &[Type::B16];
+const T4: &[Type] = &[Type::F64];
+const T5: &[Type] = &[Type::U64];
+const T6: &[Type] = &[Type::U8];
+const T7: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
+const T8: &[Type] = &[Type::U16];
+const T9: &[Type] = &[Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
+const T10: &[Type] = &[Type::U32];
+const T11: &[Type] = &[Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
+const T12: &[Type] = &[Type::S16, Type::S32, Type::S64, Type::S8];
+const T13: &[Type] = &[Type::S8];
+const T14: &[Type] = &[Type::U8, Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64];
+const T15: &[Type] = &[Type::S16];
+const T16: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S32, Type::S64];
+const T17: &[Type] = &[Type::S32];
+const T18: &[Type] = &[Type::U32, Type::U64, Type::S64];
+const T19: &[Type] = &[Type::S64];
+const T20: &[Type] = &[Type::U8, Type::S8];
+const T21: &[Type] = &[
     Type::B8,
     Type::B16,
     Type::B32,
@@ -1342,7 +1343,7 @@ const T20: &[Type] = &[
     Type::F32,
     Type::F64,
 ];
-const T21: &[Type] = &[
+const T22: &[Type] = &[
     Type::B8,
     Type::B16,
     Type::B32,
@@ -1354,18 +1355,18 @@ const T21: &[Type] = &[
     Type::S32,
     Type::F32,
 ];
-const T22: &[Type] = &[Type::B64, Type::U64, Type::S64, Type::F64];
-const T23: &[Type] = &[Type::B32, Type::U32, Type::S32, Type::F32];
-const T24: &[Type] = &[Type::F32];
-const T25: &[Type] = &[Type::U16, Type::U32, Type::U64];
-const T26: &[Type] =
+const T23: &[Type] = &[Type::B64, Type::U64, Type::S64, Type::F64];
+const T24: &[Type] = &[Type::B32, Type::U32, Type::S32, Type::F32];
+const T25: &[Type] = &[Type::F32];
+const T26: &[Type] = &[Type::U16, Type::U32, Type::U64];
+const T27: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64];
-const T27: &[Type] = &[Type::F32, Type::F64];
-const T28: &[Type] = &[Type::F16, Type::F32];
-const T29: &[Type] =
+const T28: &[Type] = &[Type::F32, Type::F64];
+const T29: &[Type] = &[Type::F16, Type::F32];
+const T30: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64, Type::F16];
-const T30: &[Type] = &[Type::F32, Type::F64, Type::F16];
-const T31: &[Type] = &[
+const T31: &[Type] = &[Type::F32, Type::F64, Type::F16];
+const T32: &[Type] = &[
     Type::U16,
     Type::U32,
     Type::U64,
@@ -1377,9 +1378,8 @@ const T31: &[Type] = &[
     Type::F16,
     Type::Bf16,
 ];
-const T32: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
-const T33: &[Type] = &[Type::U32, Type::S32];
-const T34: &[Type] = &[Type::Pred];
+const T33: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
+const T34: &[Type] = &[Type::U32, Type::S32];
 
 const M0: &[Mod] = &[Mod::Rm, Mod::Rp];
 const M1: &[Mod] = &[Mod::Global, Mod::Shared, Mod::SharedCta, Mod::SharedCluster];
@@ -1531,7 +1531,7 @@ pub static FORMS: &[Form] = &[
         syntax: "add{.rnd}{.ftz}{.sat}.f32 d, a, b",
         section: "9.7.3.3",
         slots: &[optional("rnd", C7), optional("ftz", C0), optional("sat", C8), slot("f32", C1)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1548,7 +1548,7 @@ pub static FORMS: &[Form] = &[
         syntax: "add{.rnd}{.ftz}.f32x2 d, a, b",
         section: "9.7.3.3",
         slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32x2", C9)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1565,7 +1565,7 @@ pub static FORMS: &[Form] = &[
         syntax: "add{.rnd}.f64 d, a, b",
         section: "9.7.3.3",
         slots: &[optional("rnd", C7), slot("f64", C2)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1582,7 +1582,7 @@ pub static FORMS: &[Form] = &[
         syntax: "add{.rn}{.ftz}{.sat}.half d, a, b",
         section: "9.7.4.1",
         slots: &[optional("rn", C10), optional("ftz", C0), optional("sat", C8), slot("half", C3)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1599,7 +1599,7 @@ pub static FORMS: &[Form] = &[
         syntax: "add{.rn}.bhalf d, a, b",
         section: "9.7.4.1",
         slots: &[optional("rn", C10), slot("bhalf", C11)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1616,7 +1616,7 @@ pub static FORMS: &[Form] = &[
         syntax: "add.type d, a, b",
         section: "9.7.1.1",
         slots: &[slot("type", C12)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1633,7 +1633,7 @@ pub static FORMS: &[Form] = &[
         syntax: "add{.sat}.s32 d, a, b",
         section: "9.7.1.1",
         slots: &[optional("sat", C8), slot("s32", C13)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1650,14 +1650,14 @@ pub static FORMS: &[Form] = &[
         syntax: "add.cc.type d, a, b",
         section: "9.7.2.1",
         slots: &[slot("cc", C14), slot("type", C15)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G14) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::add"),
@@ -1667,7 +1667,7 @@ pub static FORMS: &[Form] = &[
         syntax: "add{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.1",
         slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C16)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -1708,7 +1708,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G14) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
         gates: G17,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::addc"),
@@ -1788,7 +1788,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G31) },
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G31) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
@@ -1823,8 +1823,8 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T1), Condition::Has(M5)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::TypeIn(0, T1), Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::TypeIn(0, T2), Condition::Has(M5)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::TypeIn(0, T2), Condition::Has(M3)], then: Consequence::Gates(G35) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
@@ -1857,9 +1857,9 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G36) },
-            Rule { when: &[Condition::TypeIn(0, T1), Condition::Has(M5)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::TypeIn(0, T1), Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::TypeIn(0, T2), Condition::Has(M5)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::TypeIn(0, T2), Condition::Has(M3)], then: Consequence::Gates(G35) },
         ],
         gates: G32,
         carry: CarryFlag { reads: false, writes: false },
@@ -1890,9 +1890,9 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G37) },
-            Rule { when: &[Condition::TypeIn(0, T4), Condition::Has(M5)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::TypeIn(0, T4), Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G37) },
+            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M5)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M3)], then: Consequence::Gates(G35) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
@@ -2032,7 +2032,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G44) },
+            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G44) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
@@ -2671,36 +2671,36 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M9), Condition::TypeIn(0, T5)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T6)], Fault::Illegal(M9)),
+                when: &[Condition::Has(M9), Condition::TypeIn(0, T6)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M9), Condition::TypeIn(0, T7)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T8)], Fault::Illegal(M9)),
+                when: &[Condition::Has(M9), Condition::TypeIn(0, T8)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T9)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M9), Condition::TypeIn(0, T9)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T10)], Fault::Illegal(M9)),
-            },
-            Rule {
-                when: &[Condition::Has(M9), Condition::TypeIn(0, T4)],
+                when: &[Condition::Has(M9), Condition::TypeIn(0, T10)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T11)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M9), Condition::TypeIn(0, T12)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T13)], Fault::Illegal(M9)),
+                when: &[Condition::Has(M9), Condition::TypeIn(0, T5)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T12)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M9), Condition::TypeIn(0, T14)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T15)], Fault::Illegal(M9)),
+                when: &[Condition::Has(M9), Condition::TypeIn(0, T13)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T14)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M9), Condition::TypeIn(0, T16)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T17)], Fault::Illegal(M9)),
+                when: &[Condition::Has(M9), Condition::TypeIn(0, T15)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T16)], Fault::Illegal(M9)),
             },
             Rule {
-                when: &[Condition::Has(M9), Condition::TypeIn(0, T18)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T4)], Fault::Illegal(M9)),
+                when: &[Condition::Has(M9), Condition::TypeIn(0, T17)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T18)], Fault::Illegal(M9)),
+            },
+            Rule {
+                when: &[Condition::Has(M9), Condition::TypeIn(0, T19)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T5)], Fault::Illegal(M9)),
             },
         ],
         gates: &[],
@@ -2719,7 +2719,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M10), Condition::TypeIn(0, T0)],
+            when: &[Condition::Has(M10), Condition::TypeIn(0, T1)],
             then: Consequence::Gates(G68),
         }],
         gates: &[],
@@ -2744,7 +2744,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M10), Condition::TypeIn(0, T0)],
+            when: &[Condition::Has(M10), Condition::TypeIn(0, T1)],
             then: Consequence::Gates(G68),
         }],
         gates: &[],
@@ -2763,7 +2763,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M10), Condition::TypeIn(0, T0)],
+            when: &[Condition::Has(M10), Condition::TypeIn(0, T1)],
             then: Consequence::Gates(G68),
         }],
         gates: &[],
@@ -2798,7 +2798,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M10), Condition::TypeIn(1, T19)],
+            when: &[Condition::Has(M10), Condition::TypeIn(1, T20)],
             then: Consequence::Gates(G70),
         }],
         gates: &[],
@@ -2823,7 +2823,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M10), Condition::TypeIn(1, T19)],
+            when: &[Condition::Has(M10), Condition::TypeIn(1, T20)],
             then: Consequence::Gates(G70),
         }],
         gates: &[],
@@ -2842,7 +2842,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M10), Condition::TypeIn(1, T19)],
+            when: &[Condition::Has(M10), Condition::TypeIn(1, T20)],
             then: Consequence::Gates(G70),
         }],
         gates: &[],
@@ -3986,7 +3986,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fma.rnd{.ftz}{.sat}.f32 d, a, b, c",
         section: "9.7.3.6",
         slots: &[slot("rnd", C7), optional("ftz", C0), optional("sat", C8), slot("f32", C1)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4004,7 +4004,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fma.rnd{.ftz}.f32x2 d, a, b, c",
         section: "9.7.3.6",
         slots: &[slot("rnd", C7), optional("ftz", C0), slot("f32x2", C9)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4022,7 +4022,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fma.rnd.f64 d, a, b, c",
         section: "9.7.3.6",
         slots: &[slot("rnd", C7), slot("f64", C2)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4040,7 +4040,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fma.rn{.ftz}{.sat}.half d, a, b, c",
         section: "9.7.4.4",
         slots: &[slot("rn", C10), optional("ftz", C0), optional("sat", C8), slot("half", C3)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4058,7 +4058,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fma.rn{.ftz}.relu.half d, a, b, c",
         section: "9.7.4.4",
         slots: &[slot("rn", C10), optional("ftz", C0), slot("relu", C76), slot("half", C3)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4076,7 +4076,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fma.rn.oob.sat.half d, a, b, c",
         section: "9.7.4.4",
         slots: &[slot("rn", C10), slot("oob", C112), slot("sat", C8), slot("half", C3)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4091,10 +4091,10 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "fma",
-        syntax: "fma.rn{.oob}{.relu}.bf d, a, b, c",
+        syntax: "fma.rnd{.oob}{.relu}.bf d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), optional("oob", C112), optional("relu", C76), slot("bf", C4)],
-        ignored: &[],
+        slots: &[slot("rnd", C7), optional("oob", C112), optional("relu", C76), slot("bf", C4)],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4112,7 +4112,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fma.rn.oob{.relu}.half d, a, b, c",
         section: "9.7.4.4",
         slots: &[slot("rn", C10), slot("oob", C112), optional("relu", C76), slot("half", C3)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4130,7 +4130,7 @@ pub static FORMS: &[Form] = &[
         syntax: "fma.rnd{.sat}.f32.abtype d, a, b, c",
         section: "9.7.5.3",
         slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C113)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -4233,21 +4233,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -4265,11 +4265,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -4309,21 +4309,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -4341,11 +4341,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -4380,21 +4380,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -4412,11 +4412,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -4457,21 +4457,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -4489,11 +4489,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -4525,21 +4525,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -4557,11 +4557,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -4600,21 +4600,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -4632,11 +4632,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
             },
         ],
         gates: &[],
@@ -4668,21 +4668,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -4700,11 +4700,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
             },
         ],
         gates: &[],
@@ -4726,11 +4726,11 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M5)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
             },
         ],
         gates: G141,
@@ -4892,7 +4892,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G14) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
         gates: G146,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::mad"),
@@ -4964,7 +4964,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G14) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
         gates: G147,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::madc"),
@@ -5854,7 +5854,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G184) },
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G184) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
@@ -5888,9 +5888,9 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G186) },
-            Rule { when: &[Condition::TypeIn(0, T4), Condition::Has(M5)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::TypeIn(0, T4), Condition::Has(M3)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G186) },
+            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M5)], then: Consequence::Gates(G187) },
+            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M3)], then: Consequence::Gates(G188) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
@@ -6026,7 +6026,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G195) },
+            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G195) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
@@ -6297,7 +6297,7 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp{.ftz}.dtype.stype d, a, b",
         section: "9.7.6.1",
         slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("dtype", C160), slot("stype", C158)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6307,19 +6307,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M10)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M10)),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T27)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T28)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -6337,7 +6337,7 @@ pub static FORMS: &[Form] = &[
             slot("dtype", C160),
             slot("stype", C158),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6348,19 +6348,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M10)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M10)),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T27)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T28)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -6372,7 +6372,7 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp{.ftz}.f16.stype d, a, b",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("f16", C73), slot("stype", C161)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6382,19 +6382,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T28)], Fault::Illegal(M10)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T29)], Fault::Illegal(M10)),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T29)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Comparison),
             },
         ],
         gates: G1,
@@ -6412,7 +6412,7 @@ pub static FORMS: &[Form] = &[
             slot("f16", C73),
             slot("stype", C161),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6423,19 +6423,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T28)], Fault::Illegal(M10)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T29)], Fault::Illegal(M10)),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T29)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Comparison),
             },
         ],
         gates: G1,
@@ -6447,7 +6447,7 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.bf16.stype d, a, b",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C159), slot("bf16", C74), slot("stype", C162)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6457,15 +6457,15 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Comparison),
             },
         ],
         gates: G200,
@@ -6477,7 +6477,7 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp.bf16.stype d, a, b, {!}c",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C159), slot("BoolOp", C24), slot("bf16", C74), slot("stype", C162)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6488,15 +6488,15 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Comparison),
             },
             Rule {
                 when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Comparison),
             },
         ],
         gates: G200,
@@ -6508,7 +6508,7 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp{.ftz}.dtype.f16 d, a:f16, b:f16",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("dtype", C163), slot("f16", C73)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6534,7 +6534,7 @@ pub static FORMS: &[Form] = &[
             slot("dtype", C163),
             slot("f16", C73),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6555,7 +6555,7 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.dtype.bf16 d, a:bf16, b:bf16",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C159), slot("dtype", C163), slot("bf16", C74)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6575,7 +6575,7 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp.dtype.bf16 d, a:bf16, b:bf16, {!}c",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C159), slot("BoolOp", C24), slot("dtype", C163), slot("bf16", C74)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6596,7 +6596,7 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("dtype", C164), slot("f16x2", C80)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6608,7 +6608,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T33)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::TypeIn(0, T34)], then: Consequence::Gates(G202) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -6625,7 +6625,7 @@ pub static FORMS: &[Form] = &[
             slot("dtype", C164),
             slot("f16x2", C80),
         ],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6638,7 +6638,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T33)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::TypeIn(0, T34)], then: Consequence::Gates(G202) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -6649,7 +6649,7 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C159), slot("dtype", C165), slot("bf16x2", C81)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6669,7 +6669,7 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2, {!}c",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C159), slot("BoolOp", C24), slot("dtype", C165), slot("bf16x2", C81)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -6703,7 +6703,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setp.CmpOp{.ftz}.type p[|q], a, b",
         section: "9.7.6.2",
         slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("type", C158)],
-        ignored: T34,
+        ignored: T0,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -6713,19 +6713,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M10)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T25)], Fault::Illegal(M10)),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T25)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T26)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T27)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -6737,7 +6737,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setp.CmpOp.BoolOp{.ftz}.type p[|q], a, b, {!}c",
         section: "9.7.6.2",
         slots: &[slot("CmpOp", C159), slot("BoolOp", C24), optional("ftz", C0), slot("type", C158)],
-        ignored: T34,
+        ignored: T0,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -6748,19 +6748,19 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M10)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T25)], Fault::Illegal(M10)),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T25)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T26)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M34)],
+                when: &[Condition::Has(M33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T27)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -6772,7 +6772,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setp.CmpOp{.ftz}.f16 p, a, b",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("f16", C73)],
-        ignored: T34,
+        ignored: T0,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).sink(),
@@ -6792,7 +6792,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16 p, a, b, {!}c",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C159), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C73)],
-        ignored: T34,
+        ignored: T0,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).sink(),
@@ -6813,7 +6813,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setp.CmpOp{.ftz}.f16x2 p[|q], a, b",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("f16x2", C80)],
-        ignored: T34,
+        ignored: T0,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -6833,7 +6833,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C159), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C80)],
-        ignored: T34,
+        ignored: T0,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -6854,7 +6854,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setp.CmpOp.bf16 p, a, b",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C159), slot("bf16", C74)],
-        ignored: T34,
+        ignored: T0,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).sink(),
@@ -6874,7 +6874,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setp.CmpOp.BoolOp.bf16 p, a, b, {!}c",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C159), slot("BoolOp", C24), slot("bf16", C74)],
-        ignored: T34,
+        ignored: T0,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).sink(),
@@ -6895,7 +6895,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setp.CmpOp.bf16x2 p[|q], a, b",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C159), slot("bf16x2", C81)],
-        ignored: T34,
+        ignored: T0,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -6915,7 +6915,7 @@ pub static FORMS: &[Form] = &[
         syntax: "setp.CmpOp.BoolOp.bf16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C159), slot("BoolOp", C24), slot("bf16x2", C81)],
-        ignored: T34,
+        ignored: T0,
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)).second(Second::Optional).sink(),
@@ -7131,21 +7131,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -7163,11 +7163,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -7202,21 +7202,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -7234,11 +7234,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -7268,21 +7268,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -7300,11 +7300,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -7340,21 +7340,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -7372,11 +7372,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -7404,21 +7404,21 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T20)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T22)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
+            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
             Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T22)],
+                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T23)],
+                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
                 then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
             },
             Rule {
@@ -7436,11 +7436,11 @@ pub static FORMS: &[Form] = &[
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
@@ -7482,7 +7482,7 @@ pub static FORMS: &[Form] = &[
         syntax: "sub{.rnd}{.ftz}{.sat}.f32 d, a, b",
         section: "9.7.3.4",
         slots: &[optional("rnd", C7), optional("ftz", C0), optional("sat", C8), slot("f32", C1)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7499,7 +7499,7 @@ pub static FORMS: &[Form] = &[
         syntax: "sub{.rnd}{.ftz}.f32x2 d, a, b",
         section: "9.7.3.4",
         slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32x2", C9)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7516,7 +7516,7 @@ pub static FORMS: &[Form] = &[
         syntax: "sub{.rnd}.f64 d, a, b",
         section: "9.7.3.4",
         slots: &[optional("rnd", C7), slot("f64", C2)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7533,7 +7533,7 @@ pub static FORMS: &[Form] = &[
         syntax: "sub{.rn}{.ftz}{.sat}.half d, a, b",
         section: "9.7.4.2",
         slots: &[optional("rn", C10), optional("ftz", C0), optional("sat", C8), slot("half", C3)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7550,7 +7550,7 @@ pub static FORMS: &[Form] = &[
         syntax: "sub{.rn}.bhalf d, a, b",
         section: "9.7.4.2",
         slots: &[optional("rn", C10), slot("bhalf", C172)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7567,7 +7567,7 @@ pub static FORMS: &[Form] = &[
         syntax: "sub.type d, a, b",
         section: "9.7.1.2",
         slots: &[slot("type", C97)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7584,7 +7584,7 @@ pub static FORMS: &[Form] = &[
         syntax: "sub{.sat}.s32 d, a, b",
         section: "9.7.1.2",
         slots: &[optional("sat", C8), slot("s32", C13)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7601,14 +7601,14 @@ pub static FORMS: &[Form] = &[
         syntax: "sub.cc.type d, a, b",
         section: "9.7.2.3",
         slots: &[slot("cc", C14), slot("type", C15)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G14) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
         gates: G225,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
@@ -7618,7 +7618,7 @@ pub static FORMS: &[Form] = &[
         syntax: "sub{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.2",
         slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C173)],
-        ignored: &[],
+        ignored: T0,
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
@@ -7659,7 +7659,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::TypeIn(0, T0)], then: Consequence::Gates(G14) }],
+        rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
         gates: G228,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
