@@ -13,6 +13,7 @@ mod options;
 mod picture;
 mod report;
 mod run;
+mod sass;
 mod session;
 mod spec;
 mod summary;
@@ -40,6 +41,7 @@ pub fn main() -> ExitCode {
         Command::Eval(options) => eval::eval(&options),
         Command::Explain(options) => explain::explain(&options),
         Command::Isa(options) => isa::isa(&options),
+        Command::Sass(options) => sass::sass(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

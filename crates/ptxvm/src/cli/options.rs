@@ -41,6 +41,8 @@ pub enum Command {
     Explain(ExplainOptions),
     /// List the instructions: what is checked, what is executed, what backs it
     Isa(IsaOptions),
+    /// Assemble, disassemble, execute HSETP2, the machine instruction behind setp on halves
+    Sass(super::sass::SassOptions),
 }
 
 /// Who reads the output.
