@@ -1,18 +1,22 @@
 //! `cargo xtask verify`: holds the instruction table against an assembler, spelling by spelling.
 
-mod assembler;
 mod spellings;
 
-use isa::{SelectError, Target, Version, select};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
+
+use isa::enumerate::{ENTRY_DECLARATIONS, ENTRY_PARAMETER, MODULE_DECLARATIONS};
+use isa::{SelectError, Target, Version, select};
+
+use crate::record::lines::{Frame, ask};
+use crate::record::oracle::{Oracle, Release};
 
 /// Options of `cargo xtask verify`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// The assembler, such as ptxas 13.5.
-    #[arg(long)]
-    ptxas: PathBuf,
+    /// The release of ptxas to ask.
+    #[arg(long, default_value = "13.5")]
+    release: Release,
     /// Only these opcodes.
     #[arg(long)]
     opcode: Vec<String>,
@@ -43,11 +47,20 @@ pub fn run(options: &Options) -> Result<(), String> {
     let mut opcodes: Vec<&str> = isa::FORMS.iter().map(|form| form.opcode).collect();
     opcodes.dedup();
     opcodes.retain(|opcode| options.opcode.is_empty() || options.opcode.iter().any(|o| o == opcode));
+    let oracles = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.oracles");
+    let oracle = Oracle::open(&oracles, options.release).map_err(|error| error.to_string())?;
+    let frame = Frame {
+        before: format!(
+            ".version {version}\n.target {target}\n{MODULE_DECLARATIONS}.entry probe({ENTRY_PARAMETER}) {{\n\
+             {ENTRY_DECLARATIONS}targets: .branchtargets label;\nlabel:\n"
+        ),
+        after: "exit;\n}\n".to_owned(),
+    };
     let (mut asked, mut verdicts, mut wordings) = (0, 0, 0);
     for opcode in opcodes {
         let lines = spellings::of(opcode, options.limit, options.legal);
         let texts: Vec<String> = lines.iter().map(|line| line.text.clone()).collect();
-        let answers = assembler::ask(&options.ptxas, &texts, version, target)?;
+        let answers = ask(&oracle, &frame, &texts).map_err(|error| error.to_string())?.lines;
         let mut differences: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         let (mut accepted, mut wrong_verdicts, mut wrong_words) = (0, 0, 0);
         for (line, theirs) in lines.iter().zip(&answers) {
