@@ -146,7 +146,11 @@ impl Lowering<'_> {
                         widened = Some((register, register, ty));
                     }
                 }
-                Access::Read => src.push(self.source(operand, ty)),
+                Access::Read => match operand {
+                    // `sem` gets the elements one by one.
+                    Operand::Vector(parts) => src.extend(parts.iter().map(|part| self.source(part, ty))),
+                    operand => src.push(self.source(operand, ty)),
+                },
                 Access::ReadWrite => {
                     dst[0] = self.destination(i, index);
                     src.push(self.source(operand, ty));

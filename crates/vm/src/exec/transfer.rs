@@ -176,11 +176,13 @@ impl Transfer<'_> {
         {
             let base = self.host_base(each, element);
             // SAFETY: the region holds the accesses of all active lanes, which are whole groups.
-            match kind {
-                Some(Element::B2) => return unsafe { self.load_rows::<u16>(each, step, base, to) },
-                Some(Element::B4) => return unsafe { self.load_rows::<u32>(each, step, base, to) },
-                Some(Element::B8) => return unsafe { self.load_rows::<u64>(each, step, base, to) },
-                _ => {}
+            unsafe {
+                match kind {
+                    Some(Element::B2) => return self.load_rows::<u16>(each, step, base, to),
+                    Some(Element::B4) => return self.load_rows::<u32>(each, step, base, to),
+                    Some(Element::B8) => return self.load_rows::<u64>(each, step, base, to),
+                    _ => {}
+                }
             }
         }
         if let (Some(each), Some(kind)) = (self.scattered(), kind) {
