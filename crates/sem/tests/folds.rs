@@ -2,66 +2,10 @@
 //!
 //! `SEM_TEST_FOLDS` names another file of vectors to check instead.
 
-use isa::{Action, Rounding};
-use sem::arith;
-use sem::format::F32;
-use sem::round::Mode;
+#[path = "folds/check.rs"]
+mod check;
 
-/// One line: the instruction, its operands, `=`, the result; numbers in hexadecimal, as wide as their registers.
-fn check(line: &str) -> Result<(), String> {
-    let fail = |what: &str| Err(format!("{line}: {what}"));
-    let Some((left, result)) = line.split_once(" = ") else { return fail("no result") };
-    let Ok(expected) = u64::from_str_radix(result, 16) else { return fail("bad result") };
-    let mut words = left.split(' ');
-    let mut instruction = words.next().unwrap_or("").split('.');
-    let opcode = instruction.next().unwrap_or("");
-    let modifiers: Vec<&str> = instruction.collect();
-    let Ok(sources) = words.map(|w| u64::from_str_radix(w, 16)).collect::<Result<Vec<_>, _>>() else {
-        return fail("bad operand");
-    };
-    let form = match isa::select(opcode, &modifiers, sources.len() + 1) {
-        Ok(form) => form,
-        Err(errors) => return fail(&format!("not in the table: {errors:?}")),
-    };
-    let Action::Pure(name) = form.form().action else { return fail("not pure") };
-    let Some(function) = sem::lookup(name) else { return fail("no function") };
-    let [d, q] = function(&form.picks, &sources);
-    let actual = match opcode {
-        "setp" => d | q << 1,
-        _ => d & (u64::MAX >> (64 - 4 * result.len())),
-    };
-    if actual == expected { Ok(()) } else { fail(&format!("got {actual:x}")) }
-}
-
-/// Vectors that no machine computes, with the reason. ptxas's own code for operands that are not constant does
-/// otherwise.
-fn is_folding_error(line: &str) -> bool {
-    let words: Vec<&str> = line.split(' ').collect();
-    match words[..] {
-        // 16-bit shifts take their constant amount modulo 2^16; the code clamps it, as the manual says.
-        ["shl.b16" | "shr.u16" | "shr.s16", _, amount, ..] => amount > "0000ffff",
-        // min(x, x) and max(x, x) are x, even for a NaN.
-        [minmax, a, b, ..] if minmax.starts_with("min.") || minmax.starts_with("max.") => a == b,
-        // Some differences halfway between two numbers round to the odd one.
-        [name, a, b, ..] if name.starts_with("add.") || name.starts_with("sub.") => is_halfway(name, a, b),
-        _ => false,
-    }
-}
-
-/// Whether a sum of two `.f32` rounded to nearest lies halfway between two numbers.
-fn is_halfway(name: &str, a: &str, b: &str) -> bool {
-    let operation = if name.starts_with("add") { arith::add } else { arith::sub };
-    let [Ok(a), Ok(b)] = [a, b].map(|x| u64::from_str_radix(x, 16)) else { return false };
-    let round = |rounding| {
-        let bits = operation(&F32, Mode::rounding(rounding), a, b);
-        f32::from_bits(bits as u32) as f64
-    };
-    let [x, y] = [a, b].map(|bits| f32::from_bits(bits as u32) as f64);
-    let exact = if name.starts_with("add") { x + y } else { x - y };
-    let (down, up) = (round(Rounding::TowardNegative), round(Rounding::TowardPositive));
-    let directed = [".rz", ".rm", ".rp"].iter().any(|rnd| name.contains(rnd));
-    name.ends_with(".f32") && !directed && down != up && exact == (down + up) / 2.0
-}
+use check::{check, is_folding_error};
 
 #[test]
 fn equal_to_what_ptxas_folds() {

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Records what ptxas folds: `record.py PTXAS NVDISASM > vectors.txt`.
 
+With a number behind that, so many vectors of the core instructions (`cargo xtask record values`).
+
 Each instruction below is assembled with constant operands in a kernel of its own that stores the result; where ptxas
 folds it, the constant stands in the machine code. A line of the output is the instruction, its operands and the
 result in hexadecimal, as wide as their registers. `setp` and `testp` record p, and q above it.
@@ -282,14 +284,55 @@ def digits(x, t):
     return f"{x:0{width // 4}x}"
 
 
+COMPARISONS = {"b": "eq ne", "s": "eq ne lt le gt ge", "u": "eq ne lt le gt ge lo ls hi hs",
+               "f": "eq ne lt le gt ge equ neu ltu leu gtu geu num nan"}
+
+
+def core():
+    """Every form of the core instructions that ptxas folds."""
+    for t in "b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64".split():
+        for op in COMPARISONS[t[0]].split():
+            for ftz in ["", ".ftz"] if t == "f32" else [""]:
+                yield f"setp.{op}{ftz}.{t}", "pred", [t, t]
+                for b in ["and", "or", "xor"]:
+                    yield f"setp.{op}.{b}{ftz}.{t}", "pred", [t, t, "pred"]
+                for d in ["u32", "s32", "f32"]:
+                    yield f"set.{op}{ftz}.{d}.{t}", d, [t, t]
+                    for b in ["and", "or", "xor"]:
+                        yield f"set.{op}.{b}{ftz}.{d}.{t}", d, [t, t, "pred"]
+        yield f"selp.{t}", t, [t, t, "pred"]
+        yield f"slct.{t}.s32", t, [t, t, "s32"]
+        yield f"slct.{t}.f32", t, [t, t, "f32"]
+        yield f"slct.ftz.{t}.f32", t, [t, t, "f32"]
+    for a in ["f16", "bf16"]:
+        for rnd in RND:
+            for sat in ["", ".sat"]:
+                for _ in range(3):
+                    yield f"add.{rnd}{sat}.f32.{a}", "f32", [a, "f32"]
+                    yield f"sub.{rnd}{sat}.f32.{a}", "f32", [a, "f32"]
+                    yield f"fma.{rnd}{sat}.f32.{a}", "f32", [a, a, "f32"]
+
+
+def core_cases():
+    """Many cases of each core form, in random order."""
+    random.seed(7)
+    EDGES["f32"] += [0x7FFFFFFF, 0x7F800001, 0x7FBFFFFF, 0x3F800000, 2, 0x00400000]
+    EDGES["f64"] += [0x7FF0000000000001, 0x7FFFFFFFFFFFFFFF, 0x7FF4000000000000, 0x0008000000000000]
+    cases = [(i, d, [(t, value(t)) for t in types]) for i, d, types in core() for _ in range(150)]
+    random.shuffle(cases)
+    return cases
+
+
 def main():
-    cases = []
-    for instruction, dtype, stypes in forms():
-        for _ in range(PER_FORM):
-            cases.append((instruction, dtype, [(t, value(t)) for t in stypes]))
+    wanted = int(sys.argv[3]) if len(sys.argv) > 3 else None
+    if wanted:
+        cases = core_cases()
+    else:
+        cases = [(i, d, [(t, value(t)) for t in types]) for i, d, types in forms() for _ in range(PER_FORM)]
+    size = 2000 if wanted else 1000
     seen = set()
-    for start in range(0, len(cases), 1000):
-        batch = cases[start:start + 1000]
+    for start in range(0, len(cases), size):
+        batch = cases[start:start + size]
         for (instruction, dtype, operands), result in zip(batch, assemble(sys.argv[1], sys.argv[2], batch)):
             if result is None:
                 continue
@@ -298,6 +341,8 @@ def main():
             if line not in seen:
                 seen.add(line)
                 print(line)
+            if len(seen) == wanted:
+                return
 
 
 main()
