@@ -1,21 +1,30 @@
 //! "Did you mean": the nearest of the names that would have been right.
 
 /// The candidate with the smallest edit distance to `word`, if it is close enough to be a slip of the pen. Of those
-/// that are equally close, one as long as the word: letters are swapped more often than left out.
+/// that are equally close, one with the same letters: they are swapped more often than left out.
 pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     // Longer names are machine-made: nobody mistypes them, and comparing them costs time.
     if word.is_empty() || word.len() > 64 {
         return None;
     }
     let limit = (word.len() / 3).max(1);
-    let mut best: Option<((usize, usize), &'c str)> = None;
+    let letters = |word: &str| {
+        let mut letters = word.as_bytes().to_vec();
+        letters.sort_unstable();
+        letters
+    };
+    let own = letters(word);
+    let mut best: Option<((usize, bool), &'c str)> = None;
     for candidate in candidates {
         if candidate == word || candidate.len().abs_diff(word.len()) > limit || candidate.len() > 80 {
             continue;
         }
         let distance = distance(word.as_bytes(), candidate.as_bytes());
-        let rank = (distance, candidate.len().abs_diff(word.len()));
-        if distance <= limit && best.is_none_or(|(least, _)| rank < least) {
+        if distance > limit {
+            continue;
+        }
+        let rank = (distance, letters(candidate) != own);
+        if best.is_none_or(|(least, _)| rank < least) {
             best = Some((rank, candidate));
         }
     }
