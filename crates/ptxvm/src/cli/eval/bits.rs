@@ -168,7 +168,7 @@ mod tests {
             (Type::Bf16, 0x3fc0, "0x3fc0 = 1.5"),
             (Type::F32, 0x3dcccccd, "0x3dcccccd = 0.1"),
             (Type::F32, 0x7f7fffff, "0x7f7fffff = 3.4028235e38"),
-            (Type::F32, 1, "0x00000001 = 1.401e-45 (subnormal)"),
+            (Type::F32, 1, "0x00000001 = 1.4e-45 (subnormal)"),
             (Type::F64, 0x3fb999999999999a, "0x3fb999999999999a = 0.1"),
             (Type::S16, 0xffff, "0xffff = -1"),
             (Type::B64, u64::MAX, "0xffffffffffffffff = 18446744073709551615"),
