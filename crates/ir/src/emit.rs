@@ -32,6 +32,12 @@ impl fmt::Display for Function {
         if self.frame_bytes > 0 {
             writeln!(f, "  frame {} bytes", self.frame_bytes)?;
         }
+        if !self.prologue.is_empty() {
+            writeln!(f, "prologue:")?;
+        }
+        for op in &self.prologue {
+            writeln!(f, "  {op}")?;
+        }
         for (index, block) in self.blocks.iter().enumerate() {
             write_block(f, index, block, &self.ops[block.ops.start as usize..block.ops.end as usize])?;
         }

@@ -4,7 +4,9 @@
 //! the reconvergence rule (see [`Function::blocks`]), and each block lists the slots that are live on entry.
 #![forbid(unsafe_code)]
 
+mod copies;
 mod emit;
+mod invariant;
 mod liveness;
 mod lower;
 mod op;

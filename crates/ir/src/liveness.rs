@@ -32,15 +32,18 @@ pub(crate) fn assign_slots(function: &mut Function) {
         }
     }
     share_temporaries(function, &mut name, &mut slots);
+    for op in &mut function.prologue {
+        op.visit(&mut |slot, _| *slot = name[slot.index()].unwrap_or(*slot));
+    }
     for slot in function.params.iter_mut().chain(&mut function.returns).flatten() {
         *slot = name[slot.index()].unwrap_or(*slot);
     }
     function.slots = slots;
 }
 
-/// Set once and never written by code.
+/// Set on entry, and never written by blocks.
 fn is_fixed(info: &SlotInfo) -> bool {
-    matches!(info.kind, SlotKind::Constant(_) | SlotKind::Special(_))
+    matches!(info.kind, SlotKind::Constant(_) | SlotKind::Special(_) | SlotKind::Invariant)
 }
 
 impl Function {

@@ -100,6 +100,8 @@ pub enum SlotKind {
     Special(SpecialRegister),
     /// A temporary, or registers that live within one block only (several may share the slot).
     Temporary,
+    /// Written by the prologue alone.
+    Invariant,
 }
 
 /// Description of a slot.
@@ -464,8 +466,8 @@ pub struct Block {
     pub terminator: Terminator,
     /// The instruction that ends it.
     pub span: Span,
-    /// Nothing in the source ends it: it falls into its successor.
-    pub falls_through: bool,
+    /// Instructions of the source that a thread executes by going through it.
+    pub instructions: u32,
     /// Register slots that are live on entry, ascending.
     pub live_in: Vec<Slot>,
     /// A loop through this block may wait for another thread: it has an atomic, a volatile or acquiring load,
@@ -487,6 +489,9 @@ pub struct Function {
     pub blocks: Vec<Block>,
     /// Operations of all blocks.
     pub ops: Vec<Op>,
+    /// Operations of a kernel whose results are the same in every block of a launch: whoever enters it executes them
+    /// first, and need not again for the next block that it runs with the same registers.
+    pub prologue: Vec<Op>,
     /// Bytes of local memory that a thread in this function needs (`.local` and `.param` variables).
     pub frame_bytes: u32,
     /// For each parameter: its slot if it is a `.reg` parameter.

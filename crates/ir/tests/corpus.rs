@@ -40,11 +40,15 @@ fn lower(text: &str) -> Option<Program> {
 
 /// What every engine relies on.
 fn verify(function: &Function, name: &str) {
-    let mut written: Vec<bool> = function
-        .slots
-        .iter()
-        .map(|s| matches!(s.kind, SlotKind::Constant(_) | SlotKind::Special(_)))
-        .collect();
+    let fixed = |kind| matches!(kind, SlotKind::Constant(_) | SlotKind::Special(_) | SlotKind::Invariant);
+    let mut written: Vec<bool> = function.slots.iter().map(|s| fixed(s.kind)).collect();
+    for op in &mut function.clone().prologue {
+        op.visit(&mut |slot, touch| {
+            let kind = function.slots[slot.index()].kind;
+            assert!(fixed(kind), "{name}: the prologue touches {slot}, which is {kind:?}");
+            assert!(touch == Touch::Use || kind == SlotKind::Invariant, "{name}: the prologue writes {slot}");
+        });
+    }
     for block in 0..function.blocks.len() {
         let mut copy = function.clone();
         let b = &function.blocks[block];
@@ -54,8 +58,7 @@ fn verify(function: &Function, name: &str) {
         assert!(b.live_in.is_sorted(), "{name}: live_in of b{block}");
         for slot in &b.live_in {
             let kind = function.slots[slot.index()].kind;
-            let register = !matches!(kind, SlotKind::Constant(_) | SlotKind::Special(_));
-            assert!(register, "{name}: {slot} is live into b{block} and is {kind:?}");
+            assert!(!fixed(kind), "{name}: {slot} is live into b{block} and is {kind:?}");
         }
         // A temporary is written before it is read, and constants are never written.
         written.iter_mut().zip(&function.slots).for_each(|(w, s)| *w &= s.kind != SlotKind::Temporary);
@@ -75,8 +78,11 @@ fn verify(function: &Function, name: &str) {
                         "{name}: b{block} reads {slot} before it is written"
                     ),
                     Touch::Def => {
-                        let fixed = matches!(info.kind, SlotKind::Constant(_) | SlotKind::Special(_));
-                        assert!(!fixed, "{name}: b{block} writes {slot}, which is {:?}", info.kind);
+                        assert!(
+                            !fixed(info.kind),
+                            "{name}: b{block} writes {slot}, which is {:?}",
+                            info.kind
+                        );
                         written[slot.index()] = true;
                     }
                 }

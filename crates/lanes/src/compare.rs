@@ -75,9 +75,6 @@ trait Compare: 'static {
     /// Which sets of outcomes there are: without the unordered ones for integers.
     const FLOAT: bool;
 
-    /// Bytes of a lane.
-    const BYTES: usize;
-
     /// The results for one block: p's and q's comparison. Of scalars the second is the complement, of packed halves
     /// the results of the low and of the high halves.
     ///
@@ -100,7 +97,6 @@ macro_rules! compare {
         $(struct $name;
         impl Compare for $name {
             const FLOAT: bool = $float;
-            const BYTES: usize = size_of::<$T>();
 
             #[inline(always)]
             unsafe fn block<P: Path, const HOLDS: u8>(args: &LaneArgs, i: usize) -> [u16; 2] {
@@ -158,14 +154,15 @@ struct Pair<const INFINITY: i16, const NORMAL: i16>;
 
 impl<const INFINITY: i16, const NORMAL: i16> Compare for Pair<INFINITY, NORMAL> {
     const FLOAT: bool = true;
-    const BYTES: usize = 4;
 
     #[inline(always)]
     unsafe fn block<P: Path, const HOLDS: u8>(args: &LaneArgs, i: usize) -> [u16; 2] {
         // SAFETY: the caller's promise: 32 halves a block.
         unsafe {
-            let x: [u16; 2 * BLOCK] = args.src[0].cast::<[u16; 2 * BLOCK]>().add(i).read();
-            let y: [u16; 2 * BLOCK] = args.src[1].cast::<[u16; 2 * BLOCK]>().add(i).read();
+            let halves = |n: usize| -> [u16; 2 * BLOCK] {
+                args.src[n].add(i * args.step[n]).cast::<[u16; 2 * BLOCK]>().read_unaligned()
+            };
+            let (x, y) = (halves(0), halves(1));
             let mut bits = [0u16; 2 * BLOCK];
             for k in 0..2 * BLOCK {
                 bits[k] = all_ones!(u16, half::<INFINITY, NORMAL, HOLDS>(x[k], y[k]));
@@ -210,17 +207,17 @@ impl<C: Compare, const OP: u8, const HOLDS: u8> Kernel for SetpWith<C, OP, HOLDS
     #[inline(always)]
     unsafe fn run<P: Path>(args: &LaneArgs) {
         // SAFETY: the caller's promise.
-        unsafe { combine::<OP>(args, version::<Setp<C, HOLDS>>(P::PATH), C::BYTES) }
+        unsafe { combine::<OP>(args, version::<Setp<C, HOLDS>>(P::PATH)) }
     }
 }
 
-/// Runs a comparison of elements of `bytes` bytes and combines its results with c. Not inlined: one copy does for all
+/// Runs a comparison and combines its results with c. Not inlined: one copy does for all
 /// comparisons.
 ///
 /// # Safety
 /// As for `compare`; source 2 is a predicate, which may be a destination.
 #[inline(never)]
-unsafe fn combine<const OP: u8>(args: &LaneArgs, compare: LaneFn, bytes: usize) {
+unsafe fn combine<const OP: u8>(args: &LaneArgs, compare: LaneFn) {
     /// Lanes compared at a time: a whole chunk.
     const LANES: usize = 256;
     for start in (0..args.lanes).step_by(LANES) {
@@ -229,8 +226,8 @@ unsafe fn combine<const OP: u8>(args: &LaneArgs, compare: LaneFn, bytes: usize) 
         for (to, result) in part.dst.iter_mut().zip(&mut results) {
             *to = if to.is_null() { *to } else { result.as_mut_ptr().cast() };
         }
-        for source in &mut part.src[..2] {
-            *source = source.wrapping_add(start * bytes);
+        for (source, step) in part.src.iter_mut().zip(part.step).take(2) {
+            *source = source.wrapping_add(start / BLOCK * step);
         }
         // SAFETY: the caller's promise; `part` lies within the operands, and there is a bit for each of its lanes.
         unsafe {

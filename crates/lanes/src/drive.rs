@@ -32,8 +32,8 @@ fn function<F: Copy>() -> F {
 /// The source must be an array of `T` with that block.
 #[inline(always)]
 pub(super) unsafe fn load<T: Copy>(args: &LaneArgs, n: usize, i: usize) -> Block<T> {
-    // SAFETY: the caller's promise.
-    unsafe { args.src[n].cast::<Block<T>>().add(i).read() }
+    // SAFETY: the caller's promise. Sources may stand anywhere in memory.
+    unsafe { args.src[n].add(i * args.step[n]).cast::<Block<T>>().read_unaligned() }
 }
 
 /// Writes block `i` of destination `n`.
@@ -42,8 +42,8 @@ pub(super) unsafe fn load<T: Copy>(args: &LaneArgs, n: usize, i: usize) -> Block
 /// The destination must be an array of `T` with that block.
 #[inline(always)]
 pub(super) unsafe fn store<T: Copy>(args: &LaneArgs, n: usize, i: usize, block: Block<T>) {
-    // SAFETY: the caller's promise.
-    unsafe { args.dst[n].cast::<Block<T>>().add(i).write(block) }
+    // SAFETY: the caller's promise. Destinations may stand anywhere in memory.
+    unsafe { args.dst[n].cast::<Block<T>>().add(i).write_unaligned(block) }
 }
 
 /// The 16 bits of block `i` of source `n`, a predicate.
@@ -249,11 +249,31 @@ struct Packed<K>(PhantomData<K>);
 impl<K: Kernel> Kernel for Packed<K> {
     #[inline(always)]
     unsafe fn run<P: Path>(args: &LaneArgs) {
-        let args = LaneArgs { lanes: 2 * args.lanes, ..*args };
         // A call, so that there is one copy of `K` for scalars and pairs.
         let kernel = version::<K>(P::PATH);
-        // SAFETY: twice as many elements of half the width lie in the same bytes.
-        unsafe { kernel(&args) }
+        // 16 lanes are two blocks: one after the other if all are, or if both are the same, as of one value.
+        const GROUP: usize = 4 * BLOCK;
+        let in_step = |n: usize| match args.step[n] {
+            GROUP => true,
+            0 if args.src[n].is_null() => true,
+            // SAFETY: the source has a group.
+            0 => unsafe {
+                let [low, high] = args.src[n].cast::<[[u64; 4]; 2]>().read_unaligned();
+                low == high
+            },
+            _ => false,
+        };
+        if (0..args.step.len()).all(in_step) {
+            let args = LaneArgs { lanes: 2 * args.lanes, step: args.step.map(|step| step / 2), ..*args };
+            // SAFETY: twice as many elements of half the width lie in the same bytes.
+            return unsafe { kernel(&args) };
+        }
+        for group in 0..args.lanes / BLOCK {
+            let src = std::array::from_fn(|n| args.src[n].wrapping_add(group * args.step[n]));
+            let dst = args.dst.map(|dst| dst.wrapping_add(group * GROUP));
+            // SAFETY: as above, of the lanes of one group.
+            unsafe { kernel(&LaneArgs { dst, src, step: [GROUP / 2; 4], lanes: 2 * BLOCK }) }
+        }
     }
 }
 

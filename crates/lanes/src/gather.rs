@@ -2,7 +2,7 @@
 //!
 //! The caller has checked every address. Kernel memory is touched by single reads and writes of whole elements.
 
-use super::helpers::{Element, Width};
+use super::helpers::{Element, Rows, Width};
 use super::mask_ops::group;
 use super::path::{BLOCK, Path};
 
@@ -197,11 +197,53 @@ unsafe fn split<T: Copy + Default, const N: usize>(dst: [*mut u8; N], src: *cons
     }
 }
 
+/// Pairs of halves, by shifts, which vectorise better than moves of elements.
+///
+/// # Safety
+/// As for [`deinterleave`].
+#[inline(always)]
+unsafe fn split_words(low: *mut u8, high: *mut u8, src: *const u8, lanes: usize) {
+    for i in 0..lanes / BLOCK {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let pairs = src.cast::<[u32; BLOCK]>().add(i).read_unaligned();
+            let (mut a, mut b) = ([0u16; BLOCK], [0u16; BLOCK]);
+            for lane in 0..BLOCK {
+                a[lane] = pairs[lane] as u16;
+                b[lane] = (pairs[lane] >> 16) as u16;
+            }
+            low.cast::<[u16; BLOCK]>().add(i).write(a);
+            high.cast::<[u16; BLOCK]>().add(i).write(b);
+        }
+    }
+}
+
+/// The reverse.
+///
+/// # Safety
+/// As for [`interleave`].
+#[inline(always)]
+unsafe fn join_words(dst: *mut u8, low: *const u8, high: *const u8, lanes: usize) {
+    for i in 0..lanes / BLOCK {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let a = low.cast::<[u16; BLOCK]>().add(i).read();
+            let b = high.cast::<[u16; BLOCK]>().add(i).read();
+            let mut pairs = [0u32; BLOCK];
+            for lane in 0..BLOCK {
+                pairs[lane] = u32::from(a[lane]) | u32::from(b[lane]) << 16;
+            }
+            dst.cast::<[u32; BLOCK]>().add(i).write_unaligned(pairs);
+        }
+    }
+}
+
 #[inline(always)]
 pub(super) unsafe fn deinterleave<P: Path>(dst: &[*mut u8], src: *const u8, width: Width, lanes: usize) {
     // SAFETY: the caller's promise.
     with_width!(width, T => unsafe {
         match *dst {
+            [a, b] if size_of::<T>() == 2 => split_words(a, b, src, lanes),
             [a, b] => split::<T, 2>([a, b], src, lanes),
             [a, b, c, d] => split::<T, 4>([a, b, c, d], src, lanes),
             _ => {}
@@ -235,9 +277,40 @@ pub(super) unsafe fn interleave<P: Path>(dst: *mut u8, src: &[*const u8], width:
     // SAFETY: the caller's promise.
     with_width!(width, T => unsafe {
         match *src {
+            [a, b] if size_of::<T>() == 2 => join_words(dst, a, b, lanes),
             [a, b] => join::<T, 2>(dst, [a, b], lanes),
             [a, b, c, d] => join::<T, 4>(dst, [a, b, c, d], lanes),
             _ => {}
+        }
+    });
+}
+
+#[inline(always)]
+pub(super) unsafe fn copy_rows<P: Path>(
+    dst: *mut u8,
+    width: Width,
+    src: *const u8,
+    rows: Rows,
+    broadcast: bool,
+) {
+    // SAFETY: the caller's promise.
+    with_width!(width, T => unsafe {
+        if rows.groups == 1 && broadcast {
+            for row in 0..rows.count {
+                let value = src.wrapping_add(row.wrapping_mul(rows.pitch)).cast::<T>().read_unaligned();
+                dst.cast::<[T; BLOCK]>().add(row).write_unaligned([value; BLOCK]);
+            }
+            return;
+        }
+        for row in 0..rows.count {
+            let from = src.wrapping_add(row.wrapping_mul(rows.pitch)).cast::<[T; BLOCK]>();
+            let to = dst.cast::<[T; BLOCK]>().add(row * rows.groups);
+            for group in 0..rows.groups {
+                to.add(group).write_unaligned(match broadcast {
+                    true => [from.cast::<T>().read_unaligned(); BLOCK],
+                    false => from.add(group).read_unaligned(),
+                });
+            }
         }
     });
 }

@@ -1,9 +1,9 @@
 //! What the interpreter needs besides handlers, compiled for every path: one table of functions for each.
 
 use super::HostPath;
-use super::gather::{deinterleave, gather, interleave, narrow_bytes, scatter, widen_bytes};
+use super::gather::{copy_rows, deinterleave, gather, interleave, narrow_bytes, scatter, widen_bytes};
 use super::macros::multiversion;
-use super::mask_ops::{extend, fill, merge, ramp, truncate};
+use super::mask_ops::{extend, fill, merge, permute_warps, ramp, truncate};
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -75,6 +75,22 @@ pub struct Helpers {
     pub deinterleave: unsafe fn(&[*mut u8], *const u8, Width, usize),
     /// `interleave(dst, src, width, lanes)`: consecutive vectors in memory from two or four registers.
     pub interleave: unsafe fn(*mut u8, &[*const u8], Width, usize),
+    /// `copy_rows(dst, width, src, rows, broadcast)`: lanes from rows of memory.
+    pub copy_rows: unsafe fn(*mut u8, Width, *const u8, Rows, bool),
+    /// `permute_warps(dst, src, from, lanes)`: each lane of 4 bytes becomes the lane `from[lane % 32]` of its warp.
+    /// `dst` may be `src`.
+    pub permute_warps: unsafe fn(*mut u8, *const u8, &[u32; 32], usize),
+}
+
+/// Rows of elements in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rows {
+    /// Their number.
+    pub count: usize,
+    /// Groups of 16 lanes that a row fills: with its elements, or with its first one if that is broadcast.
+    pub groups: usize,
+    /// Bytes from row to row, modulo 2^64.
+    pub pitch: usize,
 }
 
 /// An element of memory that a lane is loaded from or stored to.
@@ -117,6 +133,8 @@ fn build(path: HostPath) -> Helpers {
         narrow_bytes: version!(narrow_bytes(dst: *mut u8, src: *const u8, lanes: usize)),
         deinterleave: version!(deinterleave(dst: &[*mut u8], src: *const u8, width: Width, lanes: usize)),
         interleave: version!(interleave(dst: *mut u8, src: &[*const u8], width: Width, lanes: usize)),
+        copy_rows: version!(copy_rows(dst: *mut u8, width: Width, src: *const u8, rows: Rows, broadcast: bool)),
+        permute_warps: version!(permute_warps(dst: *mut u8, src: *const u8, from: &[u32; 32], lanes: usize)),
     }
 }
 

@@ -30,7 +30,7 @@ mod x86;
 use isa::{Form, Mod, Picks};
 use std::sync::LazyLock;
 
-pub use helpers::{Element, Extend, Helpers, Width, helpers};
+pub use helpers::{Element, Extend, Helpers, Rows, Width, helpers};
 
 /// Operands of a handler.
 ///
@@ -44,6 +44,9 @@ pub struct LaneArgs {
     pub dst: [*mut u8; 2],
     /// Sources in operand order.
     pub src: [*const u8; 4],
+    /// For each source, the bytes from 16 lanes to the next 16: those of 16 elements where the elements of all lanes
+    /// stand one after the other, 0 where all groups of 16 have the same. Predicates are always arrays of bits.
+    pub step: [usize; 4],
     /// Number of lanes to compute: a multiple of 16, at least 16.
     pub lanes: usize,
 }
@@ -51,9 +54,9 @@ pub struct LaneArgs {
 /// A vector handler.
 ///
 /// # Safety
-/// Every pointer that the form uses must be valid for `lanes` elements of its operand's width, aligned to
-/// 32 bytes for 16 lanes of 2 bytes and more (2 for predicates); a destination is a source's very array or does
-/// not overlap it. The host must have the instructions of the path that it was looked up for.
+/// Every pointer that the form uses must be valid for `lanes` elements of its operand's width, in groups of 16 that
+/// follow each other by the operand's step, and null (with a step of 0) where the form uses it not; a destination is a
+/// source's very array or does not overlap it. The host must have the instructions of the path that it was looked up for.
 pub type LaneFn = unsafe fn(&LaneArgs);
 
 /// Instruction sets of the host that handlers exist for.

@@ -2,7 +2,7 @@
 
 use super::drive::Lane;
 use super::helpers::{Extend, Width};
-use super::path::{BLOCK, Block, Path};
+use super::path::{BLOCK, Block, Path, WARP};
 use super::select::Select;
 use std::ops::Range;
 
@@ -159,6 +159,25 @@ pub(super) unsafe fn truncate<P: Path>(
             (Width::B4, Width::B4) => convert(dst, src, lanes, |x: u32| x),
             (Width::B8, Width::B8) => convert(dst, src, lanes, |x: u64| x),
             _ => {}
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn permute_warps<P: Path>(dst: *mut u8, src: *const u8, from: &[u32; WARP], lanes: usize) {
+    let (dst, src) = (dst.cast::<u32>(), src.cast::<u32>());
+    for first in (0..lanes).step_by(WARP) {
+        // SAFETY: the caller's promise. The last warp may have 16 lanes.
+        unsafe {
+            if lanes - first >= WARP {
+                let warp = src.add(first).cast::<[u32; WARP]>().read_unaligned();
+                dst.add(first).cast::<[u32; WARP]>().write_unaligned(P::permute(warp, *from));
+            } else {
+                let mut warp = [0; WARP];
+                warp[..BLOCK].copy_from_slice(&src.add(first).cast::<Block<u32>>().read_unaligned());
+                let warp = P::permute(warp, *from);
+                dst.add(first).cast::<Block<u32>>().write_unaligned(std::array::from_fn(|i| warp[i]));
+            }
         }
     }
 }

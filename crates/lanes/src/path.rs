@@ -10,6 +10,9 @@ use super::{HostPath, LaneArgs, LaneFn};
 /// Lanes of a block: one `u16` of a predicate.
 pub(super) const BLOCK: usize = 16;
 
+/// Lanes of a warp.
+pub(super) const WARP: usize = 32;
+
 /// One value for each lane of a block.
 pub(super) type Block<T> = [T; BLOCK];
 
@@ -50,6 +53,11 @@ pub(super) unsafe trait Path: 'static {
     /// `a` where the mask has a one, else `b`.
     unsafe fn select64(mask: u16, a: Block<u64>, b: Block<u64>) -> Block<u64> {
         select(mask, a, b)
+    }
+
+    /// `x[from[i] % 32]` for every i.
+    unsafe fn permute(x: [u32; WARP], from: [u32; WARP]) -> [u32; WARP] {
+        from.map(|i| x[i as usize % WARP])
     }
 
     /// binary16 to binary32, exactly; a NaN becomes some NaN.

@@ -4,7 +4,7 @@
 #![allow(clippy::missing_transmute_annotations)]
 
 use super::HostPath;
-use super::path::{Block, Path};
+use super::path::{Block, Path, WARP};
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::mem::transmute;
@@ -106,6 +106,31 @@ unsafe impl Path for Avx2 {
     }
 
     #[inline(always)]
+    unsafe fn permute(x: [u32; WARP], from: [u32; WARP]) -> [u32; WARP] {
+        // SAFETY: AVX2; arrays and vectors of the same 128 bytes.
+        unsafe {
+            let x: [__m256i; 4] = transmute(x);
+            let from: [__m256i; 4] = transmute(from);
+            // Loops, not closures, which would not be compiled for AVX2.
+            let mut out = from;
+            for i in 0..4 {
+                let from = from[i];
+                let mut pick = x;
+                for vector in &mut pick {
+                    *vector = _mm256_permutevar8x32_epi32(*vector, from);
+                }
+                // Bits 3 and 4 of an index say which of the four vectors.
+                let [a, b, c, d]: [__m256; 4] = transmute(pick);
+                let bit3 = _mm256_castsi256_ps(_mm256_slli_epi32::<28>(from));
+                let bit4 = _mm256_castsi256_ps(_mm256_slli_epi32::<27>(from));
+                let (low, high) = (_mm256_blendv_ps(a, b, bit3), _mm256_blendv_ps(c, d, bit3));
+                out[i] = _mm256_castps_si256(_mm256_blendv_ps(low, high, bit4));
+            }
+            transmute(out)
+        }
+    }
+
+    #[inline(always)]
     unsafe fn f16_to_f32(x: Block<u16>) -> Block<f32> {
         // SAFETY: F16C by the contract of `Path`; arrays and vectors of the same size.
         unsafe {
@@ -200,6 +225,17 @@ unsafe impl Path for Avx512 {
                 _mm512_mask_mov_epi64(b[0], mask as u8, a[0]),
                 _mm512_mask_mov_epi64(b[1], (mask >> 8) as u8, a[1]),
             ])
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn permute(x: [u32; WARP], from: [u32; WARP]) -> [u32; WARP] {
+        // SAFETY: F; arrays and vectors of the same 128 bytes.
+        unsafe {
+            let x: [__m512i; 2] = transmute(x);
+            let from: [__m512i; 2] = transmute(from);
+            let low = _mm512_permutex2var_epi32(x[0], from[0], x[1]);
+            transmute([low, _mm512_permutex2var_epi32(x[0], from[1], x[1])])
         }
     }
 

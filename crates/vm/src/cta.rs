@@ -46,6 +46,8 @@ pub(crate) struct Shared {
     pub memory: AlignedBytes,
     pub memory_bytes: u64,
     pub barriers: [Barrier; BARRIERS],
+    /// Barriers that anyone has arrived at in this block, a bit each.
+    used: u16,
     /// Lanes that have not ended, by warp.
     pub alive: Vec<u32>,
 }
@@ -61,6 +63,7 @@ impl Shared {
         predicates: Option<u32>,
     ) {
         let warps = self.alive.len();
+        self.used |= 1 << index;
         let barrier = &mut self.barriers[index];
         barrier.arrived.resize(warps, 0);
         barrier.arrived[warp] |= lanes;
@@ -107,7 +110,7 @@ impl Shared {
             *alive &= !lanes;
         }
         for index in 0..BARRIERS {
-            if !self.barriers[index].arrived.is_empty() {
+            if self.used >> index & 1 != 0 {
                 self.complete(index);
             }
         }
@@ -147,6 +150,7 @@ impl<'l> Cta<'l> {
             memory: AlignedBytes::zeroed(launch.shared_bytes as usize),
             memory_bytes: launch.shared_bytes,
             barriers: Default::default(),
+            used: 0,
             alive: Vec::new(),
         };
         let order = (0..chunks.len()).collect();
@@ -159,7 +163,9 @@ impl<'l> Cta<'l> {
         // Zeroed, so that reads of what nobody wrote are the same in every run.
         // SAFETY: the bytes are the block's own.
         unsafe { std::ptr::write_bytes(self.shared.memory.as_ptr(), 0, self.shared.memory.len()) }
-        self.shared.barriers.iter_mut().for_each(Barrier::reset);
+        let used = std::mem::take(&mut self.shared.used);
+        let barriers = self.shared.barriers.iter_mut().enumerate();
+        barriers.filter(|(index, _)| used >> index & 1 != 0).for_each(|(_, barrier)| barrier.reset());
         self.shared.alive.clear();
         self.shared.alive.extend((0..threads.div_ceil(WARP_LANES)).map(|warp| {
             match threads - warp * WARP_LANES {
@@ -169,7 +175,7 @@ impl<'l> Cta<'l> {
         }));
         self.random = self.launch.config.schedule.unwrap_or(0) ^ block.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let ctaid = self.launch.ctaid(block);
-        self.chunks.iter_mut().try_for_each(|chunk| chunk.start(ctaid))
+        self.chunks.iter_mut().try_for_each(|chunk| chunk.start(ctaid, &mut self.shared))
     }
 
     /// Gives every chunk a turn.

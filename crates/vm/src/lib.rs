@@ -14,7 +14,9 @@ mod grid;
 mod launch;
 mod mask;
 mod memory;
+mod pattern;
 mod registers;
+mod scalar;
 
 pub use device::{Device, Loaded, param_layout};
 pub use fault::{Access, Fault, FaultKind};

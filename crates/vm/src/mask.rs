@@ -59,11 +59,6 @@ impl Mask {
         (0..4).find(|&i| self.0[i] != 0).map(|i| i * 64 + self.0[i].trailing_zeros() as usize)
     }
 
-    /// The highest lane.
-    pub fn highest(self) -> Option<usize> {
-        (0..4).rev().find(|&i| self.0[i] != 0).map(|i| i * 64 + 63 - self.0[i].leading_zeros() as usize)
-    }
-
     /// The 16 lanes of group `group`.
     pub fn group(self, group: usize) -> u16 {
         (self.0[group / 4] >> (group % 4 * 16)) as u16

@@ -1,9 +1,10 @@
 //! The register file of a chunk.
 //!
 //! Registers are structures of arrays: a slot is one array with an element a lane. Beside its array each slot has
-//! a *scalar form*: if the lanes' values are `base + lane * stride`, that is noted, and the array is only filled
-//! when some operation wants to read it. So work that is the same for all threads of a block, or steps evenly from
-//! thread to thread (indices, addresses), is done once a chunk and not once a lane.
+//! a *scalar form*: if the lanes' values step evenly along the rows and columns of the block, that is noted, and the
+//! array is only filled when some operation wants to read it. So work that is the same for all threads of a block, or
+//! steps evenly from thread to thread (indices, addresses), is done once a chunk and not once a lane. And what was
+//! loaded may stay in memory until the one operation that reads it.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
@@ -11,6 +12,8 @@ use std::ptr::NonNull;
 use ir::Width;
 
 use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
+use crate::pattern::Pattern;
+use crate::scalar::{Rows, Scalar};
 use lanes::{Helpers, HostPath};
 
 /// Bytes, aligned for the widest vector loads.
@@ -61,7 +64,7 @@ pub(crate) fn lane_width(width: Width) -> lanes::Width {
 }
 
 /// Where a slot lies, relative to its window.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotRef {
     /// Index of its scalar form.
     pub index: u32,
@@ -89,135 +92,79 @@ pub(crate) struct Window {
     pub offset: u32,
 }
 
-/// The lanes' values are `base + lane * stride`, cut to the slot's width.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Scalar {
-    pub base: u64,
-    pub stride: u64,
-}
-
-impl Scalar {
-    pub fn uniform(base: u64) -> Scalar {
-        Scalar { base, stride: 0 }
-    }
-
-    pub fn is_uniform(self) -> bool {
-        self.stride == 0
-    }
-}
-
-/// What the values of a slot have in common in some lanes: found once for all accesses that use it as an address.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pattern {
-    /// The lanes it holds for.
-    mask: Mask,
-    pub least: u64,
-    pub greatest: u64,
-    /// Bits in which any lane differs from the least.
-    pub differ: u64,
-    /// The step that all groups share, if they are whole and do: rows of a matrix, or one value for each group.
-    pub common_step: Option<u64>,
-    /// For each group, the step from lane to lane, or [`Pattern::NO_STEP`]; of all its lanes.
-    steps: [u32; CHUNK_LANES / GROUP_LANES],
-}
-
-impl Pattern {
-    const NO_STEP: u32 = u32::MAX;
-
-    /// The step from lane to lane in a group, if it is even.
-    #[inline]
-    pub fn step(&self, group: usize) -> Option<u64> {
-        (self.steps[group] != Self::NO_STEP).then_some(self.steps[group].into())
-    }
-
-    /// Some group has an even step.
-    pub fn has_steps(&self) -> bool {
-        self.steps.iter().any(|&step| step != Self::NO_STEP)
-    }
-
-    /// Finds the pattern of an array in the lanes of `mask`, which is not empty.
-    ///
-    /// # Safety
-    /// The array must have elements for all groups with lanes in the mask.
-    unsafe fn find<T: Copy + Into<u64>>(array: *const T, mask: Mask) -> Pattern {
-        let (first, end) = mask.group_span();
-        let mut pattern = Pattern {
-            mask,
-            least: u64::MAX,
-            greatest: 0,
-            differ: 0,
-            common_step: None,
-            steps: [Self::NO_STEP; CHUNK_LANES / GROUP_LANES],
-        };
-        let (mut ones, mut zeros) = (0, 0);
-        let mut whole = true;
-        for group in first..end {
-            let lanes = mask.group(group);
-            // SAFETY: the caller's promise.
-            let values: [u64; GROUP_LANES] =
-                std::array::from_fn(|i| unsafe { (*array.add(group * GROUP_LANES + i)).into() });
-            if lanes == u16::MAX {
-                let step = values[1].wrapping_sub(values[0]);
-                let even = (0..GROUP_LANES)
-                    .fold(0, |d, i| d | (values[i] ^ values[0].wrapping_add(step.wrapping_mul(i as u64))));
-                if even == 0 && step < u64::from(Self::NO_STEP) {
-                    pattern.steps[group] = step as u32;
-                    // Ascending: the ends are the bounds.
-                    pattern.least = pattern.least.min(values[0]);
-                    pattern.greatest = pattern.greatest.max(values[GROUP_LANES - 1]);
-                } else {
-                    pattern.least = values.iter().fold(pattern.least, |m, &v| m.min(v));
-                    pattern.greatest = values.iter().fold(pattern.greatest, |m, &v| m.max(v));
-                }
-                ones |= values.iter().fold(0, |b, &v| b | v);
-                zeros |= values.iter().fold(0, |b, &v| b | !v);
-            } else {
-                whole = false;
-                for (_, &v) in values.iter().enumerate().filter(|(i, _)| lanes >> i & 1 != 0) {
-                    pattern.least = pattern.least.min(v);
-                    pattern.greatest = pattern.greatest.max(v);
-                    ones |= v;
-                    zeros |= !v;
-                }
-            }
-        }
-        pattern.differ = ones & zeros;
-        if whole && pattern.steps[first..end].iter().all(|&step| step == pattern.steps[first]) {
-            pattern.common_step = pattern.step(first);
-        }
-        pattern
-    }
-}
-
 /// Which forms of a slot are valid.
 mod form {
     pub const ARRAY: u8 = 1;
     pub const SCALAR: u8 = 2;
     /// The pattern of the array is known.
     pub const PATTERN: u8 = 4;
+    /// The first group of the array holds the value that all lanes share.
+    pub const GROUP: u8 = 8;
+    /// The values stand in memory: [`State::memory`].
+    pub const MEMORY: u8 = 16;
+}
+
+/// In which form a vector handler reads it: not zero for its whole array, or one group that stands for all.
+#[inline]
+pub(crate) fn vector_form(forms: u8) -> u8 {
+    forms & (form::ARRAY | form::GROUP)
+}
+
+/// There is a scalar form.
+#[inline]
+pub(crate) fn is_scalar(forms: u8) -> bool {
+    forms & form::SCALAR != 0
+}
+
+/// The forms of a slot.
+#[derive(Clone, Copy)]
+struct State {
+    forms: u8,
+    scalar: Scalar,
+    memory: Source,
+}
+
+impl State {
+    const ZERO: State = State { forms: form::SCALAR, scalar: Scalar::uniform(0), memory: Source::NONE };
+}
+
+/// Values of lanes as vector handlers read them: groups of 16, the first at `array`, each `step` bytes after the one
+/// before.
+#[derive(Clone, Copy)]
+pub(crate) struct Source {
+    pub array: *const u8,
+    pub step: usize,
+}
+
+impl Source {
+    const NONE: Source = Source { array: std::ptr::null(), step: 0 };
+
+    /// From group `group` on.
+    #[inline]
+    pub fn at_group(self, group: usize) -> *const u8 {
+        self.array.wrapping_add(group.wrapping_mul(self.step))
+    }
 }
 
 pub(crate) struct Registers {
     data: AlignedBytes,
-    forms: Vec<u8>,
-    scalars: Vec<Scalar>,
+    states: Vec<State>,
     patterns: Vec<Option<Box<Pattern>>>,
     /// Two arrays for results that are merged into their slots afterwards.
     scratch: [AlignedBytes; 2],
     /// Lanes of an array.
-    lanes: usize,
+    rows: Rows,
     helpers: &'static Helpers,
 }
 
 impl Registers {
-    pub fn new(slots: usize, bytes: usize, lanes: usize, path: HostPath) -> Registers {
+    pub fn new(rows: Rows, path: HostPath) -> Registers {
         Registers {
-            data: AlignedBytes::zeroed(bytes),
-            forms: vec![form::ARRAY; slots],
-            scalars: vec![Scalar::uniform(0); slots],
-            patterns: vec![None; slots],
+            data: AlignedBytes::zeroed(0),
+            states: Vec::new(),
+            patterns: Vec::new(),
             scratch: [AlignedBytes::zeroed(CHUNK_LANES * 8), AlignedBytes::zeroed(CHUNK_LANES * 8)],
-            lanes,
+            rows,
             helpers: lanes::helpers(path),
         }
     }
@@ -226,11 +173,14 @@ impl Registers {
         self.helpers
     }
 
-    /// Makes room for windows up to `slots` slots and `bytes` bytes.
-    pub fn grow(&mut self, slots: usize, bytes: usize) {
-        if slots > self.forms.len() {
-            self.forms.resize(slots, form::ARRAY);
-            self.scalars.resize(slots, Scalar::uniform(0));
+    pub fn rows(&self) -> Rows {
+        self.rows
+    }
+
+    /// Makes room for windows up to `slots` slots and `bytes` bytes. True if the arrays have moved.
+    pub fn grow(&mut self, slots: usize, bytes: usize) -> bool {
+        if slots > self.states.len() {
+            self.states.resize(slots, State::ZERO);
             self.patterns.resize(slots, None);
         }
         if bytes > self.data.len() {
@@ -238,26 +188,44 @@ impl Registers {
             // SAFETY: both are at least as long as the old one and do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(self.data.as_ptr(), data.as_ptr(), self.data.len()) }
             self.data = data;
+            return true;
         }
+        false
+    }
+
+    #[inline]
+    fn state(&self, w: Window, slot: SlotRef) -> &State {
+        &self.states[(w.index + slot.index) as usize]
+    }
+
+    #[inline]
+    fn state_mut(&mut self, w: Window, slot: SlotRef) -> &mut State {
+        &mut self.states[(w.index + slot.index) as usize]
     }
 
     /// The scalar form, if the slot has one.
     #[inline]
     pub fn scalar(&self, w: Window, slot: SlotRef) -> Option<Scalar> {
-        let i = (w.index + slot.index) as usize;
-        (self.forms[i] & form::SCALAR != 0).then(|| self.scalars[i])
+        let state = self.state(w, slot);
+        (state.forms & form::SCALAR != 0).then_some(state.scalar)
     }
 
     /// The slot has a scalar form.
     #[inline]
     pub fn has_scalar(&self, w: Window, slot: SlotRef) -> bool {
-        self.forms[(w.index + slot.index) as usize] & form::SCALAR != 0
+        self.state(w, slot).forms & form::SCALAR != 0
+    }
+
+    /// Which forms are valid; for [`vector_form`] and [`is_scalar`].
+    #[inline]
+    pub fn forms(&self, w: Window, slot: SlotRef) -> u8 {
+        self.state(w, slot).forms
     }
 
     /// The scalar form of a slot that has one.
     #[inline]
-    pub fn known_scalar(&self, w: Window, slot: SlotRef) -> Scalar {
-        self.scalars[(w.index + slot.index) as usize]
+    pub fn known_scalar(&self, w: Window, slot: SlotRef) -> &Scalar {
+        &self.state(w, slot).scalar
     }
 
     /// The value that all lanes share, if they do and it is noted.
@@ -269,50 +237,105 @@ impl Registers {
     /// Sets all lanes to a scalar form.
     #[inline]
     pub fn set_scalar(&mut self, w: Window, slot: SlotRef, scalar: Scalar) {
-        let i = (w.index + slot.index) as usize;
-        self.forms[i] = form::SCALAR;
-        self.scalars[i] =
-            Scalar { base: slot.width.truncate(scalar.base), stride: slot.width.truncate(scalar.stride) };
+        let state = self.state_mut(w, slot);
+        state.forms = form::SCALAR;
+        state.scalar = Scalar {
+            base: slot.width.truncate(scalar.base),
+            step: slot.width.truncate(scalar.step),
+            pitch: slot.width.truncate(scalar.pitch),
+        };
+    }
+
+    /// All lanes get the values that stand in memory, which stays as it is until the slot is written or no longer
+    /// read.
+    #[inline]
+    pub fn set_memory(&mut self, w: Window, slot: SlotRef, memory: Source) {
+        let state = self.state_mut(w, slot);
+        state.forms = form::MEMORY;
+        state.memory = memory;
     }
 
     /// Sets a slot to zero.
     pub fn reset(&mut self, w: Window, index: u32) {
-        let i = (w.index + index) as usize;
-        self.forms[i] = form::SCALAR;
-        self.scalars[i] = Scalar::uniform(0);
+        self.states[(w.index + index) as usize] = State::ZERO;
     }
 
-    /// The array of a slot, filled from its scalar form where necessary, for reading.
+    /// The array of a slot, filled from its other forms where necessary, for reading.
     #[inline]
     pub fn read(&mut self, w: Window, slot: SlotRef) -> *const u8 {
-        let i = (w.index + slot.index) as usize;
-        if self.forms[i] & form::ARRAY == 0 {
-            self.fill(w, slot, i);
+        if self.state(w, slot).forms & form::ARRAY == 0 {
+            self.fill(w, slot);
         }
         self.array(w, slot)
     }
 
+    /// The values of a slot for a vector handler.
+    #[inline]
+    pub fn source(&mut self, w: Window, slot: SlotRef) -> Source {
+        if self.state(w, slot).forms & form::ARRAY == 0 {
+            return self.other_source(w, slot);
+        }
+        Source { array: self.array(w, slot), step: usize::from(slot.group_bytes) }
+    }
+
+    /// The values of a slot that has no valid array.
+    #[inline(never)]
+    fn other_source(&mut self, w: Window, slot: SlotRef) -> Source {
+        let state = *self.state(w, slot);
+        let array = self.array(w, slot).cast_const();
+        let step = usize::from(slot.group_bytes);
+        if state.forms & form::MEMORY != 0 {
+            return state.memory;
+        }
+        if slot.width == Width::Pred || !state.scalar.is_uniform() {
+            self.fill(w, slot);
+            return Source { array, step };
+        }
+        if state.forms & form::GROUP == 0 {
+            // SAFETY: the array has at least one group.
+            unsafe {
+                let width = lane_width(slot.width);
+                (self.helpers.fill)(array.cast_mut(), width, state.scalar.base, GROUP_LANES);
+            }
+            self.state_mut(w, slot).forms |= form::GROUP;
+        }
+        Source { array, step: 0 }
+    }
+
     #[cold]
     #[inline(never)]
-    fn fill(&mut self, w: Window, slot: SlotRef, i: usize) {
-        let Scalar { base, stride } = self.scalars[i];
+    fn fill(&mut self, w: Window, slot: SlotRef) {
+        let State { forms, scalar, memory } = *self.state(w, slot);
         let array = self.array(w, slot);
-        // SAFETY: the slot's array has `lanes` elements of its width.
+        let (rows, width) = (self.rows, lane_width(slot.width));
+        // SAFETY: the slot's array has `lanes` elements of its width, and so has the memory.
         unsafe {
-            if stride == 0 {
-                (self.helpers.fill)(array, lane_width(slot.width), base, self.lanes);
+            if forms & form::MEMORY != 0 {
+                let bytes = usize::from(slot.group_bytes);
+                for group in 0..rows.lanes / GROUP_LANES {
+                    std::ptr::copy_nonoverlapping(memory.at_group(group), array.add(group * bytes), bytes);
+                }
+            } else if scalar.is_uniform() {
+                (self.helpers.fill)(array, width, scalar.base, rows.lanes);
+            } else if scalar.is_linear(scalar.step, rows) {
+                (self.helpers.ramp)(array, width, scalar.base, scalar.step, rows.lanes);
             } else {
-                (self.helpers.ramp)(array, lane_width(slot.width), base, stride, self.lanes);
+                for row in 0..rows.count() {
+                    let lane = row * rows.width();
+                    let array = array.add(lane * slot.width.bytes());
+                    (self.helpers.ramp)(array, width, scalar.at(lane, rows), scalar.step, rows.width());
+                }
             }
         }
-        self.forms[i] |= form::ARRAY;
+        let state = self.state_mut(w, slot);
+        state.forms = state.forms & !form::GROUP | form::ARRAY;
     }
 
     /// The pattern of a slot's array, which must have been [`read`](Self::read), in the lanes of `mask`.
     #[inline]
     pub fn pattern(&mut self, w: Window, slot: SlotRef, mask: Mask) -> Pattern {
         let i = (w.index + slot.index) as usize;
-        if self.forms[i] & form::PATTERN != 0
+        if self.states[i].forms & form::PATTERN != 0
             && let Some(pattern) = &self.patterns[i]
             && pattern.mask == mask
         {
@@ -326,7 +349,7 @@ impl Registers {
                 _ => Pattern::find(array.cast::<u32>(), mask),
             }
         };
-        self.forms[i] |= form::PATTERN;
+        self.states[i].forms |= form::PATTERN;
         match &mut self.patterns[i] {
             Some(place) => **place = pattern,
             place => *place = Some(Box::new(pattern)),
@@ -337,7 +360,7 @@ impl Registers {
     /// The array of a slot for writing all lanes: its old values may be lost.
     #[inline]
     pub fn overwrite(&mut self, w: Window, slot: SlotRef) -> *mut u8 {
-        self.forms[(w.index + slot.index) as usize] = form::ARRAY;
+        self.state_mut(w, slot).forms = form::ARRAY;
         self.array(w, slot)
     }
 
@@ -366,7 +389,9 @@ impl Registers {
 
     #[inline]
     fn array(&self, w: Window, slot: SlotRef) -> *mut u8 {
-        debug_assert!((w.offset + slot.offset) as usize + slot.width.bytes() * self.lanes <= self.data.len());
+        debug_assert!(
+            (w.offset + slot.offset) as usize + slot.width.bytes() * self.rows.lanes <= self.data.len()
+        );
         // SAFETY: windows lie within the file (`grow`), and slots within their window.
         unsafe { self.data.as_ptr().add((w.offset + slot.offset) as usize) }
     }
@@ -374,10 +399,14 @@ impl Registers {
     /// The value of one lane.
     #[inline]
     pub fn get(&self, w: Window, slot: SlotRef, lane: usize) -> u64 {
-        let i = (w.index + slot.index) as usize;
-        if self.forms[i] & form::ARRAY == 0 {
-            let Scalar { base, stride } = self.scalars[i];
-            return slot.width.truncate(base.wrapping_add(stride.wrapping_mul(lane as u64)));
+        let state = self.state(w, slot);
+        if state.forms & form::SCALAR != 0 {
+            return slot.width.truncate(state.scalar.at(lane, self.rows));
+        }
+        if state.forms & form::MEMORY != 0 {
+            let group = state.memory.at_group(lane / GROUP_LANES);
+            // SAFETY: memory that stands for a slot has a value for every lane.
+            return unsafe { load_unaligned(group, slot.width, lane % GROUP_LANES) };
         }
         // SAFETY: `lane` is below `lanes`, and arrays are aligned.
         unsafe { load(self.array(w, slot), slot.width, lane) }
@@ -394,9 +423,9 @@ impl Registers {
     /// A predicate as a set of lanes. Bits past the existing lanes mean nothing.
     #[inline]
     pub fn predicate(&self, w: Window, slot: SlotRef) -> Mask {
-        let i = (w.index + slot.index) as usize;
-        if self.forms[i] & form::SCALAR != 0 {
-            return if self.scalars[i].base != 0 { Mask::ALL } else { Mask::EMPTY };
+        let state = self.state(w, slot);
+        if state.forms & form::SCALAR != 0 {
+            return if state.scalar.base != 0 { Mask::ALL } else { Mask::EMPTY };
         }
         // SAFETY: the array of a predicate is a `Mask` (32 bytes, aligned).
         unsafe { *self.array(w, slot).cast::<Mask>() }
@@ -434,7 +463,7 @@ impl Registers {
                     lane_width(storage),
                     src,
                     lane_width(src_width),
-                    self.lanes,
+                    self.rows.lanes,
                 );
                 src = self.scratch(1);
             }
@@ -447,9 +476,9 @@ impl Registers {
                 (_, true) => lanes::Extend::S32,
             };
             if storage.bits() == bits && dst_width == storage {
-                std::ptr::copy(src, dst, storage.bytes() * self.lanes);
+                std::ptr::copy(src, dst, storage.bytes() * self.rows.lanes);
             } else {
-                (self.helpers.extend)(dst, lane_width(dst_width), src, from, self.lanes);
+                (self.helpers.extend)(dst, lane_width(dst_width), src, from, self.rows.lanes);
             }
         }
     }
@@ -464,7 +493,7 @@ impl Registers {
             self.set_predicate(w, slot, value, mask);
         } else {
             // SAFETY: the scratch array has room for `lanes` elements.
-            unsafe { (self.helpers.fill)(self.scratch(0), lane_width(slot.width), value, self.lanes) }
+            unsafe { (self.helpers.fill)(self.scratch(0), lane_width(slot.width), value, self.rows.lanes) }
             self.merge(w, slot, 0, mask);
         }
     }
@@ -485,6 +514,19 @@ pub(crate) unsafe fn load(array: *const u8, width: Width, lane: usize) -> u64 {
             Width::W64 => *array.cast::<u64>().add(lane),
         }
     }
+}
+
+/// Element `lane` of an array of numbers anywhere in memory.
+///
+/// # Safety
+/// The array must have such an element.
+unsafe fn load_unaligned(array: *const u8, width: Width, lane: usize) -> u64 {
+    let mut value = [0; 8];
+    // SAFETY: the caller's promise.
+    unsafe {
+        std::ptr::copy_nonoverlapping(array.add(lane * width.bytes()), value.as_mut_ptr(), width.bytes())
+    }
+    u64::from_le_bytes(value)
 }
 
 /// Sets element `lane` of an array.

@@ -14,11 +14,11 @@ use check::module::{
 use diag::Span;
 use isa::{Space, Type};
 
-use crate::liveness;
 use crate::op::{
     Address, Base, Block, BlockId, Function, Guard, Op, OpKind, Slot, SlotInfo, SlotKind, Terminator, Width,
 };
 use crate::order::weak_topological_order;
+use crate::{copies, invariant, liveness};
 
 /// Lowers one function; `None` for a declaration without a body.
 pub(crate) fn function(module: &Module, id: FuncId) -> Option<Function> {
@@ -298,13 +298,25 @@ impl<'m> Lowering<'m> {
             let RawBlock { ops: block_ops, terminator, span, falls_through, may_spin } = block;
             let mut terminator = terminator.unwrap_or(Terminator::Return);
             terminator.rename(|b| place[b.index()]);
+            // Several operations may come from one instruction, which ends where they end.
+            let mut spans: Vec<_> = block_ops.iter().map(|op| op.span).collect();
+            if !falls_through {
+                spans.push(span);
+            }
+            spans.dedup();
+            let instructions = spans.len() as u32;
             let start = ops.len() as u32;
             ops.extend(block_ops);
             let ops = start..ops.len() as u32;
-            blocks.push(Block { ops, terminator, span, falls_through, live_in: Vec::new(), may_spin });
+            blocks.push(Block { ops, terminator, span, instructions, live_in: Vec::new(), may_spin });
         }
+        let (slots, frame_bytes) = (self.values, self.frame_bytes);
         let mut function =
-            Function { slots: self.values, blocks, ops, frame_bytes: self.frame_bytes, params, returns };
+            Function { slots, blocks, ops, prologue: Vec::new(), frame_bytes, params, returns };
+        copies::propagate(&mut function);
+        if self.function.is_entry {
+            invariant::hoist(&mut function, &self.function.params);
+        }
         liveness::assign_slots(&mut function);
         function
     }

@@ -274,3 +274,53 @@ fn bytes_and_vectors_of_memory() {
         }
     });
 }
+
+#[test]
+fn rows_are_copied_or_broadcast() {
+    on_every_path(|helpers, random| {
+        let memory = random_register(random);
+        for width in WIDTHS {
+            let bytes = width.bytes(1);
+            for groups in [1, 2] {
+                for broadcast in [false, true] {
+                    let count = 1 + random.below(8 / groups);
+                    let pitch = [0, bytes, 3 * bytes, 16 * bytes][random.below(4)];
+                    let mut dst = Register::new();
+                    let rows = crate::Rows { count, groups, pitch };
+                    // SAFETY: a register holds 256 elements of 8 bytes, more than the rows reach.
+                    unsafe {
+                        (helpers.copy_rows)(dst.0.as_mut_ptr(), width, memory.0.as_ptr(), rows, broadcast);
+                    }
+                    for lane in 0..count * groups * 16 {
+                        let (row, column) = (lane / (16 * groups), lane % (16 * groups));
+                        let at = row * pitch + if broadcast { 0 } else { column * bytes };
+                        let mut value = [0; 8];
+                        value[..bytes].copy_from_slice(&memory.0[at..][..bytes]);
+                        assert_eq!(get(&dst, width, lane), u64::from_le_bytes(value), "{width:?} {rows:?}");
+                    }
+                    untouched(&dst, width, count * groups * 16);
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn warps_are_permuted() {
+    on_every_path(|helpers, random| {
+        let src = random_register(random);
+        let from: [u32; 32] = std::array::from_fn(|_| random.below(32) as u32);
+        for lanes in COUNTS {
+            let mut dst = Register::new();
+            // SAFETY: the registers have 256 elements.
+            unsafe { (helpers.permute_warps)(dst.0.as_mut_ptr(), src.0.as_ptr(), &from, lanes) }
+            for lane in 0..lanes {
+                let other = lane / 32 * 32 + from[lane % 32] as usize;
+                // A warp of 16 lanes has zeros for the others.
+                let want = if other < lanes { get(&src, Width::B4, other) } else { 0 };
+                assert_eq!(get(&dst, Width::B4, lane), want, "lane {lane} of {lanes}");
+            }
+            untouched(&dst, Width::B4, lanes);
+        }
+    });
+}

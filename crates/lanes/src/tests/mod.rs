@@ -90,12 +90,16 @@ fn all_spellings() -> impl Iterator<Item = Spelling> {
         .flat_map(|id| spellings(FormId(id as u16)).filter(Spelling::is_legal))
 }
 
-/// How the arrays of a run overlap.
+/// Where the operands of a run stand.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Overlap {
     None,
     /// The destination is this source.
     InPlace(usize),
+    /// Groups of sources stand apart in memory, aligned to nothing.
+    Apart,
+    /// The first group of a source stands for all.
+    Repeated,
 }
 
 /// One run of a handler over the given lanes against what `sem` said; says where they differ first.
@@ -114,13 +118,30 @@ fn check(
     let mut args = LaneArgs {
         dst: destinations.each_mut().map(|register| register.0.as_mut_ptr()),
         src: [std::ptr::null(); 4],
+        step: [0; 4],
         lanes,
     };
     if !signature.second {
         args.dst[1] = std::ptr::null_mut();
     }
-    for (pointer, register) in args.src.iter_mut().zip(&mut sources) {
-        *pointer = register.0.as_mut_ptr();
+    for (i, (register, ty)) in sources.iter_mut().zip(&signature.sources).enumerate() {
+        args.src[i] = register.0.as_mut_ptr();
+        args.step[i] = if *ty == Type::Pred { 2 } else { ty.bits().max(16) as usize / 8 * BLOCK };
+    }
+    // Predicates are always arrays.
+    let numbers = || (0..signature.sources.len()).filter(|&i| signature.sources[i] != Type::Pred);
+    let mut memory = vec![Vec::new(); signature.sources.len()];
+    match overlap {
+        Overlap::Apart => numbers().for_each(|i| {
+            for group in sources[i].0.chunks_exact(args.step[i]) {
+                memory[i].extend_from_slice(&[0xa5; 3]);
+                memory[i].extend_from_slice(group);
+            }
+            args.src[i] = memory[i][3..].as_ptr();
+            args.step[i] += 3;
+        }),
+        Overlap::Repeated => numbers().for_each(|i| args.step[i] = 0),
+        _ => {}
     }
     if let Overlap::InPlace(source) = overlap {
         args.dst[0] = args.src[source].cast_mut();
@@ -128,10 +149,17 @@ fn check(
     // SAFETY: the registers are aligned and large enough for any type; the path is one of this machine.
     unsafe { handler(&args) };
     let result = match overlap {
-        Overlap::None => &destinations[0],
         Overlap::InPlace(source) => &sources[source],
+        _ => &destinations[0],
     };
-    for (lane, [d, q]) in batch.expected.iter().enumerate() {
+    // A predicate of a later group would go with the first group's numbers.
+    let compared = match overlap {
+        Overlap::Repeated if signature.sources.contains(&Type::Pred) => BLOCK,
+        _ => batch.lanes,
+    };
+    for lane in 0..compared {
+        let from = if overlap == Overlap::Repeated { lane % BLOCK } else { lane };
+        let Some([d, q]) = batch.expected.get(from) else { continue };
         let operands = || -> Vec<String> {
             let lane = |(register, &ty): (&Register, _)| format!("{:#x}", register.get(ty, lane));
             batch.sources.iter().zip(&signature.sources).map(lane).collect()
@@ -196,6 +224,10 @@ fn check_spelling(spelling: &Spelling, signature: &Signature) -> Result<usize, S
         }
         for path in available_paths() {
             check(spelling, path, signature, &batch, Overlap::None)?;
+            if number == 0 {
+                check(spelling, path, signature, &batch, Overlap::Apart)?;
+                check(spelling, path, signature, &batch, Overlap::Repeated)?;
+            }
             for (i, ty) in signature.sources.iter().enumerate() {
                 let width = |ty: Type| if ty == Type::Pred { 1 } else { ty.bits().max(16) };
                 if number == 0 && width(*ty) == width(signature.destination) {

@@ -1,36 +1,59 @@
 //! From [`ir::Function`] to [`Function`].
 
+use std::cell::Cell;
+
 use check::module::FuncId;
 
 use super::{
-    Address, Argument, Atomic, Barrier, Base, Block, Call, Callee, Code, Function, Guard, Initial, Kind,
-    Linear, Load, MAX_SOURCES, Op, Pure, Reduction, Returned, Special, Store, Terminator, WarpOp,
+    Address, Argument, Atomic, Barrier, Base, Block, Call, Callee, Code, Function, Guard, Kind, Linear, Load,
+    MAX_SOURCES, Op, Pure, Reduction, Returned, ShufflePattern, Special, Store, Terminator, WarpOp,
     array_bytes,
 };
 use crate::grid::Launch;
 
 use crate::memory::{CODE_STRIDE, CODE_WINDOW, generic_offset};
 use crate::registers::SlotRef;
+use crate::scalar::Rows;
 
 /// Prepares all functions of a program.
 pub(crate) fn build(program: &ir::Program, launch: &Launch, lanes: usize) -> Code {
+    let counts = Counts::default();
     let functions = program
         .functions
         .iter()
-        .map(|f| f.as_ref().map(|f| Builder::new(f, launch, lanes).function()))
+        .map(|f| f.as_ref().map(|f| Builder::new(f, launch, lanes, &counts).function()))
         .collect();
-    Code { functions, lanes }
+    let (accesses, pure_operations) = (counts.accesses.get(), counts.pure_operations.get());
+    Code { functions, rows: Rows::of(launch.config.block, lanes), lanes, accesses, pure_operations }
 }
 
-struct Builder<'a> {
-    function: &'a ir::Function,
+/// What has been counted of all functions so far.
+#[derive(Default)]
+pub(super) struct Counts {
+    accesses: Cell<usize>,
+    pure_operations: Cell<usize>,
+}
+
+/// The next number.
+fn next(counter: &Cell<usize>) -> usize {
+    counter.replace(counter.get() + 1)
+}
+
+pub(super) struct Builder<'a> {
+    pub(super) function: &'a ir::Function,
     launch: &'a Launch<'a>,
-    slots: Vec<SlotRef>,
+    pub(super) slots: Vec<SlotRef>,
     bytes: u32,
+    counts: &'a Counts,
 }
 
 impl<'a> Builder<'a> {
-    fn new(function: &'a ir::Function, launch: &'a Launch<'a>, lanes: usize) -> Builder<'a> {
+    fn new(
+        function: &'a ir::Function,
+        launch: &'a Launch<'a>,
+        lanes: usize,
+        counts: &'a Counts,
+    ) -> Builder<'a> {
         let mut bytes = 0;
         let slots = function
             .slots
@@ -42,38 +65,49 @@ impl<'a> Builder<'a> {
                 slot
             })
             .collect();
-        Builder { function, launch, slots, bytes: bytes as u32 }
+        Builder { function, launch, slots, bytes: bytes as u32, counts }
     }
 
     fn function(self) -> Function {
         let f = self.function;
-        let initial = f
-            .slots
-            .iter()
-            .zip(&self.slots)
-            .filter_map(|(info, &slot)| match info.kind {
-                ir::SlotKind::Constant(value) => Some((slot, Initial::Constant(value))),
-                ir::SlotKind::Special(special) => {
-                    Some((slot, Initial::Special(Special::of(special, self.launch))))
-                }
-                _ => None,
-            })
-            .collect();
+        let (mut constants, mut specials, mut block_specials) = (Vec::new(), Vec::new(), Vec::new());
+        for (info, &slot) in f.slots.iter().zip(&self.slots) {
+            match info.kind {
+                ir::SlotKind::Constant(value) => constants.push((slot, value)),
+                ir::SlotKind::Special(special) => match Special::of(special, self.launch) {
+                    special if special.depends_on_block() => block_specials.push((slot, special)),
+                    special => specials.push((slot, special)),
+                },
+                _ => {}
+            }
+        }
         let reg_params =
             |params: &[Option<ir::Slot>]| params.iter().map(|p| p.map(|s| self.slot(s))).collect();
         Function {
             blocks: f.blocks.iter().map(|block| self.block(block)).collect(),
             slots: self.slots.len() as u32,
             bytes: self.bytes,
-            initial,
+            constants,
+            specials,
+            block_specials,
+            zeros: f.blocks[0].live_in.iter().map(|slot| slot.0).collect(),
+            prologue: f.prologue.iter().map(|op| self.op(op)).collect(),
             frame_bytes: f.frame_bytes,
             params: reg_params(&f.params),
             returns: reg_params(&f.returns),
         }
     }
 
-    fn slot(&self, slot: ir::Slot) -> SlotRef {
+    pub(super) fn slot(&self, slot: ir::Slot) -> SlotRef {
         self.slots[slot.index()]
+    }
+
+    /// The value of a slot that holds a literal.
+    fn literal(&self, slot: ir::Slot) -> Option<u64> {
+        match self.function.slots[slot.index()].kind {
+            ir::SlotKind::Constant(value) => Some(value),
+            _ => None,
+        }
     }
 
     fn maybe(&self, slot: Option<ir::Slot>) -> Option<SlotRef> {
@@ -86,16 +120,12 @@ impl<'a> Builder<'a> {
         for slot in &block.live_in {
             live_in[slot.index() / 64] |= 1 << (slot.index() % 64);
         }
-        // Several operations may come from one instruction, which ends where they end.
-        let mut instructions: Vec<_> = ops.iter().map(|op| op.span).collect();
-        if !block.falls_through {
-            instructions.push(block.span);
-        }
-        instructions.dedup();
+        let mut executable: Vec<Op> = ops.iter().map(|op| self.op(op)).collect();
+        self.fuse(ops, &mut executable);
         Block {
-            cost: instructions.len() as u64,
+            cost: block.instructions.into(),
             warp: matches!(ops.first(), Some(ir::Op { kind: ir::OpKind::Warp { .. }, .. })),
-            ops: ops.iter().map(|op| self.op(op)).collect(),
+            ops: executable,
             terminator: self.terminator(&block.terminator),
             span: block.span,
             live_in,
@@ -119,7 +149,8 @@ impl<'a> Builder<'a> {
 
     fn address(&self, address: &ir::Address) -> Address {
         let (base, offset) = self.base(address.base, address.offset);
-        Address { space: address.space, base, offset }
+        let place = next(&self.counts.accesses);
+        Address { space: address.space, base, offset, place }
     }
 
     fn op(&self, op: &ir::Op) -> Op {
@@ -141,6 +172,7 @@ impl<'a> Builder<'a> {
                     },
                     sources: src.len(),
                     linear: Linear::of(form, picks),
+                    plan: next(&self.counts.pure_operations),
                 })),
                 _ => Kind::Unsupported { opcode: form.opcode },
             },
@@ -175,6 +207,7 @@ impl<'a> Builder<'a> {
                 dst: dst.iter().map(|&d| self.maybe(d)).collect(),
                 bytes: *bytes,
                 signed: *signed,
+                once: false,
             })),
             ir::OpKind::Store { address, src, bytes } => Kind::Store(Box::new(Store {
                 address: self.address(address),
@@ -234,6 +267,10 @@ impl<'a> Builder<'a> {
                 a: self.slot(*a),
                 b: self.slot(*b),
                 c: self.slot(*c),
+                pattern: self
+                    .literal(*b)
+                    .zip(self.literal(*c))
+                    .map(|(b, c)| Box::new(ShufflePattern::new(*mode, b as u32, c as u32))),
             },
             ir::WarpOp::Vote { mode, dst, a, negated } => {
                 WarpOp::Vote { mode: *mode, dst: self.maybe(*dst), a: self.slot(*a), negated: *negated }

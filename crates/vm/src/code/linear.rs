@@ -3,9 +3,22 @@
 use ir::Width;
 use isa::{CmpOp, Form, Mod, Picks, Type};
 
-use crate::registers::Scalar;
+use crate::scalar::{Rows, Scalar};
 
-/// What an instruction makes of sources of the form `base + lane * stride`.
+/// The range of an integer type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Range {
+    bits: u32,
+    signed: bool,
+}
+
+impl From<Type> for Range {
+    fn from(ty: Type) -> Range {
+        Range { bits: ty.bits(), signed: ty.is_signed() }
+    }
+}
+
+/// What an instruction makes of sources that step evenly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Linear {
     /// Nothing that is known; only uniform sources give a uniform result.
@@ -16,161 +29,232 @@ pub(crate) enum Linear {
     Mul,
     /// `mad.lo` likewise.
     Mad,
-    /// Sources are extended from this type first.
-    MulWide(Type),
-    MadWide(Type),
+    /// Sources are extended from this range first.
+    MulWide(Range),
+    MadWide(Range),
     /// `shl` by a uniform amount below the width.
     Shl,
-    /// `setp` of integers of this type: uniform if the sources do not cross.
-    Compare(CmpOp, Type),
-    /// Conversion between integer types without saturation: source type, result type.
-    Convert(Type, Type),
+    /// `shr` by a uniform amount, where what is shifted out does not carry.
+    Shr(Range),
+    /// `and` with ones that are the lowest bits, or all but these.
+    And(Range),
+    /// `setp` of integers of this range: uniform if the sources do not cross.
+    Compare(CmpOp, Range),
+    /// Conversion between integer types without saturation: the narrower of the two, if the result is extended.
+    Convert(Range),
 }
 
 impl Linear {
     /// The rule for an instruction.
     pub fn of(form: &Form, picks: &Picks) -> Linear {
         let ty = picks.ty(0);
-        let integer = !ty.is_float() && ty.lanes() == 1;
+        let integer = !ty.is_float() && ty.lanes() == 1 && ty != Type::Pred;
         if !integer || form.carry.reads || form.carry.writes || picks.has(Mod::Sat) {
             return Linear::No;
         }
         match form.opcode {
             "add" => Linear::Add,
             "sub" => Linear::Sub,
-            "mul" if picks.has(Mod::Wide) => Linear::MulWide(ty),
-            "mad" if picks.has(Mod::Wide) => Linear::MadWide(ty),
+            "mul" if picks.has(Mod::Wide) => Linear::MulWide(ty.into()),
+            "mad" if picks.has(Mod::Wide) => Linear::MadWide(ty.into()),
             "mul" if picks.has(Mod::Lo) => Linear::Mul,
             "mad" if picks.has(Mod::Lo) => Linear::Mad,
             "shl" => Linear::Shl,
+            "shr" => Linear::Shr(ty.into()),
+            "and" => Linear::And(Range { bits: ty.bits(), signed: false }),
             "setp" if picks.bool_op().is_none() => match picks.cmp() {
-                Some(op) => Linear::Compare(op, ty),
+                Some(op) => Linear::Compare(op, ty.into()),
                 None => Linear::No,
             },
-            "cvt" if picks.types().len() == 2 && !picks.ty(1).is_float() => Linear::Convert(picks.ty(1), ty),
+            "cvt" if picks.types().len() == 2 && !picks.ty(1).is_float() => {
+                // A result that is wider than its source is extended from the source's type.
+                let (to, from) = (ty, picks.ty(1));
+                Linear::Convert(if from.bits() <= to.bits() { from } else { to }.into())
+            }
             _ => Linear::No,
         }
     }
 
-    /// The result for these sources, if it steps evenly too. `width` is the result's, `lanes` their number.
-    pub fn apply(self, src: &[Scalar], width: Width, lanes: usize) -> Option<Scalar> {
-        let product = |a: Scalar, b: Scalar| match (a.stride, b.stride) {
-            (_, 0) => {
-                Some(Scalar { base: a.base.wrapping_mul(b.base), stride: a.stride.wrapping_mul(b.base) })
-            }
-            (0, _) => {
-                Some(Scalar { base: a.base.wrapping_mul(b.base), stride: b.stride.wrapping_mul(a.base) })
-            }
-            _ => None,
-        };
-        let sum = |a: Scalar, b: Scalar| Scalar {
-            base: a.base.wrapping_add(b.base),
-            stride: a.stride.wrapping_add(b.stride),
-        };
+    /// The result for these sources, if it steps evenly too. `width` is the result's.
+    pub fn apply(self, src: &[Scalar], width: Width, rows: Rows) -> Option<Scalar> {
         Some(match (self, src) {
             (Linear::Add, &[a, b]) => sum(a, b),
-            (Linear::Sub, &[a, b]) => {
-                Scalar { base: a.base.wrapping_sub(b.base), stride: a.stride.wrapping_sub(b.stride) }
-            }
+            (Linear::Sub, &[a, b]) => sum(a, scaled(b, u64::MAX)),
             (Linear::Mul, &[a, b]) => product(a, b)?,
             (Linear::Mad, &[a, b, c]) => sum(product(a, b)?, c),
-            (Linear::MulWide(ty), &[a, b]) => product(extend(a, ty, lanes)?, extend(b, ty, lanes)?)?,
-            (Linear::MadWide(ty), &[a, b, c]) => {
-                sum(product(extend(a, ty, lanes)?, extend(b, ty, lanes)?)?, c)
+            (Linear::MulWide(range), &[a, b]) => product(extend(a, range, rows)?, extend(b, range, rows)?)?,
+            (Linear::MadWide(range), &[a, b, c]) => {
+                sum(product(extend(a, range, rows)?, extend(b, range, rows)?)?, c)
             }
-            (Linear::Shl, &[a, b]) if b.stride == 0 && b.base < u64::from(width.bits()) => {
-                Scalar { base: a.base << b.base, stride: a.stride << b.base }
+            (Linear::Shl, &[a, b]) if b.is_uniform() && b.base < u64::from(width.bits()) => {
+                scaled(a, 1 << b.base)
             }
-            (Linear::Compare(op, ty), &[a, b]) => {
-                let (a, b) = (extend(a, ty, lanes)?, extend(b, ty, lanes)?);
-                let wide = |v: u64| if ty.is_signed() { i128::from(v as i64) } else { i128::from(v) };
-                let difference = |lane: i128| {
-                    let at = |s: Scalar| wide(s.base) + i128::from(s.stride as i64) * lane;
-                    at(a) - at(b)
-                };
-                // The difference steps evenly too: what holds of its sign in the first and the last lane holds
-                // between them.
-                let (first, last) = (difference(0).signum(), difference(lanes as i128 - 1).signum());
-                if first != last {
+            (Linear::Shr(range), &[a, b]) if b.is_uniform() && b.base < u64::from(range.bits) => {
+                let a = extend(a, range, rows)?;
+                let (_, high) = split(a, b.base as u32, rows)?;
+                let shift = |v: u64| (v as i64 >> b.base) as u64;
+                let base = if range.signed { shift(high.base) } else { high.base >> b.base };
+                Scalar { base, step: shift(high.step), pitch: shift(high.pitch) }
+            }
+            (Linear::And(range), &[a, b]) => {
+                let (value, mask) = if b.is_uniform() { (a, b.base) } else { (b, a.base) };
+                if !(a.is_uniform() || b.is_uniform()) {
                     return None;
                 }
-                Scalar::uniform(u64::from(match op {
-                    CmpOp::Eq => first == 0,
-                    CmpOp::Ne => first != 0,
-                    CmpOp::Lt | CmpOp::Lo => first < 0,
-                    CmpOp::Le | CmpOp::Ls => first <= 0,
-                    CmpOp::Gt | CmpOp::Hi => first > 0,
-                    CmpOp::Ge | CmpOp::Hs => first >= 0,
-                    _ => return None,
-                }))
-            }
-            (Linear::Convert(from, to), &[a]) => {
-                let narrow = to.bits().min(from.bits());
-                if narrow < width.bits() {
-                    // The result is extended from the narrower of the two.
-                    let ty = if from.bits() <= to.bits() { from } else { to };
-                    extend(a, ty, lanes)?
+                let value = extend(value, range, rows)?;
+                let top = if range.bits == 64 { !0 } else { (1 << range.bits) - 1 };
+                if mask & mask.wrapping_add(1) == 0 {
+                    split(value, mask.trailing_ones(), rows)?.0
+                } else if !mask & top & (!mask & top).wrapping_add(1) == 0 {
+                    split(value, mask.trailing_zeros(), rows)?.1
                 } else {
-                    a
+                    return None;
                 }
             }
+            (Linear::Compare(op, range), &[a, b]) => compare(op, range, a, b, rows)?,
+            (Linear::Convert(range), &[a]) if range.bits < width.bits() => extend(a, range, rows)?,
+            (Linear::Convert(_), &[a]) => a,
             _ => return None,
         })
     }
 }
 
-/// A source of type `ty`, extended to 64 bits: possible if no lane leaves the type's range on the way.
-fn extend(value: Scalar, ty: Type, lanes: usize) -> Option<Scalar> {
-    let bits = ty.bits();
-    if bits >= 64 {
-        // No room to see a wrap in: only what steps little and stays far from the ends.
-        let small = (value.stride as i64).unsigned_abs() < 1 << 40;
-        let inside = if ty.is_signed() { (value.base as i64).unsigned_abs() } else { value.base } < 1 << 62;
-        let above = ty.is_signed() || value.stride as i64 >= 0 || value.base > 1 << 50;
-        return (value.stride == 0 || small && inside && above).then_some(value);
+fn sum(a: Scalar, b: Scalar) -> Scalar {
+    Scalar {
+        base: a.base.wrapping_add(b.base),
+        step: a.step.wrapping_add(b.step),
+        pitch: a.pitch.wrapping_add(b.pitch),
     }
-    let shift = 64 - bits;
-    let signed = |v: u64| (v << shift) as i64 >> shift;
-    let stride = signed(value.stride);
-    let (base, least, greatest) = if ty.is_signed() {
-        (signed(value.base), -(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1)
-    } else {
-        ((value.base << shift >> shift) as i64, 0, (1i64 << bits) - 1)
+}
+
+fn scaled(a: Scalar, factor: u64) -> Scalar {
+    Scalar {
+        base: a.base.wrapping_mul(factor),
+        step: a.step.wrapping_mul(factor),
+        pitch: a.pitch.wrapping_mul(factor),
+    }
+}
+
+fn product(a: Scalar, b: Scalar) -> Option<Scalar> {
+    if b.is_uniform() { Some(scaled(a, b.base)) } else { a.is_uniform().then(|| scaled(b, a.base)) }
+}
+
+/// The low `bits` bits of a value and the rest, if both step evenly: each is stepped by one of the row and the column,
+/// and the low one does not carry. The value has been extended to 64 bits.
+fn split(value: Scalar, bits: u32, rows: Rows) -> Option<(Scalar, Scalar)> {
+    let mask = if bits >= 64 { !0 } else { (1u64 << bits) - 1 };
+    if value.is_uniform() {
+        return Some((Scalar::uniform(value.base & mask), Scalar::uniform(value.base & !mask)));
+    }
+    let part = |step: u64| if step & mask == 0 { (0, step) } else { (step, 0) };
+    let ((low_step, high_step), (low_pitch, high_pitch)) = (part(value.step), part(value.pitch));
+    let base = value.base & mask;
+    let (least, greatest) = Scalar::span(low_step as i64, low_pitch as i64, rows)?;
+    let inside = |end: i64| base.checked_add_signed(end).is_some_and(|v| v <= mask);
+    (inside(least) && inside(greatest)).then_some((
+        Scalar { base, step: low_step, pitch: low_pitch },
+        Scalar { base: value.base & !mask, step: high_step, pitch: high_pitch },
+    ))
+}
+
+fn compare(op: CmpOp, range: Range, a: Scalar, b: Scalar, rows: Rows) -> Option<Scalar> {
+    let (a, b) = (extend(a, range, rows)?, extend(b, range, rows)?);
+    let wide = |v: u64| if range.signed { i128::from(v as i64) } else { i128::from(v) };
+    // The difference steps evenly too: its ends are at corners.
+    let steps = |a: u64, b: u64| (a as i64).checked_sub(b as i64);
+    let (least, greatest) = Scalar::span(steps(a.step, b.step)?, steps(a.pitch, b.pitch)?, rows)?;
+    let first = wide(a.base) - wide(b.base);
+    let (least, greatest) = (first + i128::from(least), first + i128::from(greatest));
+    // What holds of the sign of the least and the greatest holds between them.
+    let holds = |for_least: bool, for_greatest: bool| (for_least == for_greatest).then_some(for_least);
+    let equal = match (least, greatest) {
+        (0, 0) => Some(true),
+        (l, g) if l > 0 || g < 0 => Some(false),
+        _ => None,
     };
-    let last = base + stride * (lanes as i64 - 1);
-    ((least..=greatest).contains(&last)).then_some(Scalar { base: base as u64, stride: stride as u64 })
+    let result = match op {
+        CmpOp::Eq => equal?,
+        CmpOp::Ne => !equal?,
+        CmpOp::Lt | CmpOp::Lo => holds(least < 0, greatest < 0)?,
+        CmpOp::Le | CmpOp::Ls => holds(least <= 0, greatest <= 0)?,
+        CmpOp::Gt | CmpOp::Hi => holds(least > 0, greatest > 0)?,
+        CmpOp::Ge | CmpOp::Hs => holds(least >= 0, greatest >= 0)?,
+        _ => return None,
+    };
+    Some(Scalar::uniform(u64::from(result)))
+}
+
+/// A base and steps below this reach no end of a range of 32 bits in the lanes of a chunk.
+const SMALL: u64 = 1 << 22;
+
+/// A value of this range, extended to 64 bits: possible if no lane leaves the range on the way.
+fn extend(value: Scalar, range: Range, rows: Rows) -> Option<Scalar> {
+    let shift = 64 - range.bits.min(64);
+    let signed = |v: u64| ((v << shift) as i64 >> shift) as u64;
+    let base = if range.signed { signed(value.base) } else { value.base << shift >> shift };
+    if value.is_uniform() {
+        return Some(Scalar::uniform(base));
+    }
+    let (step, pitch) = (signed(value.step), signed(value.pitch));
+    // Small numbers, stepping up: most are.
+    if base < SMALL && step < SMALL && pitch < SMALL && range.bits >= 32 {
+        return Some(Scalar { base, step, pitch });
+    }
+    let (least, greatest) = Scalar::span(step as i64, pitch as i64, rows)?;
+    let inside = match range.signed {
+        true => {
+            let (low, high) = ((i64::MIN >> shift), (i64::MAX >> shift));
+            let within = |end: i64| (base as i64).checked_add(end).is_some_and(|v| (low..=high).contains(&v));
+            within(least) && within(greatest)
+        }
+        false => {
+            let within = |end: i64| base.checked_add_signed(end).is_some_and(|v| v <= u64::MAX >> shift);
+            within(least) && within(greatest)
+        }
+    };
+    inside.then_some(Scalar { base, step, pitch })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn lane(s: Scalar, i: u64) -> u64 {
-        s.base.wrapping_add(s.stride.wrapping_mul(i))
+    /// A chunk of one row of a block with one.
+    fn row(lanes: usize) -> Rows {
+        Rows::of([lanes as u32, 1, 1], lanes)
+    }
+
+    const U32: Range = Range { bits: 32, signed: false };
+    const S32: Range = Range { bits: 32, signed: true };
+
+    fn lane(s: Scalar, i: usize, rows: Rows) -> u64 {
+        s.at(i, rows)
     }
 
     #[test]
     fn widening_is_refused_where_a_lane_wraps() {
-        let near_top = Scalar { base: 0xffff_fff0, stride: 1 };
-        assert_eq!(extend(near_top, Type::U32, 16), Some(near_top));
-        assert_eq!(extend(near_top, Type::U32, 17), None);
+        let near_top = |rows| Scalar::linear(0xffff_fff0, 1, rows);
+        assert_eq!(extend(near_top(row(16)), U32, row(16)), Some(near_top(row(16))));
+        assert_eq!(extend(near_top(row(48)), U32, row(48)), None);
         // The same bits are small negative numbers, and cross zero freely.
-        let got = extend(near_top, Type::S32, 256).unwrap();
-        assert_eq!(lane(got, 16), 0);
-        assert_eq!(lane(got, 0), -16i64 as u64);
-        assert_eq!(extend(Scalar { base: 0x7fff_fff0, stride: 1 }, Type::S32, 17), None);
+        let got = extend(near_top(row(256)), S32, row(256)).unwrap();
+        assert_eq!(lane(got, 16, row(256)), 0);
+        assert_eq!(lane(got, 0, row(256)), -16i64 as u64);
+        assert_eq!(extend(Scalar::linear(0x7fff_fff0, 1, row(48)), S32, row(48)), None);
     }
 
     #[test]
     fn a_comparison_is_uniform_only_if_no_lane_differs() {
-        let tid = Scalar { base: 0, stride: 1 };
         let less = |n: u64, lanes| {
-            Linear::Compare(CmpOp::Lt, Type::U32).apply(&[tid, Scalar::uniform(n)], Width::Pred, lanes)
+            let tid = Scalar::linear(0, 1, row(lanes));
+            Linear::Compare(CmpOp::Lt, U32).apply(&[tid, Scalar::uniform(n)], Width::Pred, row(lanes))
         };
         assert_eq!(less(256, 256), Some(Scalar::uniform(1)));
         assert_eq!(less(255, 256), None);
-        assert_eq!(less(0, 256), None); // lane 0 is equal, the others are greater
-        let equal = |b| Linear::Compare(CmpOp::Eq, Type::S32).apply(&[tid, b], Width::Pred, 256);
+        // Lane 0 is equal, the others are greater: less in none.
+        assert_eq!(less(0, 256), Some(Scalar::uniform(0)));
+        let tid = Scalar::linear(0, 1, row(256));
+        let equal = |b| Linear::Compare(CmpOp::Eq, S32).apply(&[tid, b], Width::Pred, row(256));
         assert_eq!(equal(tid), Some(Scalar::uniform(1)));
         assert_eq!(equal(Scalar::uniform(17)), None);
         assert_eq!(equal(Scalar::uniform(u64::from(u32::MAX))), Some(Scalar::uniform(0)));
@@ -178,14 +262,112 @@ mod tests {
 
     #[test]
     fn products_of_two_stepping_values_are_not_linear() {
-        let tid = Scalar { base: 0, stride: 1 };
-        assert_eq!(Linear::Mul.apply(&[tid, tid], Width::W32, 256), None);
+        let tid = Scalar::linear(0, 1, row(256));
+        assert_eq!(Linear::Mul.apply(&[tid, tid], Width::W32, row(256)), None);
         let four = Scalar::uniform(4);
-        let got = Linear::MulWide(Type::U32).apply(&[tid, four], Width::W64, 256).unwrap();
-        assert_eq!(got, Scalar { base: 0, stride: 4 });
+        let got = Linear::MulWide(U32).apply(&[tid, four], Width::W64, row(256)).unwrap();
+        assert_eq!(got, Scalar::linear(0, 4, row(256)));
         // A factor of all ones is -1 when signed.
         let minus = Scalar::uniform(0xffff_ffff);
-        let got = Linear::MulWide(Type::S32).apply(&[tid, minus], Width::W64, 256).unwrap();
-        assert_eq!(lane(got, 3), -3i64 as u64);
+        let got = Linear::MulWide(S32).apply(&[tid, minus], Width::W64, row(256)).unwrap();
+        assert_eq!(lane(got, 3, row(256)), -3i64 as u64);
+    }
+
+    /// Every rule against `sem`, on sources that step in all ways, near the ends of the ranges too.
+    #[test]
+    fn every_rule_agrees_with_every_lane() {
+        let spellings = [
+            "add.u32",
+            "sub.s32",
+            "add.u64",
+            "sub.u64",
+            "mul.lo.u32",
+            "mul.lo.s64",
+            "mul.wide.u32",
+            "mul.wide.s32",
+            "mul.wide.u16",
+            "shl.b32",
+            "shl.b64",
+            "shr.u32",
+            "shr.s32",
+            "shr.u64",
+            "shr.s64",
+            "and.b32",
+            "and.b64",
+            "setp.lt.u32",
+            "setp.le.s32",
+            "setp.eq.u64",
+            "setp.ne.s64",
+            "setp.hi.u32",
+            "setp.ge.s64",
+            "cvt.u64.u32",
+            "cvt.s64.s32",
+            "cvt.u32.u16",
+            "cvt.s32.s16",
+            "cvt.u16.u32",
+            "cvt.u32.u64",
+            "cvt.s64.u32",
+            "cvt.u64.s32",
+        ];
+        let bases = [0, 1, 31, 32, 0x7fff_fff0, 0x8000_0000, 0xffff_ffe0, 0x7fff, u64::MAX - 40, 1 << 63, 77];
+        let steps = [0, 1, 4, 32, 64, u64::MAX, u64::from(u32::MAX), 1 << 31, 1 << 40];
+        let shapes = [row(256), row(48), Rows::of([16, 16, 1], 256), Rows::of([64, 4, 1], 256)];
+        let (mut asked, mut answered) = (0, 0);
+        let mut random = 1u64;
+        let mut pick = |list: &[u64]| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            list[(random >> 33) as usize % list.len()]
+        };
+        for spelling in spellings {
+            let parts: Vec<&str> = spelling.split('.').collect();
+            let selected = isa::select(parts[0], &parts[1..], 3 - usize::from(spelling.starts_with("cvt")));
+            let selected = selected.expect("a form");
+            let (form, picks) = (selected.form(), selected.picks);
+            let linear = Linear::of(form, &picks);
+            let isa::Action::Pure(name) = form.action else { panic!("{spelling} is not pure") };
+            let function = sem::lookup(name).expect("a function");
+            let shift = spelling.starts_with("sh");
+            let unary = spelling.starts_with("cvt");
+            let source = Width::of(*picks.types().last().unwrap());
+            let result = match form.opcode {
+                "setp" => Width::Pred,
+                "mul" if picks.has(Mod::Wide) && source == Width::W16 => Width::W32,
+                "mul" if picks.has(Mod::Wide) => Width::W64,
+                _ => Width::of(picks.ty(0)),
+            };
+            for rows in shapes {
+                for _ in 0..400 {
+                    let cut = |s: Scalar| Scalar {
+                        base: source.truncate(s.base),
+                        step: source.truncate(s.step),
+                        pitch: if rows.count() > 1 { source.truncate(s.pitch) } else { 0 },
+                    };
+                    let a = cut(Scalar { base: pick(&bases), step: pick(&steps), pitch: pick(&steps) });
+                    let b = match shift {
+                        true => Scalar::uniform(pick(&bases) % 64),
+                        false if pick(&[0, 1]) == 0 => cut(Scalar::uniform(pick(&bases).wrapping_sub(1))),
+                        false => cut(Scalar { base: pick(&bases), step: pick(&steps), pitch: pick(&steps) }),
+                    };
+                    let sources = if unary { &[a][..] } else { &[a, b][..] };
+                    asked += 1;
+                    let Some(got) = linear.apply(sources, result, rows) else { continue };
+                    answered += 1;
+                    for i in 0..rows.count() * rows.width() {
+                        let values: Vec<u64> =
+                            sources.iter().map(|s| source.truncate(s.at(i, rows))).collect();
+                        let want = function(&picks, &values)[0];
+                        let got = result.truncate(result_at(got, result, i, rows));
+                        assert_eq!(got, result.truncate(want), "{spelling} {sources:x?} lane {i}");
+                    }
+                }
+            }
+        }
+        assert!(answered * 3 > asked, "{answered} of {asked} questions were answered");
+    }
+
+    /// As the register file keeps it: every part cut to the width.
+    fn result_at(s: Scalar, width: Width, lane: usize, rows: Rows) -> u64 {
+        let cut = |v| width.truncate(v);
+        Scalar { base: cut(s.base), step: cut(s.step), pitch: cut(s.pitch) }.at(lane, rows)
     }
 }

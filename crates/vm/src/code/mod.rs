@@ -4,7 +4,9 @@
 //! variables their addresses, pure operations their vector handler and their function in `sem`.
 
 mod build;
+mod fuse;
 mod linear;
+mod shuffle;
 mod special;
 
 use diag::Span;
@@ -14,10 +16,12 @@ use sem::PureFn;
 use smallvec::SmallVec;
 
 use crate::registers::SlotRef;
+use crate::scalar::Rows;
 use lanes::LaneFn;
 
 pub(crate) use build::{build, function_address};
 pub(crate) use linear::Linear;
+pub(crate) use shuffle::{ShufflePattern, shuffle_source};
 pub(crate) use special::Special;
 
 /// `@p` / `@!p`
@@ -47,6 +51,8 @@ pub(crate) struct Address {
     pub space: Space,
     pub base: Base,
     pub offset: u64,
+    /// Index of the access in the code.
+    pub place: usize,
 }
 
 /// No pure form has more sources (tested by building every one).
@@ -63,6 +69,8 @@ pub(crate) struct Pure {
     pub sources: usize,
     /// How it maps values that step evenly from lane to lane.
     pub linear: Linear,
+    /// Index of the operation in the code.
+    pub plan: usize,
 }
 
 impl Pure {
@@ -79,6 +87,8 @@ pub(crate) enum WarpOp {
         a: SlotRef,
         b: SlotRef,
         c: SlotRef,
+        /// Known if `b` and `c` are literals.
+        pattern: Option<Box<ShufflePattern>>,
     },
     Vote {
         mode: VoteMode,
@@ -113,6 +123,8 @@ pub(crate) struct Load {
     /// Bytes of one element.
     pub bytes: u32,
     pub signed: bool,
+    /// One element, read by one operation only, before anything is written to memory: it can stay there until then.
+    pub once: bool,
 }
 
 pub(crate) struct Store {
@@ -120,6 +132,12 @@ pub(crate) struct Store {
     pub src: SmallVec<[SlotRef; 4]>,
     /// Bytes of one element.
     pub bytes: u32,
+}
+
+/// A pure operation whose result goes to memory and nowhere else.
+pub(crate) struct PureStore {
+    pub pure: Pure,
+    pub store: Store,
 }
 
 pub(crate) struct Atomic {
@@ -176,6 +194,7 @@ pub(crate) enum Kind {
     },
     Load(Box<Load>),
     Store(Box<Store>),
+    PureStore(Box<PureStore>),
     Atomic(Box<Atomic>),
     IsSpace {
         dst: SlotRef,
@@ -274,19 +293,20 @@ pub(crate) struct Block {
     pub cost: u64,
 }
 
-/// What a slot holds when the function is entered.
-#[derive(Clone, Copy)]
-pub(crate) enum Initial {
-    Constant(u64),
-    Special(Special),
-}
-
 pub(crate) struct Function {
     pub blocks: Vec<Block>,
     /// Size of its register window.
     pub slots: u32,
     pub bytes: u32,
-    pub initial: Vec<(SlotRef, Initial)>,
+    /// What slots hold on entry, in every block of the launch.
+    pub constants: Vec<(SlotRef, u64)>,
+    pub specials: Vec<(SlotRef, Special)>,
+    /// What they hold in one block.
+    pub block_specials: Vec<(SlotRef, Special)>,
+    /// Registers that are read before they are written: indices of slots.
+    pub zeros: Vec<u32>,
+    /// Run once, after the slots are set.
+    pub prologue: Vec<Op>,
     pub frame_bytes: u32,
     pub params: Vec<Option<SlotRef>>,
     pub returns: Vec<Option<SlotRef>>,
@@ -298,6 +318,10 @@ pub(crate) struct Code {
     pub functions: Vec<Option<Function>>,
     /// Lanes of a chunk.
     pub lanes: usize,
+    pub rows: Rows,
+    /// Number of accesses and of pure operations.
+    pub accesses: usize,
+    pub pure_operations: usize,
 }
 
 /// Bytes of a slot's array.

@@ -4,7 +4,7 @@ use isa::SpecialRegister;
 
 use crate::grid::Launch;
 use crate::mask::WARP_LANES;
-use crate::registers::Scalar;
+use crate::scalar::{Rows, Scalar};
 
 /// How the value of a special register is found (PTX ISA, "Special Registers").
 #[derive(Clone, Copy)]
@@ -64,27 +64,34 @@ impl Special {
     }
 
     /// Its value in all lanes of a chunk, if it steps evenly.
-    pub fn scalar(self, launch: &Launch, ctaid: [u32; 3], first_thread: u32, lanes: usize) -> Option<Scalar> {
+    pub fn scalar(self, launch: &Launch, ctaid: [u32; 3], first_thread: u32, rows: Rows) -> Option<Scalar> {
+        let [nx, ny, nz] = launch.config.block.map(u64::from);
+        let first = u64::from(first_thread);
+        let count = rows.count() as u64;
+        let last = first + count * rows.width() as u64 - 1;
+        // Rows of the chunk are rows of the block.
+        let same_rows = nx == rows.width() as u64;
+        let by_row = |base: u64| Scalar { base, step: 0, pitch: 1 };
         match self {
             Special::Uniform(value) => Some(Scalar::uniform(value)),
             Special::Ctaid(axis) => Some(Scalar::uniform(ctaid[axis].into())),
-            Special::Tid(axis) => {
-                let [nx, ny, _] = launch.config.block.map(u64::from);
-                let first = u64::from(first_thread);
-                let last = first + lanes as u64 - 1;
-                match axis {
-                    0 if first / nx == last / nx || nx == launch.config.block_threads() => {
-                        Some(Scalar { base: first % nx, stride: 1 })
-                    }
-                    1 if first / nx == last / nx => Some(Scalar::uniform(first / nx % ny)),
-                    1 if ny == 1 => Some(Scalar::uniform(0)),
-                    2 if first / (nx * ny) == last / (nx * ny) => Some(Scalar::uniform(first / (nx * ny))),
-                    2 if launch.config.block[2] == 1 => Some(Scalar::uniform(0)),
-                    _ => None,
-                }
+            Special::Tid(0) if same_rows => Some(Scalar { base: 0, step: 1, pitch: 0 }),
+            Special::Tid(0) if first / nx == last / nx || ny * nz == 1 => {
+                Some(Scalar::linear(first % nx, 1, rows))
             }
-            Special::LaneId if lanes <= WARP_LANES => Some(Scalar { base: 0, stride: 1 }),
-            Special::WarpId if lanes <= WARP_LANES => Some(Scalar::uniform(u64::from(first_thread) / 32)),
+            Special::Tid(1) if ny == 1 => Some(Scalar::uniform(0)),
+            Special::Tid(1) if first / nx == last / nx => Some(Scalar::uniform(first / nx % ny)),
+            Special::Tid(1) if same_rows && first / nx % ny + count <= ny => Some(by_row(first / nx % ny)),
+            Special::Tid(2) if nz == 1 => Some(Scalar::uniform(0)),
+            Special::Tid(2) if first / (nx * ny) == last / (nx * ny) => {
+                Some(Scalar::uniform(first / (nx * ny)))
+            }
+            Special::Tid(2) if same_rows && ny == 1 => Some(by_row(first / nx)),
+            Special::LaneId if rows.width() <= WARP_LANES && (count == 1 || rows.width() == WARP_LANES) => {
+                Some(Scalar { base: 0, step: 1, pitch: 0 })
+            }
+            Special::WarpId if count == 1 && rows.width() <= WARP_LANES => Some(Scalar::uniform(first / 32)),
+            Special::WarpId if rows.width() == WARP_LANES => Some(by_row(first / 32)),
             _ => None,
         }
     }

@@ -9,15 +9,16 @@ use isa::Space;
 
 use smallvec::SmallVec;
 
+use super::plan::AccessPlan;
 use super::pure::group_offset;
-use super::transfer::{Addresses, Each, Region, Transfer, address_of, extend, read, write};
+use super::transfer::{Addresses, Each, Even, Region, Transfer, address_of, extend, read, write};
 use super::{Active, Chunk, Step};
 use crate::code::{Address, Base, Load, Store};
 use crate::cta::Shared;
 use crate::fault::{Access, FaultKind};
-use crate::mask::{CHUNK_LANES, Mask};
+use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
 use crate::memory::resolve_generic;
-use crate::registers::{Scalar, SlotRef, lane_width, store};
+use crate::registers::{SlotRef, lane_width, store};
 
 /// What is accessed: for messages and checks.
 #[derive(Clone, Copy)]
@@ -38,29 +39,38 @@ pub(super) enum Place {
 }
 
 impl Chunk<'_> {
+    /// Addresses that step evenly.
+    #[inline]
+    fn even(&self, address: &Address, active: &Active) -> Option<Even> {
+        let rows = self.registers.rows();
+        let Base::Slot(slot) = address.base else {
+            let start = self.fixed_base(address.base, active.frame).wrapping_add(address.offset);
+            return Some(Even::uniform(start, rows));
+        };
+        let scalar = self.registers.scalar(active.window, slot)?;
+        Even::new(scalar, address.offset, slot.width != Width::W64, rows)
+    }
+
     /// Evaluates an address in the active lanes.
     pub(super) fn addresses(&mut self, address: &Address, active: &Active) -> Addresses {
-        let slot = match address.base {
-            Base::Slot(slot) => slot,
-            base => {
-                let start = self.fixed_base(base, active.frame).wrapping_add(address.offset);
-                return Addresses::Linear(Scalar::uniform(start));
-            }
-        };
+        if let Some(even) = self.even(address, active) {
+            return Addresses::Even(even);
+        }
+        match address.base {
+            Base::Slot(slot) => self.each(slot, address.offset, active),
+            // Not reached: fixed bases are even.
+            _ => Addresses::Even(Even::uniform(address.offset, self.registers.rows())),
+        }
+    }
+
+    /// Addresses that stand in a register.
+    #[inline(never)]
+    fn each(&mut self, slot: SlotRef, offset: u64, active: &Active) -> Addresses {
         // 32-bit addresses wrap at 32 bits.
         let narrow = slot.width != Width::W64;
-        if let Some(scalar) = self.registers.scalar(active.window, slot) {
-            let base = scalar.base.wrapping_add(address.offset);
-            let base = if narrow { u64::from(base as u32) } else { base };
-            let stride = if narrow { i64::from(scalar.stride as u32 as i32) } else { scalar.stride as i64 };
-            let last = i128::from(base) + i128::from(stride) * (self.lanes as i128 - 1);
-            if (0..=i128::from(if narrow { u64::from(u32::MAX) } else { u64::MAX })).contains(&last) {
-                return Addresses::Linear(Scalar { base, stride: stride as u64 });
-            }
-        }
         let array = self.registers.read(active.window, slot);
         let pattern = self.registers.pattern(active.window, slot, active.mask);
-        Addresses::Each(Each { array, narrow, offset: address.offset, pattern })
+        Addresses::Each(Each { array, narrow, offset, pattern })
     }
 
     /// The memory that holds all of `least .. greatest + bytes`, if it is all in one place (and not local).
@@ -76,25 +86,23 @@ impl Chunk<'_> {
             }
             space => (space, 0),
         };
-        let within = |storage: *mut u8, bytes: u64| {
-            (end - offset <= bytes).then_some(Region { storage, base: offset })
-        };
-        match space {
-            Space::Shared => within(shared.memory.as_ptr(), shared.memory_bytes),
+        let (storage, base, bytes) = match space {
+            Space::Shared => (shared.memory.as_ptr(), offset, shared.memory_bytes),
             Space::Const if !request.write => {
-                within(self.launch.constants.as_ptr().cast_mut(), self.launch.constants.len() as u64)
+                let constants = self.launch.constants;
+                (constants.as_ptr().cast_mut(), offset, constants.len() as u64)
             }
             Space::Param if !request.write => {
-                within(self.launch.params.as_ptr().cast_mut(), self.launch.params.len() as u64)
+                let params = self.launch.params;
+                (params.as_ptr().cast_mut(), offset, params.len() as u64)
             }
             Space::Global => {
                 let allocation = self.launch.arena.find(least)?;
-                let storage = allocation.storage()?;
-                (end <= allocation.base() + allocation.bytes())
-                    .then_some(Region { storage, base: allocation.base() })
+                (allocation.storage()?, allocation.base(), allocation.bytes())
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        Region { storage, base, end: base + bytes }.holding(least, end)
     }
 
     /// Checks the access of one lane.
@@ -169,6 +177,27 @@ impl Chunk<'_> {
     }
 
     /// The region of an access whose lanes are all aligned and in bounds.
+    #[inline]
+    fn even_region(&self, shared: &Shared, request: &Request, even: &Even, mask: Mask) -> Option<Region> {
+        if !even.aligned(request.bytes) {
+            return None;
+        }
+        let (least, greatest) = even.bounds;
+        match self.region(shared, request, least, greatest) {
+            None => self.active_region(shared, request, even, mask),
+            found => found,
+        }
+    }
+
+    /// The same if lanes that are not active lie outside.
+    #[cold]
+    fn active_region(&self, shared: &Shared, request: &Request, even: &Even, mask: Mask) -> Option<Region> {
+        let addresses = || mask.into_iter().map(|lane| even.at(lane));
+        let (least, greatest) = (addresses().min()?, addresses().max()?);
+        (least, greatest).ne(&even.bounds).then(|| self.region(shared, request, least, greatest))?
+    }
+
+    /// The region of an access whose lanes are all aligned and in bounds.
     fn checked_region(
         &self,
         shared: &Shared,
@@ -176,20 +205,11 @@ impl Chunk<'_> {
         addresses: &Addresses,
         mask: Mask,
     ) -> Option<Region> {
-        let align = request.bytes - 1;
         if !request.bytes.is_power_of_two() {
             return None;
         }
         match addresses {
-            Addresses::Linear(Scalar { base, stride }) => {
-                if base & align != 0 || stride & align != 0 {
-                    return None;
-                }
-                let (first, last) = (mask.lowest()? as u64, mask.highest()? as u64);
-                let a = base.wrapping_add(stride.wrapping_mul(first));
-                let b = base.wrapping_add(stride.wrapping_mul(last));
-                self.region(shared, request, a.min(b), a.max(b))
-            }
+            Addresses::Even(even) => self.even_region(shared, request, even, mask),
             Addresses::Each(each) => {
                 let (least, greatest) = each.bounds()?;
                 each.aligned(request.bytes).then(|| self.region(shared, request, least, greatest))?
@@ -198,39 +218,57 @@ impl Chunk<'_> {
     }
 
     #[inline(never)]
-    pub(super) fn load(&mut self, op: &Load, active: Active, shared: &mut Shared, span: Span) -> Step {
-        let bytes = u64::from(op.bytes) * op.dst.len() as u64;
-        let request = Request { space: op.address.space, bytes, write: false, span };
-        let addresses = self.addresses(&op.address, &active);
-        if let Addresses::Linear(Scalar { base, stride: 0 }) = addresses
-            && let Some(region) = self.checked_region(shared, &request, &addresses, active.mask)
+    pub(super) fn load(&mut self, op: &Load, active: &Active, shared: &mut Shared, span: Span) -> Step {
+        let plan = self.access_plans[op.address.place];
+        if let Some(base) = self.planned(&plan, &op.address, active)
+            && self.load_planned(op, active, &plan, base)
         {
-            for (i, slot) in op.dst.iter().enumerate() {
-                let Some(slot) = *slot else { continue };
-                // SAFETY: the region holds all elements of the access.
-                let value = unsafe { read(region.at(base).add(i * op.bytes as usize), op.bytes, op.signed) };
-                let whole = self.whole(&active, slot);
-                self.registers.set_all(active.window, slot, value, active.mask, whole);
-            }
             return Ok(());
         }
-        match self.checked_region(shared, &request, &addresses, active.mask) {
-            Some(region) => {
-                let addresses = self.kept(op, addresses);
-                let transfer = self.transfer(region, &addresses, active, op.bytes, bytes);
-                if self.load_vectors(op, &active, &transfer) {
-                    return Ok(());
-                }
-                for (element, slot) in op.dst.iter().enumerate() {
-                    let Some(slot) = *slot else { continue };
-                    self.produce(slot, active, |_, target| {
-                        // SAFETY: the region holds the accesses of all active lanes, and the array all lanes.
-                        unsafe { transfer.load(element, op.signed, slot.width, target) }
-                    });
-                }
-                Ok(())
+        let bytes = u64::from(op.bytes) * op.dst.len() as u64;
+        let request = Request { space: op.address.space, bytes, write: false, span };
+        if let Some(even) = self.even(&op.address, active)
+            && let Some(region) = self.even_region(shared, &request, &even, active.mask)
+        {
+            if even.scalar.is_uniform() {
+                // SAFETY: the region holds all elements of the access.
+                self.load_uniform(op, active, unsafe { region.at(even.scalar.base) });
+                return Ok(());
             }
-            None => self.load_each(op, active, shared, &request, &addresses),
+            if let Some(plan) = AccessPlan::new(&even, region, bytes, &op.address, active)
+                && self.load_planned(op, active, &plan, even.scalar.base)
+            {
+                self.access_plans[op.address.place] = plan;
+                return Ok(());
+            }
+        }
+        let addresses = self.addresses(&op.address, active);
+        let Some(region) = self.checked_region(shared, &request, &addresses, active.mask) else {
+            return self.load_each(op, active, shared, &request, &addresses);
+        };
+        let addresses = self.kept(op, addresses);
+        let transfer = self.transfer(region, &addresses, active, op.bytes, bytes);
+        if self.load_vectors(op, active, &transfer) {
+            return Ok(());
+        }
+        for (element, slot) in op.dst.iter().enumerate() {
+            let Some(slot) = *slot else { continue };
+            self.produce(slot, active, |_, target| {
+                // SAFETY: the region holds the accesses of all active lanes, and the array all lanes.
+                unsafe { transfer.load(element, op.signed, slot.width, target) }
+            });
+        }
+        Ok(())
+    }
+
+    /// A load of the same elements for all lanes.
+    fn load_uniform(&mut self, op: &Load, active: &Active, start: *const u8) {
+        for (i, slot) in op.dst.iter().enumerate() {
+            let Some(slot) = *slot else { continue };
+            // SAFETY: the caller has checked the access.
+            let value = unsafe { read(start.add(i * op.bytes as usize), op.bytes, op.signed) };
+            let whole = self.whole(active, slot);
+            self.registers.set_all(active.window, slot, value, active.mask, whole);
         }
     }
 
@@ -238,7 +276,7 @@ impl Chunk<'_> {
         &self,
         region: Region,
         addresses: &'a Addresses,
-        active: Active,
+        active: &'a Active,
         bytes: u32,
         stride: u64,
     ) -> Transfer<'a> {
@@ -280,12 +318,38 @@ impl Chunk<'_> {
         }
     }
 
+    /// Where the results of an operation can be written at once, if all active lanes store them one after the other.
+    pub(super) fn store_target(
+        &mut self,
+        op: &Store,
+        active: &Active,
+        shared: &Shared,
+        span: Span,
+    ) -> Option<*mut u8> {
+        if !active.whole_groups {
+            return None;
+        }
+        let plan = self.access_plans[op.address.place];
+        if let Some(base) = self.planned(&plan, &op.address, active) {
+            return plan.is_consecutive(op.bytes).then(|| plan.host(base));
+        }
+        let bytes = u64::from(op.bytes);
+        let request = Request { space: op.address.space, bytes, write: true, span };
+        let even = self.even(&op.address, active).filter(|even| even.consecutive(bytes))?;
+        let region = self.even_region(shared, &request, &even, active.mask)?;
+        if let Some(plan) = AccessPlan::new(&even, region, bytes, &op.address, active) {
+            self.access_plans[op.address.place] = plan;
+        }
+        // SAFETY: the first active lane's access lies within the region.
+        Some(unsafe { region.at(even.at(active.groups.0 * GROUP_LANES)) })
+    }
+
     /// Lane by lane: local memory, and accesses that fault or are spread over several allocations.
     #[inline(never)]
     fn load_each(
         &mut self,
         op: &Load,
-        active: Active,
+        active: &Active,
         shared: &Shared,
         request: &Request,
         addresses: &Addresses,
@@ -313,10 +377,10 @@ impl Chunk<'_> {
     }
 
     #[inline(never)]
-    pub(super) fn store(&mut self, op: &Store, active: Active, shared: &mut Shared, span: Span) -> Step {
+    pub(super) fn store(&mut self, op: &Store, active: &Active, shared: &mut Shared, span: Span) -> Step {
         let bytes = u64::from(op.bytes) * op.src.len() as u64;
         let request = Request { space: op.address.space, bytes, write: true, span };
-        let addresses = self.addresses(&op.address, &active);
+        let addresses = self.addresses(&op.address, active);
         let Some(region) = self.checked_region(shared, &request, &addresses, active.mask) else {
             return self.each_place(shared, &request, &addresses, active.mask, |chunk, lane, place| {
                 for (i, slot) in op.src.iter().enumerate() {
@@ -332,7 +396,7 @@ impl Chunk<'_> {
             });
         };
         let transfer = self.transfer(region, &addresses, active, op.bytes, bytes);
-        if self.store_vectors(op, &active, &transfer) {
+        if self.store_vectors(op, active, &transfer) {
             return Ok(());
         }
         for (element, slot) in op.src.iter().enumerate() {

@@ -15,10 +15,10 @@ use crate::registers::store;
 
 impl Chunk<'_> {
     #[inline(never)]
-    pub(super) fn atomic(&mut self, op: &Atomic, active: Active, shared: &mut Shared, span: Span) -> Step {
+    pub(super) fn atomic(&mut self, op: &Atomic, active: &Active, shared: &mut Shared, span: Span) -> Step {
         let bytes = op.ty.bytes();
         let request = Request { space: op.address.space, bytes: bytes.into(), write: true, span };
-        let addresses = self.addresses(&op.address, &active);
+        let addresses = self.addresses(&op.address, active);
         let update = Update::new(op);
         // Old values go to the destination after all lanes are done: it may be one of the sources.
         let old_values = self.registers.scratch(1);

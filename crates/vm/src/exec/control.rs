@@ -20,7 +20,7 @@ impl Chunk<'_> {
         &mut self,
         path: &mut Path,
         block: &Block,
-        active: Active,
+        active: &Active,
         shared: &mut Shared,
     ) -> Step<bool> {
         match &block.terminator {
@@ -107,7 +107,7 @@ impl Chunk<'_> {
         path: &mut Path,
         index: SlotRef,
         targets: &[u32],
-        active: Active,
+        active: &Active,
         span: Span,
     ) -> Step<bool> {
         for (value, mask) in self.distinct(index, active) {
@@ -123,7 +123,7 @@ impl Chunk<'_> {
     }
 
     /// The different values of a slot in the active lanes, each with the lanes that hold it.
-    pub(super) fn distinct(&self, slot: SlotRef, active: Active) -> SmallVec<[(u64, Mask); 4]> {
+    pub(super) fn distinct(&self, slot: SlotRef, active: &Active) -> SmallVec<[(u64, Mask); 4]> {
         if let Some(value) = self.registers.uniform(active.window, slot) {
             return [(value, active.mask)].into_iter().collect();
         }
@@ -140,7 +140,7 @@ impl Chunk<'_> {
 
     // Calls.
 
-    fn call(&mut self, path: &mut Path, call: &Call, active: Active, span: Span) -> Step<bool> {
+    fn call(&mut self, path: &mut Path, call: &Call, active: &Active, span: Span) -> Step<bool> {
         let callees: SmallVec<[(u32, Mask); 4]> = match call.callee {
             Callee::Direct(index) => [(index, path.mask)].into_iter().collect(),
             Callee::Indirect(slot) => {
@@ -225,7 +225,7 @@ impl Chunk<'_> {
 
     // Barriers.
 
-    fn barrier(&mut self, path: &mut Path, barrier: &Barrier, active: Active, shared: &mut Shared) {
+    fn barrier(&mut self, path: &mut Path, barrier: &Barrier, active: &Active, shared: &mut Shared) {
         let lane = active.mask.lowest().unwrap_or(0);
         // The manual has 16 barriers; the same for all threads that meet here.
         let index = self.registers.get(active.window, barrier.barrier, lane) as usize % BARRIERS;

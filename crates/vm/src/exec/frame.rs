@@ -5,11 +5,14 @@ use std::ops::{Index, IndexMut};
 use diag::Span;
 use smallvec::SmallVec;
 
-use super::{Chunk, Step};
-use crate::code::{Function, Initial, Returned};
+use super::plan::PurePlan;
+use super::{Active, Chunk, Step};
+use crate::code::{Function, Returned};
+use crate::cta::Shared;
 use crate::fault::FaultKind;
 use crate::mask::Mask;
-use crate::registers::{Scalar, SlotRef, Window};
+use crate::registers::{SlotRef, Window};
+use crate::scalar::Scalar;
 
 /// Local memory that a thread may have, in bytes: what GPUs allow.
 const LOCAL_LIMIT: u64 = 512 * 1024;
@@ -116,17 +119,20 @@ pub(crate) struct CallRecord<'c> {
 
 impl Chunk<'_> {
     /// The frame of the kernel; everything starts in it.
-    pub(super) fn enter_kernel(&mut self) -> Step<u32> {
+    pub(super) fn enter_kernel(&mut self, shared: &mut Shared) -> Step<u32> {
         let index = self.launch.entry;
         let Some(function) = self.function(index) else {
             return Err(self.fault(FaultKind::UndefinedFunction, Span::default(), Mask::EMPTY, None, ""));
         };
-        self.registers.grow(function.slots as usize, function.bytes as usize);
-        self.check_local(function.frame_bytes.into(), Span::default(), Mask::EMPTY)?;
         let window = Window::default();
-        self.initialise(function, window, !self.prepared);
-        self.prepared = true;
-        Ok(self.frames.insert(Frame {
+        if self.prepared {
+            self.initialise_block(function, window);
+        } else {
+            self.registers.grow(function.slots as usize, function.bytes as usize);
+            self.check_local(function.frame_bytes.into(), Span::default(), Mask::EMPTY)?;
+            self.initialise(function, window);
+        }
+        let frame = self.frames.insert(Frame {
             function: index,
             window,
             local_base: 0,
@@ -137,7 +143,17 @@ impl Chunk<'_> {
             return_slots: SmallVec::new(),
             depth: 0,
             users: 1,
-        }))
+        });
+        if !self.prepared {
+            self.prepared = true;
+            let mut active = Active::new(window, frame);
+            active.set_mask(Mask::first(self.lanes), self.lanes);
+            active.alone = true;
+            for op in &function.prologue {
+                self.execute(op, &active, shared)?;
+            }
+        }
+        Ok(frame)
     }
 
     /// Makes a frame for a call by the lanes of `mask`; the caller moves its path into it.
@@ -161,9 +177,11 @@ impl Chunk<'_> {
             return Err(self.fault(FaultKind::StackOverflow, call.span, mask, None, "calls nest too deeply"));
         }
         self.check_local(u64::from(local_base) + u64::from(function.frame_bytes), call.span, mask)?;
-        self.registers
-            .grow((window.index + function.slots) as usize, (window.offset + function.bytes) as usize);
-        self.initialise(function, window, true);
+        let (slots, bytes) = (window.index + function.slots, window.offset + function.bytes);
+        if self.registers.grow(slots as usize, bytes as usize) {
+            self.pure_plans.fill_with(|| PurePlan::NONE);
+        }
+        self.initialise(function, window);
         let parent = &self.frames[call.parent];
         let (parent_base, depth) = (parent.local_base, parent.depth + 1);
         let returns = call.returned.iter().map(|r| match r {
@@ -198,26 +216,25 @@ impl Chunk<'_> {
         Ok(())
     }
 
-    /// Sets the slots of a window that hold something on entry; with `all` also those that are the same in every
-    /// block that this chunk runs.
-    fn initialise(&mut self, function: &Function, window: Window, all: bool) {
-        for &(slot, initial) in &function.initial {
-            match initial {
-                Initial::Constant(value) if all => {
-                    self.registers.set_scalar(window, slot, Scalar::uniform(value))
-                }
-                Initial::Constant(_) => {}
-                Initial::Special(special) => self.set_special(window, slot, special, all),
-            }
+    /// Sets the slots of a window that hold something on entry.
+    fn initialise(&mut self, function: &Function, window: Window) {
+        for &(slot, value) in &function.constants {
+            self.registers.set_scalar(window, slot, Scalar::uniform(value));
         }
-        // Registers that are read before they are written: the same in every run.
-        for (word, bits) in function.blocks[0].live_in.iter().enumerate() {
-            let mut bits = *bits;
-            while bits != 0 {
-                let index = word * 64 + bits.trailing_zeros() as usize;
-                bits &= bits - 1;
-                self.registers.reset(window, index as u32);
-            }
+        for &(slot, special) in &function.specials {
+            self.set_special(window, slot, special);
+        }
+        self.initialise_block(function, window);
+    }
+
+    /// Sets those that hold something else in every block, or nothing yet.
+    fn initialise_block(&mut self, function: &Function, window: Window) {
+        for &(slot, special) in &function.block_specials {
+            self.set_special(window, slot, special);
+        }
+        // The same in every run.
+        for &index in &function.zeros {
+            self.registers.reset(window, index);
         }
     }
 }

@@ -10,20 +10,22 @@ mod atomic;
 mod control;
 mod frame;
 mod moves;
+mod plan;
 mod pure;
 mod transfer;
 mod warp;
 
 use diag::Span;
 
-use crate::code::{Code, Function, Kind, Op};
+use crate::code::{Code, Function, Guard, Kind, Op};
 use crate::cta::Shared;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::grid::Launch;
-use crate::mask::Mask;
+use crate::mask::{GROUP_LANES, Mask};
 use crate::memory::LocalMemory;
 use crate::registers::{Registers, SlotRef, Window};
 use frame::Frames;
+use plan::{AccessPlan, PurePlan};
 
 /// Result of running something that may fault.
 pub(crate) type Step<T = ()> = Result<T, Box<Fault>>;
@@ -65,6 +67,10 @@ pub(crate) struct Active {
     pub groups: (usize, usize),
     /// All lanes of these groups are active.
     pub whole_groups: bool,
+    /// All lanes of the chunk are active.
+    pub all_lanes: bool,
+    /// No other path needs anything: results may be written in all lanes.
+    pub alone: bool,
     pub window: Window,
     pub frame: u32,
     /// A guard holds for some lanes of the path only: the others keep their values.
@@ -72,10 +78,25 @@ pub(crate) struct Active {
 }
 
 impl Active {
-    fn set_mask(&mut self, mask: Mask) {
+    fn new(window: Window, frame: u32) -> Active {
+        Active {
+            mask: Mask::EMPTY,
+            groups: (0, 0),
+            whole_groups: false,
+            all_lanes: false,
+            alone: false,
+            window,
+            frame,
+            guarded: false,
+        }
+    }
+
+    fn set_mask(&mut self, mask: Mask, lanes: usize) {
         self.mask = mask;
         self.groups = mask.group_span();
-        self.whole_groups = (self.groups.0..self.groups.1).all(|group| mask.group(group) == u16::MAX);
+        let all = self.groups.1 * GROUP_LANES;
+        self.whole_groups = mask.count() as usize == all - self.groups.0 * GROUP_LANES;
+        self.all_lanes = self.whole_groups && all == lanes && self.groups.0 == 0;
     }
 }
 
@@ -118,8 +139,12 @@ pub(crate) struct Chunk<'l> {
     ctaid: [u32; 3],
     /// Slots of the running path's window that other paths need, a bit each. Empty when nobody waits.
     needed: Vec<u64>,
-    /// Window 0 holds the kernel's constants already.
+    /// Window 0 holds already what is the same in all blocks.
     prepared: bool,
+    /// By [`crate::code::Address::place`].
+    access_plans: Vec<AccessPlan>,
+    /// By [`crate::code::Pure::plan`].
+    pure_plans: Vec<PurePlan>,
     /// Thread-instructions executed.
     pub instructions: u64,
 }
@@ -129,7 +154,7 @@ impl<'l> Chunk<'l> {
         Chunk {
             launch,
             code,
-            registers: Registers::new(0, 0, code.lanes, launch.path),
+            registers: Registers::new(code.rows, launch.path),
             local: LocalMemory::default(),
             frames: Frames::default(),
             paths: Vec::new(),
@@ -140,6 +165,8 @@ impl<'l> Chunk<'l> {
             ctaid: [0; 3],
             needed: Vec::new(),
             prepared: false,
+            access_plans: vec![AccessPlan::NONE; code.accesses],
+            pure_plans: (0..code.pure_operations).map(|_| PurePlan::NONE).collect(),
             instructions: 0,
         }
     }
@@ -149,12 +176,12 @@ impl<'l> Chunk<'l> {
     }
 
     /// Starts a block: all threads at the kernel's entry.
-    pub fn start(&mut self, ctaid: [u32; 3]) -> Step {
+    pub fn start(&mut self, ctaid: [u32; 3], shared: &mut Shared) -> Step {
         self.ctaid = ctaid;
         self.alive = Mask::first(self.threads);
         self.paths.clear();
         self.frames.clear();
-        let frame = self.enter_kernel()?;
+        let frame = self.enter_kernel(shared)?;
         self.paths.push(Path { mask: self.alive, frame, block: 0, wait: Wait::Ready, yields: 0 });
         Ok(())
     }
@@ -179,6 +206,13 @@ impl<'l> Chunk<'l> {
 
     /// Takes the path that runs next, joined by all others that stand at the same place.
     fn pick(&mut self, shared: &Shared) -> Option<Path> {
+        if let [path] = self.paths[..]
+            && path.wait == Wait::Ready
+        {
+            self.paths.clear();
+            self.needed.clear();
+            return Some(path);
+        }
         self.wake(shared);
         let rank = |chunk: &Self, p: &Path| (p.yields, !chunk.frames[p.frame].depth, p.block);
         let best = (0..self.paths.len())
@@ -257,6 +291,9 @@ impl<'l> Chunk<'l> {
     /// Writes to `slot` may spill over into lanes that do not execute.
     #[inline]
     fn whole(&self, active: &Active, slot: SlotRef) -> bool {
+        if active.alone {
+            return true;
+        }
         if active.guarded {
             return false;
         }
@@ -279,14 +316,7 @@ impl<'l> Chunk<'l> {
         let frame = &self.frames[path.frame];
         let Some(function) = self.function(frame.function) else { return Ok(false) };
         let window = frame.window;
-        let mut active = Active {
-            mask: Mask::EMPTY,
-            groups: (0, 0),
-            whole_groups: false,
-            window,
-            frame: path.frame,
-            guarded: false,
-        };
+        let mut active = Active::new(window, path.frame);
         let mut threads = 0;
         loop {
             let block = &function.blocks[path.block as usize];
@@ -294,18 +324,22 @@ impl<'l> Chunk<'l> {
                 return Ok(false);
             }
             if active.mask != path.mask {
-                active.set_mask(path.mask);
+                active.set_mask(path.mask, self.lanes);
                 threads = u64::from(path.mask.count());
             }
+            active.alone = self.needed.is_empty();
             for op in &block.ops {
-                self.execute(op, active, shared)?;
+                match op.guard {
+                    None => self.execute(op, &active, shared)?,
+                    Some(guard) => self.execute_guarded(op, guard, &active, shared)?,
+                }
             }
             self.instructions += block.cost * threads;
             *budget -= 1;
             may_spin |= block.may_spin;
 
             let from = path.block;
-            if !self.terminate(path, block, active, shared)? {
+            if !self.terminate(path, block, &active, shared)? {
                 return Ok(false);
             }
             if path.block <= from {
@@ -330,19 +364,23 @@ impl<'l> Chunk<'l> {
         }
     }
 
-    #[inline(always)]
-    fn execute(&mut self, op: &Op, mut active: Active, shared: &mut Shared) -> Step {
-        if let Some(guard) = op.guard {
-            let predicate = self.registers.predicate(active.window, guard.slot);
-            let mask = active.mask & if guard.negated { !predicate } else { predicate };
-            if mask.is_empty() {
-                return Ok(());
-            }
-            if mask != active.mask {
-                active.set_mask(mask);
-                active.guarded = true;
-            }
+    #[inline(never)]
+    fn execute_guarded(&mut self, op: &Op, guard: Guard, active: &Active, shared: &mut Shared) -> Step {
+        let predicate = self.registers.predicate(active.window, guard.slot);
+        let mask = active.mask & if guard.negated { !predicate } else { predicate };
+        if mask.is_empty() {
+            return Ok(());
         }
+        if mask == active.mask {
+            return self.execute(op, active, shared);
+        }
+        let mut some = Active { guarded: true, alone: false, ..*active };
+        some.set_mask(mask, self.lanes);
+        self.execute(op, &some, shared)
+    }
+
+    #[inline(always)]
+    fn execute(&mut self, op: &Op, active: &Active, shared: &mut Shared) -> Step {
         match &op.kind {
             Kind::Pure(pure) => self.pure(pure, active),
             Kind::Copy { dst, src } => self.copy(*dst, *src, active),
@@ -350,18 +388,19 @@ impl<'l> Chunk<'l> {
             Kind::Resize { dst, src, bits, signed } => self.resize(*dst, *src, *bits, *signed, active),
             Kind::Offset { dst, src, addend } => self.offset(*dst, *src, *addend, active),
             Kind::Uniform { dst, value } => {
-                let whole = self.whole(&active, *dst);
+                let whole = self.whole(active, *dst);
                 self.registers.set_all(active.window, *dst, *value, active.mask, whole);
             }
             Kind::AddressOf { dst, base, offset } => {
                 let value = self.fixed_base(*base, active.frame).wrapping_add(*offset);
-                let whole = self.whole(&active, *dst);
+                let whole = self.whole(active, *dst);
                 self.registers.set_all(active.window, *dst, value, active.mask, whole);
             }
             Kind::Pack { dst, src, bits } => self.pack(*dst, src, *bits, active),
             Kind::Unpack { dst, src, bits } => self.unpack(dst, *src, *bits, active),
             Kind::Load(load) => return self.load(load, active, shared, op.span),
             Kind::Store(store) => return self.store(store, active, shared, op.span),
+            Kind::PureStore(both) => return self.pure_store(both, active, shared, op.span),
             Kind::Atomic(atomic) => return self.atomic(atomic, active, shared, op.span),
             Kind::IsSpace { dst, src, space } => self.is_space(*dst, *src, *space, active),
             Kind::ReadClock { dst, clock } => self.read_clock(*dst, *clock, active),

@@ -8,12 +8,13 @@ use super::{Active, Chunk};
 use crate::code::{Base, Special};
 use crate::mask::{Mask, WARP_LANES};
 use crate::memory::resolve_generic;
-use crate::registers::{Registers, Scalar, SlotRef, Window};
+use crate::registers::{Registers, SlotRef, Window, lane_width};
+use crate::scalar::Scalar;
 
 impl Chunk<'_> {
     #[inline(never)]
-    pub(super) fn copy(&mut self, dst: SlotRef, src: SlotRef, active: Active) {
-        let whole = self.whole(&active, dst);
+    pub(super) fn copy(&mut self, dst: SlotRef, src: SlotRef, active: &Active) {
+        let whole = self.whole(active, dst);
         self.move_between(dst, active.window, src, active.window, active.mask, whole);
     }
 
@@ -49,25 +50,25 @@ impl Chunk<'_> {
     }
 
     #[inline(never)]
-    pub(super) fn not(&mut self, dst: SlotRef, src: SlotRef, active: Active) {
+    pub(super) fn not(&mut self, dst: SlotRef, src: SlotRef, active: &Active) {
         let value = !self.registers.predicate(active.window, src);
         if let Some(uniform) = self.registers.uniform(active.window, src)
-            && self.whole(&active, dst)
+            && self.whole(active, dst)
         {
             return self.registers.set_scalar(active.window, dst, Scalar::uniform(uniform ^ 1));
         }
-        let mask = if self.whole(&active, dst) { Mask::ALL } else { active.mask };
+        let mask = if self.whole(active, dst) { Mask::ALL } else { active.mask };
         self.registers.set_predicate(active.window, dst, value, mask);
     }
 
     #[inline(never)]
-    pub(super) fn resize(&mut self, dst: SlotRef, src: SlotRef, bits: u32, signed: bool, active: Active) {
+    pub(super) fn resize(&mut self, dst: SlotRef, src: SlotRef, bits: u32, signed: bool, active: &Active) {
         let extend = |value: u64| {
             let shift = 64 - bits;
             if signed { ((value << shift) as i64 >> shift) as u64 } else { value << shift >> shift }
         };
         if let Some(value) = self.registers.uniform(active.window, src) {
-            let whole = self.whole(&active, dst);
+            let whole = self.whole(active, dst);
             return self.registers.set_all(active.window, dst, extend(value), active.mask, whole);
         }
         let source = self.registers.read(active.window, src);
@@ -78,9 +79,9 @@ impl Chunk<'_> {
     }
 
     #[inline(never)]
-    pub(super) fn offset(&mut self, dst: SlotRef, src: SlotRef, addend: u64, active: Active) {
+    pub(super) fn offset(&mut self, dst: SlotRef, src: SlotRef, addend: u64, active: &Active) {
         if let Some(scalar) = self.registers.scalar(active.window, src)
-            && self.whole(&active, dst)
+            && self.whole(active, dst)
         {
             let base = scalar.base.wrapping_add(addend);
             return self.registers.set_scalar(active.window, dst, Scalar { base, ..scalar });
@@ -99,11 +100,11 @@ impl Chunk<'_> {
     }
 
     #[inline(never)]
-    pub(super) fn pack(&mut self, dst: SlotRef, src: &[SlotRef], bits: u32, active: Active) {
+    pub(super) fn pack(&mut self, dst: SlotRef, src: &[SlotRef], bits: u32, active: &Active) {
         let uniform: Option<SmallVec<[u64; 8]>> =
             src.iter().map(|&s| self.registers.uniform(active.window, s)).collect();
         if let Some(values) = uniform {
-            let whole = self.whole(&active, dst);
+            let whole = self.whole(active, dst);
             let mask = if bits == 64 { !0 } else { (1 << bits) - 1 };
             let value = (0..).zip(values).fold(0, |all, (i, part)| all | (part & mask) << (i * bits));
             return self.registers.set_all(active.window, dst, value, active.mask, whole);
@@ -111,6 +112,13 @@ impl Chunk<'_> {
         let lanes = self.lanes;
         let arrays: SmallVec<[*const u8; 8]> =
             src.iter().map(|&s| self.registers.read(active.window, s)).collect();
+        if src.iter().all(|part| part.width.bits() == bits && part.width == src[0].width) && src.len() <= 4 {
+            let interleave = self.registers.helpers().interleave;
+            // SAFETY: arrays have `lanes` elements of their widths, and those of different widths do not overlap.
+            return self.produce(dst, active, |_, target| unsafe {
+                interleave(target, &arrays, lane_width(src[0].width), lanes);
+            });
+        }
         self.produce(dst, active, |_, target| {
             for (i, &array) in arrays.iter().enumerate() {
                 let (shift, first) = (i as u32 * bits, i == 0);
@@ -138,15 +146,28 @@ impl Chunk<'_> {
     }
 
     #[inline(never)]
-    pub(super) fn unpack(&mut self, dst: &[Option<SlotRef>], src: SlotRef, bits: u32, active: Active) {
+    pub(super) fn unpack(&mut self, dst: &[Option<SlotRef>], src: SlotRef, bits: u32, active: &Active) {
         let uniform = self.registers.uniform(active.window, src);
         let lanes = self.lanes;
+        let parts: Option<SmallVec<[SlotRef; 4]>> = dst.iter().copied().collect();
+        if let Some(parts) = parts
+            && uniform.is_none()
+            && parts.len() <= 4
+            && parts.iter().all(|&part| part.width.bits() == bits && self.whole(active, part))
+        {
+            let source = self.registers.read(active.window, src);
+            let arrays: SmallVec<[*mut u8; 4]> =
+                parts.iter().map(|&part| self.registers.overwrite(active.window, part)).collect();
+            let width = lane_width(parts[0].width);
+            // SAFETY: as in `pack`; the parts are different slots.
+            return unsafe { (self.registers.helpers().deinterleave)(&arrays, source, width, lanes) };
+        }
         for (i, slot) in dst.iter().enumerate() {
             let Some(slot) = *slot else { continue };
             let shift = i as u32 * bits;
             if let Some(value) = uniform {
                 let value = if bits == 64 { value } else { value >> shift & ((1 << bits) - 1) };
-                let whole = self.whole(&active, slot);
+                let whole = self.whole(active, slot);
                 self.registers.set_all(active.window, slot, value, active.mask, whole);
                 continue;
             }
@@ -169,8 +190,8 @@ impl Chunk<'_> {
     }
 
     /// Lets `f` fill the array of a slot, or a scratch array whose active lanes are merged into it.
-    pub(super) fn produce(&mut self, dst: SlotRef, active: Active, f: impl FnOnce(&Registers, *mut u8)) {
-        let merge = !self.whole(&active, dst);
+    pub(super) fn produce(&mut self, dst: SlotRef, active: &Active, f: impl FnOnce(&Registers, *mut u8)) {
+        let merge = !self.whole(active, dst);
         let target =
             if merge { self.registers.scratch(0) } else { self.registers.overwrite(active.window, dst) };
         f(&self.registers, target);
@@ -191,34 +212,31 @@ impl Chunk<'_> {
     }
 
     #[inline(never)]
-    pub(super) fn is_space(&mut self, dst: SlotRef, src: SlotRef, space: Space, active: Active) {
+    pub(super) fn is_space(&mut self, dst: SlotRef, src: SlotRef, space: Space, active: &Active) {
         self.write_lanes(dst, active, |chunk, lane| {
             u64::from(resolve_generic(chunk.registers.get(active.window, src, lane)).0 == space)
         });
     }
 
     #[inline(never)]
-    pub(super) fn read_clock(&mut self, dst: SlotRef, clock: Clock, active: Active) {
+    pub(super) fn read_clock(&mut self, dst: SlotRef, clock: Clock, active: &Active) {
         let (value, high) = match clock {
             Clock::Cycles { high } => (self.instructions, high),
             Clock::Nanoseconds { high } => (self.launch.nanoseconds(), high),
         };
-        let whole = self.whole(&active, dst);
+        let whole = self.whole(active, dst);
         let value = if high { value >> 32 } else { value };
         self.registers.set_all(active.window, dst, value, active.mask, whole);
     }
 
     #[inline(never)]
-    pub(super) fn active_mask(&mut self, dst: SlotRef, active: Active) {
+    pub(super) fn active_mask(&mut self, dst: SlotRef, active: &Active) {
         self.write_lanes(dst, active, |_, lane| active.mask.warp(lane / WARP_LANES).into());
     }
 
-    /// Sets the slot of a special register; with `all` even if it is the same in every block.
-    pub(super) fn set_special(&mut self, window: Window, slot: SlotRef, special: Special, all: bool) {
-        if !all && !special.depends_on_block() {
-            return;
-        }
-        match special.scalar(self.launch, self.ctaid, self.first_thread, self.lanes) {
+    /// Sets the slot of a special register.
+    pub(super) fn set_special(&mut self, window: Window, slot: SlotRef, special: Special) {
+        match special.scalar(self.launch, self.ctaid, self.first_thread, self.registers.rows()) {
             Some(scalar) => self.registers.set_scalar(window, slot, scalar),
             None => {
                 for lane in 0..self.lanes {

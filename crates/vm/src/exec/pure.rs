@@ -1,39 +1,40 @@
 //! Pure operations: in scalar form where the sources allow it, else by a vector handler, else lane by lane.
 
+use diag::Span;
 use smallvec::SmallVec;
 
-use super::{Active, Chunk};
-use crate::code::{Linear, MAX_SOURCES, Pure};
+use super::{Active, Chunk, Step};
+use crate::code::{Linear, MAX_SOURCES, Pure, PureStore};
+use crate::cta::Shared;
 use crate::mask::{GROUP_LANES, Mask};
-use crate::registers::{Scalar, SlotRef, load, store};
+use crate::registers::{SlotRef, load, store};
+use crate::scalar::Scalar;
 use lanes::LaneArgs;
 
 impl Chunk<'_> {
+    #[inline]
+    pub(super) fn pure(&mut self, op: &Pure, active: &Active) {
+        if !self.pure_planned(op, active) {
+            self.pure_unplanned(op, active);
+        }
+    }
+
     #[inline(never)]
-    pub(super) fn pure(&mut self, op: &Pure, active: Active) {
-        let window = active.window;
-        if op.src().iter().all(|&slot| self.registers.has_scalar(window, slot))
-            && self.pure_scalar(op, &active)
-        {
+    fn pure_unplanned(&mut self, op: &Pure, active: &Active) {
+        if self.all_scalar(op, active) && self.pure_scalar(op, active) {
             return;
         }
         let Some(handler) = op.lanes else { return self.pure_lanes(op, active) };
+        let mut args = self.lane_args(op, active);
         let first = active.groups.0;
-        let mut args = LaneArgs {
-            dst: [std::ptr::null_mut(); 2],
-            src: [std::ptr::null(); 4],
-            lanes: (active.groups.1 - first) * GROUP_LANES,
-        };
-        for (i, &slot) in op.src().iter().enumerate().take(4) {
-            // SAFETY: the groups lie within the slot's array.
-            args.src[i] = unsafe { self.registers.read(window, slot).add(group_offset(slot, first)) };
-        }
+        // Before the destinations get their new forms: one may be a source.
+        let forms = self.forms(op, active);
         // Results that must leave other lanes alone go to scratch arrays first.
         let mut merged = [None; 2];
         for which in [0, 1] {
             let Some(slot) = op.dst[which] else { continue };
-            let array = if self.whole(&active, slot) {
-                self.registers.overwrite(window, slot)
+            let array = if self.whole(active, slot) {
+                self.registers.overwrite(active.window, slot)
             } else {
                 merged[which] = Some(slot);
                 self.registers.scratch(which)
@@ -42,32 +43,63 @@ impl Chunk<'_> {
             // widest slots.
             args.dst[which] = unsafe { array.add(group_offset(slot, first)) };
         }
-        // SAFETY: sources and destinations are arrays of the widths of the form's operands (the lowering made them so)
-        // with room for `lanes` lanes; a destination is a source's array or another; the handler was looked up for
-        // this host.
+        // SAFETY: `lane_args` made the sources, and destinations are arrays of the widths of the form's operands (the
+        // lowering made them so) with room for `lanes` lanes; a destination is a source's array or another; the
+        // handler was looked up for this host.
         unsafe { handler(&args) }
+        if merged == [None; 2] {
+            return self.plan_pure(op, active, args, forms);
+        }
         for which in [0, 1] {
             if let Some(slot) = merged[which] {
-                self.registers.merge(window, slot, which, active.mask);
+                self.registers.merge(active.window, slot, which, active.mask);
             }
         }
     }
 
-    /// Computes the operation once for all lanes: all sources have scalar forms, and are uniform or step evenly in a
-    /// way that the operation keeps.
+    /// All sources have scalar forms.
+    #[inline]
+    fn all_scalar(&self, op: &Pure, active: &Active) -> bool {
+        op.src().iter().all(|&slot| self.registers.has_scalar(active.window, slot))
+    }
+
+    /// The sources of an operation for a vector handler; no destinations yet.
+    #[inline]
+    fn lane_args(&mut self, op: &Pure, active: &Active) -> LaneArgs {
+        let (first, end) = active.groups;
+        let mut args = LaneArgs {
+            dst: [std::ptr::null_mut(); 2],
+            src: [std::ptr::null(); 4],
+            step: [0; 4],
+            lanes: (end - first) * GROUP_LANES,
+        };
+        for (i, &slot) in op.src().iter().enumerate().take(4) {
+            if op.dst.contains(&Some(slot)) {
+                // One group that stands for all would be overwritten by the first result.
+                self.registers.read(active.window, slot);
+            }
+            let source = self.registers.source(active.window, slot);
+            args.src[i] = source.at_group(first);
+            args.step[i] = source.step;
+        }
+        args
+    }
+
+    /// Computes the operation once for all lanes, if its sources, which have scalar forms, are uniform or step evenly
+    /// in a way that the operation keeps.
     fn pure_scalar(&mut self, op: &Pure, active: &Active) -> bool {
         // Only where the result may spill over into all lanes: merging would need the arrays anyway.
-        if op.dst.iter().flatten().any(|&slot| !self.whole(active, slot)) {
+        if !active.alone && op.dst.iter().flatten().any(|&slot| !self.whole(active, slot)) {
             return false;
         }
-        let scalars: [Scalar; MAX_SOURCES] = std::array::from_fn(|i| match i < op.sources {
-            true => self.registers.known_scalar(active.window, op.src[i]),
-            false => Scalar::uniform(0),
-        });
+        let mut scalars = [Scalar::uniform(0); MAX_SOURCES];
+        for (scalar, &slot) in scalars.iter_mut().zip(op.src()) {
+            *scalar = *self.registers.known_scalar(active.window, slot);
+        }
         let scalars = &scalars[..op.sources];
         if op.linear != Linear::No
             && let [Some(slot), None] = op.dst
-            && let Some(result) = op.linear.apply(scalars, slot.width, self.lanes)
+            && let Some(result) = op.linear.apply(scalars, slot.width, self.registers.rows())
         {
             self.registers.set_scalar(active.window, slot, result);
             return true;
@@ -85,9 +117,56 @@ impl Chunk<'_> {
         true
     }
 
+    /// A pure operation and the store of its result: straight into memory where all lanes of some groups store one
+    /// after the other.
+    #[inline(never)]
+    pub(super) fn pure_store(
+        &mut self,
+        op: &PureStore,
+        active: &Active,
+        shared: &mut Shared,
+        span: Span,
+    ) -> Step {
+        if !self.all_scalar(&op.pure, active)
+            && let (Some(handler), [Some(result), _]) = (op.pure.lanes, op.pure.dst)
+            && let Some(target) = self.store_target(&op.store, active, shared, span)
+        {
+            self.keep_sources(&op.pure, active, result, target);
+            let mut args = self.lane_args(&op.pure, active);
+            args.dst[0] = target;
+            // SAFETY: as in `pure`; the target has room for the lanes of the active groups, and what `keep_sources`
+            // left in memory lies elsewhere or is read before it is overwritten.
+            unsafe { handler(&args) }
+            return Ok(());
+        }
+        self.pure(&op.pure, active);
+        self.store(&op.store, active, shared, span)
+    }
+
+    /// Copies those sources into their registers that stand in memory where results will be written, unless each
+    /// lane's result takes the place of its own source.
+    fn keep_sources(&mut self, op: &Pure, active: &Active, result: SlotRef, target: *const u8) {
+        let (first, end) = active.groups;
+        for &slot in op.src() {
+            let source = self.registers.source(active.window, slot);
+            let bytes = usize::from(slot.group_bytes);
+            let start = source.at_group(first);
+            let in_place = start == target && slot.group_bytes == result.group_bytes && source.step == bytes;
+            let target = target.addr()..target.addr() + (end - first) * usize::from(result.group_bytes);
+            // Rows of memory may lie in any order.
+            let meets = (first..end).any(|group| {
+                let start = source.at_group(group).addr();
+                start < target.end && target.start < start + bytes
+            });
+            if meets && !in_place {
+                self.registers.read(active.window, slot);
+            }
+        }
+    }
+
     /// The operation by `sem`, one lane after the other.
     #[inline(never)]
-    fn pure_lanes(&mut self, op: &Pure, active: Active) {
+    fn pure_lanes(&mut self, op: &Pure, active: &Active) {
         let src: SmallVec<[(*const u8, SlotRef); 5]> =
             op.src().iter().map(|&slot| (self.registers.read(active.window, slot), slot)).collect();
         let dst = op.dst.map(|d| d.map(|slot| (self.registers.update(active.window, slot), slot)));
@@ -111,7 +190,7 @@ impl Chunk<'_> {
     pub(super) fn write_lanes(
         &mut self,
         dst: SlotRef,
-        active: Active,
+        active: &Active,
         mut f: impl FnMut(&Self, usize) -> u64,
     ) {
         if active.mask.is_empty() {

@@ -5,15 +5,63 @@ use lanes::{Element, Helpers};
 
 use super::Active;
 use crate::mask::GROUP_LANES;
-use crate::registers::{Pattern, Scalar, lane_width, load, store};
+use crate::pattern::Pattern;
+use crate::registers::{lane_width, load, store};
+use crate::scalar::{Rows, Scalar};
 
 /// The addresses of the active lanes.
 #[derive(Clone, Copy)]
 pub(super) enum Addresses {
-    /// `base + lane * stride`, without wrapping.
-    Linear(Scalar),
+    /// They step evenly along rows and columns.
+    Even(Even),
     /// One for each lane.
     Each(Each),
+}
+
+/// Addresses that step evenly and do not wrap.
+#[derive(Clone, Copy)]
+pub(super) struct Even {
+    /// Steps are 64 bits wide.
+    pub scalar: Scalar,
+    pub rows: Rows,
+    /// The least and the greatest address of all lanes, active or not.
+    pub bounds: (u64, u64),
+}
+
+impl Even {
+    /// The addresses `value + offset`, if none wraps; `narrow` ones wrap at 32 bits.
+    #[inline]
+    pub fn new(value: Scalar, offset: u64, narrow: bool, rows: Rows) -> Option<Even> {
+        let base = value.base.wrapping_add(offset);
+        let extend = |step: u64| if narrow { step as i32 as i64 } else { step as i64 };
+        let (base, limit) = if narrow { (base & 0xffff_ffff, u64::from(u32::MAX)) } else { (base, u64::MAX) };
+        let (step, pitch) = (extend(value.step), extend(value.pitch));
+        let (least, greatest) = Scalar::span(step, pitch, rows)?;
+        let bounds = (base.checked_add_signed(least)?, base.checked_add_signed(greatest)?);
+        let scalar = Scalar { base, step: step as u64, pitch: pitch as u64 };
+        (bounds.1 <= limit).then_some(Even { scalar, rows, bounds })
+    }
+
+    pub fn uniform(address: u64, rows: Rows) -> Even {
+        Even { scalar: Scalar::uniform(address), rows, bounds: (address, address) }
+    }
+
+    #[inline]
+    pub fn at(&self, lane: usize) -> u64 {
+        self.scalar.at(lane, self.rows)
+    }
+
+    /// All lanes are aligned to `bytes`, a power of two.
+    #[inline]
+    pub fn aligned(&self, bytes: u64) -> bool {
+        (self.scalar.base | self.scalar.step | self.scalar.pitch) & (bytes - 1) == 0
+    }
+
+    /// The elements of `bytes` bytes stand one after the other, in the order of the lanes.
+    #[inline]
+    pub fn consecutive(&self, bytes: u64) -> bool {
+        self.scalar.is_linear(bytes, self.rows)
+    }
 }
 
 /// Addresses that stand in a register, plus an offset.
@@ -29,19 +77,6 @@ pub(super) struct Each {
 }
 
 impl Each {
-    /// The register's value in a lane.
-    #[inline]
-    fn value(&self, lane: usize) -> u64 {
-        // SAFETY: the array has an element for every lane, and lives until a slot of its window is written.
-        unsafe {
-            if self.narrow {
-                u64::from(*self.array.cast::<u32>().add(lane))
-            } else {
-                *self.array.cast::<u64>().add(lane)
-            }
-        }
-    }
-
     #[inline]
     pub fn at(&self, lane: usize) -> u64 {
         // SAFETY: the array has an element for every lane, and lives until a slot of its window is written.
@@ -72,9 +107,16 @@ impl Each {
 pub(super) struct Region {
     pub storage: *mut u8,
     pub base: u64,
+    /// One past its last address.
+    pub end: u64,
 }
 
 impl Region {
+    /// If it holds the addresses from `least` to `end`, exclusive.
+    pub fn holding(self, least: u64, end: u64) -> Option<Region> {
+        (self.base <= least && end <= self.end).then_some(self)
+    }
+
     /// # Safety
     /// The address must be one that the region was found for.
     #[inline]
@@ -90,7 +132,7 @@ pub(super) struct Transfer<'a> {
     /// Holds the accesses of all active lanes.
     pub region: Region,
     pub addresses: &'a Addresses,
-    pub active: Active,
+    pub active: &'a Active,
     /// Bytes of one element.
     pub bytes: u32,
     /// Bytes of all elements of a lane.
@@ -102,14 +144,17 @@ impl Transfer<'_> {
     /// group, and the number of lanes.
     pub fn consecutive_vectors(&self) -> Option<(*mut u8, usize, usize)> {
         match self.addresses {
-            Addresses::Linear(s) if s.stride == self.stride && self.bytes > 1 => {
+            Addresses::Even(even) if even.consecutive(self.stride) && self.bytes > 1 => {
                 let (first, end) = self.active.groups;
                 if !matches!(self.stride / u64::from(self.bytes), 2 | 4) || !self.active.whole_groups {
                     return None;
                 }
-                let start = address_of(self.addresses, first * GROUP_LANES);
                 // SAFETY: the first lane's access lies within the region.
-                Some((unsafe { self.region.at(start) }, first, (end - first) * GROUP_LANES))
+                Some((
+                    unsafe { self.region.at(even.at(first * GROUP_LANES)) },
+                    first,
+                    (end - first) * GROUP_LANES,
+                ))
             }
             _ => None,
         }
@@ -120,13 +165,15 @@ impl Transfer<'_> {
     fn consecutive(&self, width: Width) -> Option<(*mut u8, usize, usize)> {
         let bytes = u64::from(self.bytes);
         match self.addresses {
-            Addresses::Linear(s)
-                if s.stride == bytes && self.stride == bytes && width.bytes() as u64 == bytes =>
+            Addresses::Even(even)
+                if even.consecutive(bytes)
+                    && self.stride == bytes
+                    && width.bytes() as u64 == bytes
+                    && self.active.whole_groups =>
             {
                 let (first, end) = self.active.groups;
-                let start = address_of(self.addresses, first * GROUP_LANES);
                 // SAFETY: the first lane's access lies within the region.
-                self.active.whole_groups.then(|| (unsafe { self.region.at(start) }, first, end))
+                Some((unsafe { self.region.at(even.at(first * GROUP_LANES)) }, first, end))
             }
             _ => None,
         }
@@ -141,6 +188,14 @@ impl Transfer<'_> {
             (4, Width::W32) => Some(Element::B4),
             (8, Width::W64) => Some(Element::B8),
             _ => None,
+        }
+    }
+
+    /// The step from lane to lane that all groups share, if they are whole.
+    fn common_step(&self) -> Option<u64> {
+        match self.addresses {
+            Addresses::Even(even) => self.active.whole_groups.then_some(even.scalar.step),
+            Addresses::Each(each) => each.pattern.common_step,
         }
     }
 
@@ -170,17 +225,15 @@ impl Transfer<'_> {
             return unsafe { std::ptr::copy_nonoverlapping(start, to.add(offset), bytes) };
         }
         let kind = self.kind(width, signed);
-        if let Addresses::Each(each) = self.addresses
-            && let Some(step) = each.pattern.common_step
-            && (step == 0 || step == u64::from(self.bytes))
+        if let Some(step) = self.common_step()
+            && (step == 0 || step == u64::from(self.bytes) && step == self.stride)
         {
-            let base = self.host_base(each, element);
             // SAFETY: the region holds the accesses of all active lanes, which are whole groups.
             unsafe {
                 match kind {
-                    Some(Element::B2) => return self.load_rows::<u16>(each, step, base, to),
-                    Some(Element::B4) => return self.load_rows::<u32>(each, step, base, to),
-                    Some(Element::B8) => return self.load_rows::<u64>(each, step, base, to),
+                    Some(Element::B2) => return self.load_rows::<u16>(step, element, to),
+                    Some(Element::B4) => return self.load_rows::<u32>(step, element, to),
+                    Some(Element::B8) => return self.load_rows::<u64>(step, element, to),
                     _ => {}
                 }
             }
@@ -234,14 +287,14 @@ impl Transfer<'_> {
     /// Loads one element for each lane of whole groups: a row of elements, or (step 0) one for the whole group.
     ///
     /// # Safety
-    /// As [`Transfer::load`]; `base` plus a lane's register value is the host address of its element.
-    unsafe fn load_rows<T: Copy>(&self, each: &Each, step: u64, base: *const u8, to: *mut u8) {
+    /// As [`Transfer::load`].
+    unsafe fn load_rows<T: Copy>(&self, step: u64, element: usize, to: *mut u8) {
         let (first, end) = self.active.groups;
         for group in first..end {
             let lane = group * GROUP_LANES;
-            let from = base.wrapping_add(each.value(lane) as usize).cast::<T>();
             // SAFETY: the region holds the accesses of the group's lanes, and `to` the group.
             unsafe {
+                let from = self.region.at(address_of(self.addresses, lane)).cast::<T>().add(element);
                 let to = to.cast::<T>().add(lane).cast::<[T; GROUP_LANES]>();
                 *to = match step {
                     0 => [from.read_unaligned(); GROUP_LANES],
@@ -304,7 +357,7 @@ impl Transfer<'_> {
 #[inline]
 pub(super) fn address_of(addresses: &Addresses, lane: usize) -> u64 {
     match addresses {
-        Addresses::Linear(s) => s.base.wrapping_add(s.stride.wrapping_mul(lane as u64)),
+        Addresses::Even(even) => even.at(lane),
         Addresses::Each(each) => each.at(lane),
     }
 }
@@ -319,7 +372,7 @@ enum Shape {
 #[inline]
 fn shape(addresses: &Addresses, group: usize) -> Shape {
     let step = match addresses {
-        Addresses::Linear(s) => Some(s.stride),
+        Addresses::Even(even) => Some(even.scalar.step),
         Addresses::Each(each) => each.pattern.step(group),
     };
     match step {

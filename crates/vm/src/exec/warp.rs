@@ -4,15 +4,17 @@ use ir::{ReduxOp, ShuffleMode, VoteMode};
 use isa::{Mod, Picks, Type};
 
 use super::{Active, Chunk};
-use crate::code::WarpOp;
+use crate::code::{ShufflePattern, WarpOp, shuffle_source};
 use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
 use crate::registers::SlotRef;
 
 impl Chunk<'_> {
     #[inline(never)]
-    pub(super) fn warp(&mut self, op: &WarpOp, members: Option<SlotRef>, active: Active) {
+    pub(super) fn warp(&mut self, op: &WarpOp, members: Option<SlotRef>, active: &Active) {
         match *op {
-            WarpOp::Shuffle { mode, dst, pred, a, b, c } => self.shuffle(mode, dst, pred, [a, b, c], active),
+            WarpOp::Shuffle { mode, dst, pred, a, b, c, ref pattern } => {
+                self.shuffle(mode, [dst, pred], [a, b, c], pattern.as_deref(), active);
+            }
             WarpOp::Vote { mode, dst, a, negated } => self.vote(mode, dst, a, negated, members, active),
             WarpOp::Match { all, dst, pred, a } => self.match_sync(all, dst, pred, a, members, active),
             WarpOp::Redux { op, ty, dst, a, nan, abs } => {
@@ -27,7 +29,7 @@ impl Chunk<'_> {
     }
 
     /// The member mask of a lane, cut to the lanes that are there.
-    fn members(&self, members: Option<SlotRef>, active: Active, lane: usize) -> u32 {
+    fn members(&self, members: Option<SlotRef>, active: &Active, lane: usize) -> u32 {
         let here = active.mask.warp(lane / WARP_LANES);
         match members {
             Some(slot) => self.registers.get(active.window, slot, lane) as u32 & here,
@@ -35,7 +37,7 @@ impl Chunk<'_> {
         }
     }
 
-    fn values(&self, slot: SlotRef, active: Active) -> [u64; CHUNK_LANES] {
+    fn values(&self, slot: SlotRef, active: &Active) -> [u64; CHUNK_LANES] {
         let mut values = [0; CHUNK_LANES];
         for lane in active.mask {
             values[lane] = self.registers.get(active.window, slot, lane);
@@ -43,60 +45,62 @@ impl Chunk<'_> {
         values
     }
 
-    /// `shfl` (PTX ISA, "shfl.sync").
+    /// `shfl` (PTX ISA, "shfl.sync"). Reads of lanes that are not active are undefined: they give what the register
+    /// holds there.
     fn shuffle(
         &mut self,
         mode: ShuffleMode,
-        dst: Option<SlotRef>,
-        pred: Option<SlotRef>,
+        [dst, pred]: [Option<SlotRef>; 2],
         [a, b, c]: [SlotRef; 3],
-        active: Active,
+        pattern: Option<&ShufflePattern>,
+        active: &Active,
     ) {
-        // For each lane, the lane of its warp that it reads, and whether that lies in its segment.
-        let mut from = [0u8; CHUNK_LANES];
-        let mut in_range = Mask::EMPTY;
         let uniform = (self.registers.uniform(active.window, b), self.registers.uniform(active.window, c));
-        if let (Some(b), Some(c)) = uniform {
-            let mut inside = 0;
-            for (lane, from) in from.iter_mut().enumerate().take(WARP_LANES) {
-                let (source, within) = shuffle_source(mode, lane as u32, b as u32, c as u32);
-                *from = source;
-                inside |= u32::from(within) << lane;
+        let found = match uniform {
+            (Some(b), Some(c)) if pattern.is_none() => Some(ShufflePattern::new(mode, b as u32, c as u32)),
+            _ => None,
+        };
+        let Some(pattern) = pattern.or(found.as_ref()) else {
+            return self.shuffle_lanes(mode, [dst, pred], [a, b, c], active);
+        };
+        if let Some(dst) = dst {
+            let values = self.registers.read(active.window, a);
+            let lanes = self.lanes;
+            self.produce(dst, active, |registers, target| {
+                // SAFETY: both arrays have `lanes` elements of 4 bytes.
+                unsafe { (registers.helpers().permute_warps)(target, values, &pattern.from, lanes) }
+            });
+        }
+        if let Some(pred) = pred {
+            let mut in_range = Mask::EMPTY;
+            (0..self.lanes.div_ceil(WARP_LANES)).for_each(|warp| in_range.set_warp(warp, pattern.in_range));
+            self.registers.set_predicate(active.window, pred, in_range, active.mask);
+        }
+    }
+
+    /// The same where lanes shuffle in different ways.
+    fn shuffle_lanes(
+        &mut self,
+        mode: ShuffleMode,
+        [dst, pred]: [Option<SlotRef>; 2],
+        [a, b, c]: [SlotRef; 3],
+        active: &Active,
+    ) {
+        let mut in_range = Mask::EMPTY;
+        let mut results = [0; CHUNK_LANES];
+        for lane in active.mask {
+            let [b, c] = [b, c].map(|slot| self.registers.get(active.window, slot, lane) as u32);
+            let (source, within) = shuffle_source(mode, (lane % WARP_LANES) as u32, b, c);
+            let source = lane / WARP_LANES * WARP_LANES + source as usize;
+            if source < self.lanes {
+                results[lane] = self.registers.get(active.window, a, source);
             }
-            for warp in 0..self.lanes.div_ceil(WARP_LANES) {
-                from.copy_within(0..WARP_LANES, warp * WARP_LANES);
-                in_range.set_warp(warp, inside);
-            }
-        } else {
-            for lane in active.mask {
-                let b = self.registers.get(active.window, b, lane) as u32;
-                let c = self.registers.get(active.window, c, lane) as u32;
-                let (source, within) = shuffle_source(mode, (lane % WARP_LANES) as u32, b, c);
-                from[lane] = source;
-                if within {
-                    in_range.insert(lane);
-                }
+            if within {
+                in_range.insert(lane);
             }
         }
         if let Some(dst) = dst {
-            let values = self.registers.read(active.window, a).cast::<u32>();
-            let lanes = self.lanes;
-            self.produce(dst, active, |_, target| {
-                for first in (0..lanes).step_by(WARP_LANES) {
-                    // A warp's values first: the destination may be the source. Lanes that do not exist, and
-                    // reads of lanes that are not active (undefined), give what the register holds there.
-                    let count = WARP_LANES.min(lanes - first);
-                    let mut warp = [0u32; WARP_LANES];
-                    // SAFETY: both arrays have `lanes` elements of 4 bytes.
-                    unsafe {
-                        std::ptr::copy_nonoverlapping(values.add(first), warp.as_mut_ptr(), count);
-                        for lane in 0..count {
-                            *target.cast::<u32>().add(first + lane) =
-                                warp[usize::from(from[first + lane]) % WARP_LANES];
-                        }
-                    }
-                }
-            });
+            self.write_lanes(dst, active, |_, lane| results[lane]);
         }
         if let Some(pred) = pred {
             self.registers.set_predicate(active.window, pred, in_range, active.mask);
@@ -111,7 +115,7 @@ impl Chunk<'_> {
         a: SlotRef,
         negated: bool,
         members: Option<SlotRef>,
-        active: Active,
+        active: &Active,
     ) {
         let Some(dst) = dst else { return };
         let predicate = self.registers.predicate(active.window, a);
@@ -136,7 +140,7 @@ impl Chunk<'_> {
         pred: Option<SlotRef>,
         a: SlotRef,
         members: Option<SlotRef>,
-        active: Active,
+        active: &Active,
     ) {
         let values = self.values(a, active);
         let mut agree = Mask::EMPTY;
@@ -160,7 +164,14 @@ impl Chunk<'_> {
         }
     }
 
-    fn redux(&mut self, reduce: &Reduce, dst: SlotRef, a: SlotRef, members: Option<SlotRef>, active: Active) {
+    fn redux(
+        &mut self,
+        reduce: &Reduce,
+        dst: SlotRef,
+        a: SlotRef,
+        members: Option<SlotRef>,
+        active: &Active,
+    ) {
         let values = self.values(a, active);
         self.write_lanes(dst, active, |chunk, lane| {
             let members = chunk.members(members, active, lane);
@@ -176,7 +187,7 @@ impl Chunk<'_> {
         dst: Option<SlotRef>,
         pred: Option<SlotRef>,
         members: Option<SlotRef>,
-        active: Active,
+        active: &Active,
     ) {
         let mut leaders = Mask::EMPTY;
         let mut results = [0; CHUNK_LANES];
@@ -194,27 +205,6 @@ impl Chunk<'_> {
             self.registers.set_predicate(active.window, pred, leaders, active.mask);
         }
     }
-}
-
-/// The lane that `shfl` reads for lane `own`, and whether it lies within the lane's segment; if not, the lane reads
-/// itself (PTX ISA, "shfl.sync", its pseudo-code).
-fn shuffle_source(mode: ShuffleMode, own: u32, b: u32, c: u32) -> (u8, bool) {
-    let (distance, bound, segment) = (b & 0x1f, c & 0x1f, c >> 8 & 0x1f);
-    let max_lane = own & segment | bound & !segment;
-    let min_lane = own & segment;
-    let (from, within) = match mode {
-        ShuffleMode::Up => {
-            let from = own as i32 - distance as i32;
-            (from as u32, from >= max_lane as i32)
-        }
-        ShuffleMode::Down => (own + distance, own + distance <= max_lane),
-        ShuffleMode::Butterfly => (own ^ distance, own ^ distance <= max_lane),
-        ShuffleMode::Index => {
-            let from = min_lane | distance & !segment;
-            (from, from <= max_lane)
-        }
-    };
-    (if within { from } else { own } as u8, within)
 }
 
 /// A reduction over the lanes of a warp (PTX ISA, "redux.sync").

@@ -1,0 +1,100 @@
+//! What is the same in every block of a launch moves to the kernel's prologue.
+//!
+//! Parameters, `%tid`, `%ntid` and what is computed of them alone do not depend on `%ctaid`. Kernels begin with such
+//! operations, and compilers scatter more of them; an engine that runs many blocks with one register file executes the
+//! prologue once.
+
+use check::module::Param;
+
+use crate::op::{Base, Function, Op, OpKind, Slot, SlotKind};
+use crate::visit::Touch;
+
+/// Moves the launch-invariant operations of a kernel to [`Function::prologue`]. Values must not share slots yet.
+///
+/// Only values with one definition are moved, which then hold everywhere. A read that no path from the definition
+/// reaches would see what the register happens to hold (it is undefined in PTX); it sees the value now.
+pub(crate) fn hoist(function: &mut Function, params: &[Param]) {
+    let mut definitions = vec![0u32; function.slots.len()];
+    let mut count = |slot: &mut Slot, touch: Touch| {
+        if touch == Touch::Def {
+            definitions[slot.index()] += 1;
+        }
+    };
+    function.ops.iter_mut().for_each(|op| op.visit(&mut count));
+    function.blocks.iter_mut().for_each(|block| block.terminator.visit(&mut count));
+
+    let mut invariant: Vec<bool> = function
+        .slots
+        .iter()
+        .map(|info| match info.kind {
+            SlotKind::Constant(_) => true,
+            SlotKind::Special(special) => is_invariant(special.name()),
+            _ => false,
+        })
+        .collect();
+    let mut ops = Vec::with_capacity(function.ops.len());
+    let mut rest = std::mem::take(&mut function.ops).into_iter();
+    for block in &mut function.blocks {
+        let start = ops.len() as u32;
+        for mut op in rest.by_ref().take(block.ops.len()) {
+            let mut moves = op.guard.is_none() && can_move(&op, params);
+            op.visit(&mut |slot, touch| {
+                moves &= match touch {
+                    Touch::Use => invariant[slot.index()],
+                    Touch::Def => definitions[slot.index()] == 1,
+                };
+            });
+            if !moves {
+                ops.push(op);
+                continue;
+            }
+            op.visit(&mut |slot, touch| {
+                if touch == Touch::Def {
+                    invariant[slot.index()] = true;
+                    function.slots[slot.index()].kind = SlotKind::Invariant;
+                }
+            });
+            function.prologue.push(op);
+        }
+        block.ops = start..ops.len() as u32;
+    }
+    function.ops = ops;
+}
+
+/// A special register that is the same in every block.
+fn is_invariant(name: &str) -> bool {
+    let base = name.split_once('.').map_or(name, |(base, _)| base);
+    matches!(base, "%tid" | "%ntid" | "%nctaid" | "%laneid" | "%warpid" | "%nwarpid")
+        || base.starts_with("%lanemask_")
+}
+
+/// It computes a value of its sources alone, and cannot fault.
+fn can_move(op: &Op, params: &[Param]) -> bool {
+    match &op.kind {
+        OpKind::Pure { form, .. } => !form.carry.reads && !form.carry.writes,
+        OpKind::Copy { .. }
+        | OpKind::Not { .. }
+        | OpKind::Resize { .. }
+        | OpKind::Offset { .. }
+        | OpKind::Pack { .. }
+        | OpKind::Unpack { .. }
+        | OpKind::Cvta { .. } => true,
+        OpKind::AddressOf { base, .. } => {
+            matches!(base, Base::Variable(_) | Base::KernelParam(_) | Base::Function(_) | Base::Zero)
+        }
+        OpKind::Load { address, dst, bytes, .. } => {
+            let Base::KernelParam(index) = address.base else { return false };
+            let size = u64::from(*bytes);
+            let inside = |param: &Param, offset: u64| {
+                let end = offset.checked_add(size);
+                offset.is_multiple_of(size)
+                    && size <= param.align
+                    && end.is_some_and(|end| end <= param.bytes)
+            };
+            let offset = u64::try_from(address.offset).ok();
+            dst.len() == 1
+                && params.get(index as usize).zip(offset).is_some_and(|(param, offset)| inside(param, offset))
+        }
+        _ => false,
+    }
+}
