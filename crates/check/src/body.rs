@@ -31,6 +31,8 @@ pub(crate) struct BodyChecker<'c, 'a> {
     pub(crate) selections: HashMap<(&'a str, usize), Rc<Selection>>,
     /// Lists whose labels may still come.
     pending_targets: Vec<(BranchTargetsId, Vec<Name<'a>>)>,
+    /// The functions of each `.calltargets`.
+    pub(crate) call_targets: Vec<Vec<FuncId>>,
 }
 
 impl<'a> Checker<'a> {
@@ -47,6 +49,7 @@ impl<'a> Checker<'a> {
             scopes: vec![Scope::default()],
             selections: HashMap::new(),
             pending_targets: Vec::new(),
+            call_targets: Vec::new(),
         };
         checker.declare_params(node);
         checker.statements(&block.statements);
@@ -156,9 +159,10 @@ impl<'a> BodyChecker<'_, 'a> {
             self.pending_targets.push((id, targets));
             Entity::BranchTargets(id)
         } else {
+            let mut functions = Vec::new();
             for name in &node.targets {
                 match self.resolve(name.text) {
-                    Some(Entity::Function(_)) => {}
+                    Some(Entity::Function(id)) => functions.push(id),
                     Some(_) => {
                         let message = "Illegal call target, device function expected";
                         self.sink().error("illegal-call-target", name.span, message);
@@ -166,7 +170,8 @@ impl<'a> BodyChecker<'_, 'a> {
                     None => self.unknown(*name),
                 }
             }
-            Entity::CallTargets
+            self.call_targets.push(functions);
+            Entity::CallTargets(self.call_targets.len() - 1)
         };
         self.declare(node.label, entity, "label");
     }

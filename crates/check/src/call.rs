@@ -7,9 +7,20 @@ use syntax::tree::{Instruction as Tree, Name, Operand as OperandTree, OperandLis
 use crate::body::BodyChecker;
 use crate::instruction::Selection;
 use crate::literal::Const;
-use crate::module::{Instruction, Node, Operand, Param, RegId, Symbol};
+use crate::module::{
+    FuncId, Instruction, Node, Operand, Param, Prototype as Signature, PrototypeId, RegId, Symbol,
+};
 use crate::operand::{Lowered, SymbolValue, Value};
 use crate::scope::Entity;
+
+/// What is called.
+struct Called {
+    target: Operand,
+    /// What a call must fit: one, or that of each function of a `.calltargets`.
+    signatures: Vec<Signature>,
+    /// Of an indirect call.
+    prototype: Option<PrototypeId>,
+}
 
 /// The operands of a call by their place.
 #[derive(Default)]
@@ -46,33 +57,35 @@ impl<'a> BodyChecker<'_, 'a> {
     ) {
         let parts = parts(node);
         let Some(callee) = parts.callee else { return };
-        let Some((target, signature)) = self.callee(callee, &parts, node.span) else { return };
-        let mut operands = Vec::with_capacity(4);
-        let (returns, params) = match &signature {
-            Some((returns, params)) => (Some(returns.as_slice()), Some(params.as_slice())),
-            None => (None, None),
+        let Some(Called { target, signatures, prototype }) = self.callee(callee, &parts, node.span) else {
+            return;
         };
-        let count = |list: Option<&OperandList>| list.map_or(0, |list| list.operands.len());
-        let counts_differ = returns.is_some_and(|r| r.len() != count(parts.returns))
-            || params.is_some_and(|p| {
-                p.len() != count(parts.arguments) && !is_variadic(p, count(parts.arguments))
-            });
-        if counts_differ {
-            let (r, p) = (returns.map_or(0, <[Param]>::len), params.map_or(0, <[Param]>::len));
-            let message = "Call has wrong number of parameters";
-            let help = format!("'{}' returns {r} and takes {p} parameters", callee.text);
-            self.sink().error("call-parameter-count", node.span, message).help(help);
+        let returned = parts.returns.map(|list| self.lower_list(list));
+        let arguments = parts.arguments.map(|list| self.lower_list(list));
+        let count = |list: &Option<Vec<Lowered>>| list.as_ref().map_or(0, Vec::len);
+        let mut lists = (None, None);
+        for Signature { returns, params } in &signatures {
+            let given = count(&arguments);
+            if returns.len() != count(&returned) || params.len() != given && !is_variadic(params, given) {
+                let message = "Call has wrong number of parameters";
+                let (r, p) = (returns.len(), params.len());
+                let help = format!("'{}' returns {r} and takes {p} parameters", callee.text);
+                self.sink().error("call-parameter-count", node.span, message).help(help);
+            }
+            let checked = (
+                returned.as_ref().map(|list| self.call_list(list, returns, true)),
+                arguments.as_ref().map(|list| self.call_list(list, params, false)),
+            );
+            // Of `.calltargets` every function is checked; that they agree makes the first one speak for all.
+            if lists == (None, None) {
+                lists = checked;
+            }
         }
-        if let Some(list) = parts.returns {
-            operands.push(self.call_list(list, returns, true));
-        }
+        let mut operands = Vec::with_capacity(4);
+        operands.extend(lists.0);
         operands.push(target);
-        if let Some(list) = parts.arguments {
-            operands.push(self.call_list(list, params, false));
-        }
-        if let Some(Entity::Prototype(id)) = parts.prototype.and_then(|name| self.resolve(name.text)) {
-            operands.push(Operand::Prototype(id));
-        }
+        operands.extend(lists.1);
+        operands.extend(prototype.map(Operand::Prototype));
         if self.sink().len() == errors_before {
             let picks = selection.picks;
             self.body.code.push(Node::Instruction(Instruction {
@@ -85,14 +98,8 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
-    /// What is called, and its signature where that is known; `None` if nothing can be called.
-    #[allow(clippy::type_complexity)] // (returns, parameters), used once
-    fn callee(
-        &mut self,
-        name: Name<'a>,
-        parts: &Parts<'_, 'a>,
-        whole: Span,
-    ) -> Option<(Operand, Option<(Vec<Param>, Vec<Param>)>)> {
+    /// What is called; `None` if nothing can be called.
+    fn callee(&mut self, name: Name<'a>, parts: &Parts<'_, 'a>, whole: Span) -> Option<Called> {
         match self.resolve(name.text) {
             Some(Entity::Function(id)) => {
                 let function = &self.module.functions[id.index()];
@@ -101,9 +108,8 @@ impl<'a> BodyChecker<'_, 'a> {
                     let help = "kernels cannot be called: declare it `.func`";
                     self.sink().error("illegal-call-target", name.span, message).help(help);
                 }
-                let function = &self.module.functions[id.index()];
-                let signature = (function.returns.clone(), function.params.clone());
-                Some((Operand::Function(id), Some(signature)))
+                let signatures = vec![self.signature_of(id)];
+                Some(Called { target: Operand::Function(id), signatures, prototype: None })
             }
             Some(Entity::Register(ty, Some(id))) => {
                 let Some(prototype) = parts.prototype else {
@@ -116,12 +122,20 @@ impl<'a> BodyChecker<'_, 'a> {
                     }
                     return None;
                 };
-                let signature = match self.resolve(prototype.text) {
-                    Some(Entity::Prototype(id)) => {
-                        let prototype = &self.body.prototypes[id.index()];
-                        Some((prototype.returns.clone(), prototype.params.clone()))
+                let (signatures, prototype) = match self.resolve(prototype.text) {
+                    Some(Entity::Prototype(prototype)) => {
+                        (vec![self.body.prototypes[prototype.index()].clone()], Some(prototype))
                     }
-                    Some(Entity::CallTargets) => None,
+                    Some(Entity::CallTargets(list)) => {
+                        let targets = self.call_targets[list].clone();
+                        let signatures: Vec<_> =
+                            targets.into_iter().map(|id| self.signature_of(id)).collect();
+                        let prototype = signatures.first().map(|first| {
+                            self.body.prototypes.push(first.clone());
+                            PrototypeId(self.body.prototypes.len() as u32 - 1)
+                        });
+                        (signatures, prototype)
+                    }
                     found => {
                         if found.is_none() {
                             self.unknown(prototype);
@@ -136,7 +150,7 @@ impl<'a> BodyChecker<'_, 'a> {
                     self.call_mismatch(name.span, "the address of a function is in a .u64 register");
                     return None;
                 }
-                Some((Operand::Reg(id), signature))
+                Some(Called { target: Operand::Reg(id), signatures, prototype })
             }
             Some(Entity::Variable(_)) => {
                 let message = "Label expected for argument 0 of instruction 'call'";
@@ -166,15 +180,19 @@ impl<'a> BodyChecker<'_, 'a> {
         self.sink().error("arguments-mismatch", span, message).help(help);
     }
 
-    /// Arguments or return destinations, against the formal parameters where they are known.
-    fn call_list(&mut self, list: &OperandList<'a>, formals: Option<&[Param]>, returns: bool) -> Operand {
-        let mut operands = Vec::with_capacity(list.operands.len());
-        for (i, tree) in list.operands.iter().enumerate() {
-            let lowered = self.lower(tree);
-            let formal = formals.and_then(|formals| formals.get(i));
-            operands.push(self.argument(&lowered, formal, returns));
-        }
-        Operand::List(operands)
+    fn signature_of(&self, id: FuncId) -> Signature {
+        let function = &self.module.functions[id.index()];
+        Signature { returns: function.returns.clone(), params: function.params.clone() }
+    }
+
+    fn lower_list(&mut self, list: &OperandList<'a>) -> Vec<Lowered> {
+        list.operands.iter().map(|tree| self.lower(tree)).collect()
+    }
+
+    /// Arguments or return destinations, against the formal parameters.
+    fn call_list(&mut self, list: &[Lowered], formals: &[Param], returns: bool) -> Operand {
+        let operands = list.iter().enumerate();
+        Operand::List(operands.map(|(i, lowered)| self.argument(lowered, formals.get(i), returns)).collect())
     }
 
     fn argument(&mut self, lowered: &Lowered, formal: Option<&Param>, returns: bool) -> Operand {

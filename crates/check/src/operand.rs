@@ -212,7 +212,7 @@ impl<'a> BodyChecker<'_, 'a> {
             Some(Entity::Label(id)) => Value::Label(id, 0),
             Some(Entity::BranchTargets(id)) => Value::BranchTargets(id),
             Some(Entity::Prototype(_)) => Value::Prototype,
-            Some(Entity::CallTargets) => Value::CallTargets,
+            Some(Entity::CallTargets(_)) => Value::CallTargets,
             None => match crate::special::find(name.text, None) {
                 Some(crate::special::Found::Scalar(register)) => self.special(register, name.span),
                 Some(crate::special::Found::Vector) => Value::SpecialVector,

@@ -23,8 +23,8 @@ pub(crate) enum Entity {
     Label(LabelId),
     BranchTargets(BranchTargetsId),
     Prototype(PrototypeId),
-    /// The label of a `.calltargets`.
-    CallTargets,
+    /// The label of a `.calltargets`: index into `BodyChecker::call_targets`.
+    CallTargets(usize),
 }
 
 /// A name's meaning and where it was given.
