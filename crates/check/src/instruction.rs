@@ -24,6 +24,8 @@ pub(crate) struct Selection {
     pub(crate) errors: Vec<SelectError>,
     /// Gates that the module does not pass.
     closed: Vec<Gate>,
+    /// What ptxas says of a form that only lenient checking accepts.
+    refused: Option<String>,
 }
 
 /// Whom an instruction concerns, for messages.
@@ -112,6 +114,10 @@ impl<'a> BodyChecker<'_, 'a> {
             crate::ranges::check(self.sink(), &context, &checked, &operands);
         }
         if self.sink().len() == errors_before {
+            if let Some(message) = &selection.refused {
+                let help = "ptxas rejects this; lenient checking accepts it";
+                self.sink().warning("lenient-form", node.span, message.as_str()).help(help);
+            }
             let guard = guard.flatten();
             let picks = selection.picks;
             let instruction = Instruction { form, picks, guard, operands: checked, span: node.span };
@@ -142,7 +148,15 @@ impl<'a> BodyChecker<'_, 'a> {
 
     fn select(&self, node: &Tree<'a>) -> Selection {
         let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
-        let (form, picks, errors) = match isa::select(node.opcode.text, &modifiers, node.operands.len()) {
+        let mut refused = None;
+        let (opcode, count) = (node.opcode.text, node.operands.len());
+        let selected = isa::select(opcode, &modifiers, count).or_else(|errors| {
+            let lenient = self.module.options.lenient.then(|| isa::select_lenient(opcode, &modifiers, count));
+            let name = crate::opcodes::display_name(opcode, &modifiers);
+            refused = errors.first().map(|error| error.message(&name, &modifiers));
+            lenient.flatten().ok_or(errors)
+        });
+        let (form, picks, errors) = match selected {
             Ok(selected) => (Some(selected.form()), selected.picks, Vec::new()),
             Err(errors) => {
                 let (mut types, mut mods) = (Vec::new(), Vec::new());
@@ -185,8 +199,9 @@ impl<'a> BodyChecker<'_, 'a> {
             Some(form) if self.module.target.number < 20 && errors.is_empty() => implied_ftz(form, picks),
             _ => picks,
         };
-        let name = crate::opcodes::display_name(node.opcode.text, &modifiers);
-        Selection { form, picks, name, errors, closed }
+        refused = refused.filter(|_| errors.is_empty());
+        let name = crate::opcodes::display_name(opcode, &modifiers);
+        Selection { form, picks, name, errors, closed, refused }
     }
 
     /// The opcode has no row in the table.

@@ -42,6 +42,8 @@ pub use suggest::nearest;
 pub struct Options {
     /// Check as if `.target` said this.
     pub target: Option<Target>,
+    /// Accept forms too that ptxas rejects and compilers emit all the same (isa/lenient.isa); each gets a warning.
+    pub lenient: bool,
 }
 
 /// Checks a tree. Diagnostics come sorted by line, those of one line in ptxas's order, and there is a module if none of

@@ -403,13 +403,14 @@ impl Form {
     }
 }
 
-/// A row's number in [`FORMS`](crate::FORMS).
+/// A row's number in [`FORMS`](crate::FORMS), and behind them in [`LENIENT`](crate::LENIENT).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FormId(pub u16);
 
 impl FormId {
     /// The row.
     pub fn form(self) -> &'static Form {
-        &crate::FORMS[self.0 as usize]
+        let index = self.0 as usize;
+        crate::FORMS.get(index).unwrap_or_else(|| &crate::LENIENT[index - crate::FORMS.len()])
     }
 }

@@ -20,10 +20,10 @@ pub use form::{
     OperandKind, OperandSpec, OperandType, Presence, Rule, Second, Slot, Token,
 };
 pub use gate::{Gate, Requirement, Stage, Suffix, Target, Version};
-pub use generated::{FORMS, Mod};
+pub use generated::{FORMS, LENIENT, Mod};
 pub use picks::Picks;
 pub use registers::{LiteralForm, literal_allowed, register_allowed};
-pub use select::{SelectError, Selected, select};
+pub use select::{SelectError, Selected, select, select_lenient};
 pub use special::SpecialRegister;
 pub use types::{BoolOp, CmpOp, Kind, Rounding, Space, Type};
 

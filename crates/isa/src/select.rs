@@ -111,6 +111,20 @@ pub fn select(opcode: &str, modifiers: &[&str], operands: usize) -> Result<Selec
     Err(errors)
 }
 
+/// The form that an instruction means which [`select`] refuses, among those that only lenient checking accepts.
+pub fn select_lenient(opcode: &str, modifiers: &[&str], operands: usize) -> Option<Selected> {
+    let written: Vec<Written> = modifiers.iter().map(|name| Written::read(opcode, name)).collect();
+    if written.contains(&Written::Unknown) {
+        return None;
+    }
+    let first = crate::FORMS.len();
+    let ids = (first..first + crate::LENIENT.len()).map(|id| FormId(id as u16));
+    ids.filter(|id| id.form().opcode == opcode).find_map(|id| {
+        let fit = fit(id, &written, operands);
+        fit.errors.is_empty().then_some(Selected { id, picks: fit.picks })
+    })
+}
+
 /// A modifier as it stands in the source.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Written {

@@ -1,7 +1,10 @@
 //! The table holds together, and `select` finds in it what ptxas finds.
 
 use isa::enumerate::spellings;
-use isa::{Action, FORMS, FormId, Picks, SelectError, Stage, Target, Token, Version, forms, select};
+use isa::{
+    Action, FORMS, FormId, LENIENT, Picks, SelectError, Stage, Target, Token, Version, forms, select,
+    select_lenient,
+};
 
 /// `add.rn.f32` with a number of operands.
 fn find(mnemonic: &str, operands: usize) -> Result<isa::Selected, Vec<SelectError>> {
@@ -101,6 +104,23 @@ fn everything_is_allowed_somewhere() {
             assert!(somewhere, "{}", spelling.mnemonic());
         }
     }
+}
+
+#[test]
+fn lenient_rows_are_found_only_when_they_are_asked_for() {
+    for index in FORMS.len()..FORMS.len() + LENIENT.len() {
+        let id = FormId(index as u16);
+        let form = id.form();
+        for spelling in spellings(id) {
+            let operands = form.operands_with(&spelling.picks).count();
+            let modifiers = &spelling.modifiers;
+            assert!(select(form.opcode, modifiers, operands).is_err(), "{}", spelling.mnemonic());
+            let lenient = select_lenient(form.opcode, modifiers, operands);
+            assert!(lenient.is_some_and(|s| s.id == id), "{}", spelling.mnemonic());
+            assert_eq!(select_lenient(form.opcode, modifiers, operands + 1), None);
+        }
+    }
+    assert!(!LENIENT.is_empty());
 }
 
 #[test]

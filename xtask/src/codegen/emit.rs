@@ -108,9 +108,10 @@ pub fn forms(table: &Table) -> Result<String, String> {
         types: Pool::new("T", "Type"),
         mods: Pool::new("M", "Mod"),
     };
-    let mut rows = String::new();
+    let (mut rows, mut lenient) = (String::new(), String::new());
     for row in &table.rows {
-        rows += &form(row, &mut pools)?;
+        let list = if row.lenient { &mut lenient } else { &mut rows };
+        *list += &form(row, &mut pools)?;
     }
     let mut out = HEADER.to_string();
     out += "use crate::form::{Access, Action, CarryFlag, Choice, Condition, Consequence, Effect, Elements, Fault};\n";
@@ -123,6 +124,8 @@ pub fn forms(table: &Table) -> Result<String, String> {
     }
     out += "/// The table, sorted by opcode; within one, in the order of the files.\npub static FORMS: &[Form] = &[\n";
     out += &rows;
+    out += "];\n\n/// Forms that ptxas rejects, sorted likewise.\npub static LENIENT: &[Form] = &[\n";
+    out += &lenient;
     out += "];\n";
     Ok(out)
 }

@@ -192,6 +192,7 @@ fn row(line: &str, block: &Block, sets: &Sets, table: &Table) -> Result<Row, Str
         gates: Vec::new(),
         reads_carry: false,
         writes_carry: false,
+        lenient: false,
         action: (kind.into(), name.trim().into()),
     };
     if row.opcode != block.opcode {
@@ -244,6 +245,8 @@ fn attribute(line: &str, row: &mut Row, sets: &Sets) -> Result<(), String> {
     let subject = format!("Feature '{}'", row.opcode);
     if let Some(text) = line.strip_prefix("gate ") {
         row.gates.extend(gates(text, &subject, Stage::Form)?);
+    } else if line == "lenient" {
+        row.lenient = true;
     } else if let Some(text) = line.strip_prefix("head ") {
         row.head = text.trim().parse().map_err(|_| "a number of slots expected")?;
     } else if let Some(text) = line.strip_prefix("ignore ") {

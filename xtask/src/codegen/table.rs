@@ -107,6 +107,8 @@ pub struct Row {
     pub gates: Vec<Gate>,
     pub reads_carry: bool,
     pub writes_carry: bool,
+    /// ptxas rejects it: only lenient checking accepts it.
+    pub lenient: bool,
     /// `sem path` or `effect Name`.
     pub action: (String, String),
 }

@@ -3,5 +3,5 @@
 mod forms;
 mod mods;
 
-pub use forms::FORMS;
+pub use forms::{FORMS, LENIENT};
 pub use mods::Mod;

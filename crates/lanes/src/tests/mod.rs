@@ -6,7 +6,7 @@ mod values;
 use super::{HostPath, LaneArgs, available_paths, choose_host_path, lookup};
 use super::{HostPathError, path::BLOCK};
 use isa::enumerate::{Spelling, spellings};
-use isa::{Action, Effect, FORMS, Form, FormId, OperandSpec, Picks, Second, Type};
+use isa::{Action, Effect, FORMS, Form, FormId, LENIENT, OperandSpec, Picks, Second, Type};
 use values::{Random, operand_sets};
 
 /// Bytes aligned as registers are.
@@ -85,9 +85,10 @@ fn expected(form: &Form, picks: &Picks, sources: &[u64]) -> Option<[u64; 2]> {
 
 /// Every legal spelling of every form.
 fn all_spellings() -> impl Iterator<Item = Spelling> {
-    (0..FORMS.len())
-        .filter(|&id| matches!(FORMS[id].action, Action::Pure(_) | Action::Effect(Effect::Mov)))
-        .flat_map(|id| spellings(FormId(id as u16)).filter(Spelling::is_legal))
+    (0..FORMS.len() + LENIENT.len())
+        .map(|id| FormId(id as u16))
+        .filter(|id| matches!(id.form().action, Action::Pure(_) | Action::Effect(Effect::Mov)))
+        .flat_map(|id| spellings(id).filter(Spelling::is_legal))
 }
 
 /// Where the operands of a run stand.

@@ -151,6 +151,10 @@ fn write_pages(folder: &Path) -> Result<(), Failure> {
     missing.retain(|row| !row.executed);
     missing.extend(unknown_rows());
     index += &markdown(&missing, true);
+    index += "\n## Lenient\n\nptxas rejects these; `ptxvm run --lenient` executes them.\n\n";
+    for form in isa::LENIENT {
+        let _ = writeln!(index, "- `{}`", form.syntax);
+    }
     index += "\n## Executed, and backed by no recorded result\n\n";
     for row in table()
         .iter()

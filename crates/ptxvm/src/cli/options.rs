@@ -86,6 +86,9 @@ pub struct CheckOptions {
     /// Check against this target instead of the file's `.target`
     #[arg(long, value_name = "sm_XX")]
     pub target: Option<String>,
+    /// Accept forms that ptxas rejects and tinygrad emits (`sin.approx.f64`), with a warning
+    #[arg(long)]
+    pub lenient: bool,
     /// Also print what the file became, on stdout
     #[arg(long, value_enum)]
     pub emit: Option<Emit>,
@@ -153,6 +156,12 @@ pub struct RunOptions {
     /// Stop after this many thread-instructions
     #[arg(long, value_name = "N")]
     pub max_steps: Option<u64>,
+    /// Run forms too that ptxas rejects and tinygrad emits (`sin.approx.f64`), with a warning
+    #[arg(long)]
+    pub lenient: bool,
+    /// Memory that the kernel may have from `malloc` at a time, in bytes [default: 8 MiB]
+    #[arg(long, value_name = "BYTES")]
+    pub heap: Option<u64>,
     /// How to report: text for people, or a JSON object on the last line of stdout
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub format: Format,

@@ -61,15 +61,17 @@ fn compile(options: &RunOptions) -> Result<Module, Failure> {
         }
         Failure::bad(message)
     })?;
-    let module = Module::compile(source, &check::Options::default()).map_err(|error| match &error {
-        Error::Bad { source, diagnostics } => {
-            match check_command::report(source, diagnostics, options.format) {
-                Ok(()) => Failure::silent(code::BAD_INPUT),
-                Err(failure) => failure,
-            }
-        }
-        other => Failure::bad(other.to_string()),
-    })?;
+    let module =
+        Module::compile(source, &check::Options { lenient: options.lenient, ..check::Options::default() })
+            .map_err(|error| match &error {
+                Error::Bad { source, diagnostics } => {
+                    match check_command::report(source, diagnostics, options.format) {
+                        Ok(()) => Failure::silent(code::BAD_INPUT),
+                        Err(failure) => failure,
+                    }
+                }
+                other => Failure::bad(other.to_string()),
+            })?;
     for warning in module.warnings() {
         say_text(&diag::render(module.source(), warning, stderr_color()));
     }
