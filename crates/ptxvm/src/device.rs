@@ -52,6 +52,11 @@ impl Device {
         Ok(Array { buffer: self.allocate(bytes, name)?, length, element: PhantomData })
     }
 
+    /// Changes how many bytes kernels may have from `malloc` at a time; 8 MiB unless told otherwise, as CUDA has it.
+    pub fn set_heap_limit(&self, bytes: u64) {
+        self.write().set_heap_limit(bytes);
+    }
+
     /// Places a module's `.global` and `.const` variables in memory and makes its kernels ready.
     ///
     /// Each load makes variables of its own.
@@ -70,6 +75,12 @@ impl Device {
 
     fn write(&self) -> RwLockWriteGuard<'_, vm::Device> {
         self.machine.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl From<vm::Device> for Device {
+    fn from(machine: vm::Device) -> Device {
+        Device { machine: Arc::new(RwLock::new(machine)) }
     }
 }
 

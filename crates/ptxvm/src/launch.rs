@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use check::module::{Function, Param};
 use isa::{Kind, Type};
-use vm::{LaunchConfig, LaunchError, LaunchReport};
+use vm::{LaunchConfig, LaunchError, LaunchReport, Output};
 
 use crate::{Array, Buffer, Element, Error, Loaded};
 
@@ -131,6 +131,12 @@ impl<'a> Launch<'a> {
     /// The next argument.
     pub fn arg(mut self, arg: impl Into<Arg>) -> Launch<'a> {
         self.args.push(arg.into());
+        self
+    }
+
+    /// Where `printf` goes; the standard output unless told otherwise.
+    pub fn output(mut self, output: Output) -> Launch<'a> {
+        self.config.output = output;
         self
     }
 

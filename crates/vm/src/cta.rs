@@ -203,10 +203,11 @@ impl<'l> Cta<'l> {
         if done == self.chunks.len() {
             return Ok(Progress::Finished);
         }
-        if !running && !self.can_go_on() {
+        let waits_for_grid = !running && self.waits_for_grid();
+        if !running && !waits_for_grid && !self.can_go_on() {
             return Err(self.deadlock());
         }
-        Ok(Progress::Running { spinning: running && spinning })
+        Ok(Progress::Running { spinning: running && spinning || waits_for_grid })
     }
 
     /// Some path can run: a barrier completed after its chunk's turn.
@@ -216,8 +217,17 @@ impl<'l> Cta<'l> {
             Wait::Barrier { index, generation, .. } => {
                 self.shared.barriers[index as usize].generation != generation
             }
+            Wait::Grid { generation } => self.launch.grid_barrier.is_over(generation),
             Wait::Warp => false,
         })
+    }
+
+    /// All threads that are left wait at the barrier of the grid, and others may still come to it.
+    fn waits_for_grid(&self) -> bool {
+        let mut paths = self.chunks.iter().flat_map(Chunk::waiting).peekable();
+        paths.peek().is_some()
+            && paths.all(|(path, _)| matches!(path.wait, Wait::Grid { .. }))
+            && !self.launch.grid_barrier.is_stuck()
     }
 
     fn deadlock(&self) -> Box<Fault> {
@@ -228,6 +238,7 @@ impl<'l> Cta<'l> {
             for (path, span) in chunk.waiting() {
                 let what = match path.wait {
                     Wait::Barrier { index, .. } => format!("at barrier {index}"),
+                    Wait::Grid { .. } => "for the other threads of the grid".to_owned(),
                     _ => "for the other threads of a member mask".to_owned(),
                 };
                 if path.wait == Wait::Warp {

@@ -9,8 +9,9 @@ use isa::Space;
 use crate::code::function_address;
 use crate::fault::FaultKind;
 use crate::grid::{Launch, Places};
+use crate::grid_barrier::GridBarrier;
 use crate::launch::{LaunchConfig, LaunchError, LaunchReport, LoadError};
-use crate::memory::{Arena, OutOfMemory, generic_offset};
+use crate::memory::{Arena, Heap, HostMemoryError, OutOfMemory, generic_offset};
 use lanes::host_path;
 
 /// Bytes of `.const` memory.
@@ -27,6 +28,7 @@ const GRID_EXTENTS: [u32; 3] = [0x7fff_ffff, 65535, 65535];
 #[derive(Default)]
 pub struct Device {
     arena: Arena,
+    heap: Heap,
 }
 
 /// A module with its variables placed in a device's memory. Cheap to clone.
@@ -81,6 +83,25 @@ impl Device {
     /// When the range is not within one live allocation.
     pub fn read(&self, address: u64, data: &mut [u8]) -> Result<(), FaultKind> {
         self.arena.read(address, data)
+    }
+
+    /// Lets kernels use addresses of this process as they are: pointers of the host become device addresses, and
+    /// accesses through them are checked for nothing but null. To be called before anything is on the device.
+    ///
+    /// # Errors
+    /// When there are allocations or modules already.
+    ///
+    /// # Safety
+    /// Kernels may then read and write whatever this process can: whoever launches one answers for every address
+    /// that it uses.
+    pub unsafe fn open_host_memory(&mut self) -> Result<(), HostMemoryError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.arena.open_host_memory() }
+    }
+
+    /// Changes how many bytes kernels may have from `malloc` at a time; 8 MiB unless told otherwise, as CUDA has it.
+    pub fn set_heap_limit(&mut self, bytes: u64) {
+        self.heap.set_limit(bytes);
     }
 
     /// Places a module's variables and fills in their initial values.
@@ -181,11 +202,13 @@ impl Device {
             config,
             path,
             arena: &self.arena,
+            heap: &self.heap,
             constants: &module.constants,
             params,
             places: Places { variables, params: layout.iter().map(|&(offset, _)| offset).collect() },
             shared_bytes,
             shuffled: config.schedule.is_some(),
+            grid_barrier: GridBarrier::of(program, config),
             start: Instant::now(),
         };
         launch.run()

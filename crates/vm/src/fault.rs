@@ -20,6 +20,8 @@ pub enum FaultKind {
     InvalidFree,
     /// The `trap` instruction.
     Trap,
+    /// An `assert` of the kernel does not hold (`__assertfail`).
+    Assertion,
     /// All threads of a block that are left wait, and nobody can wake them.
     Deadlock,
     /// A warp-level instruction without one of the threads that its member mask names.
@@ -46,6 +48,7 @@ impl FaultKind {
             FaultKind::ReadOnly => "read-only",
             FaultKind::InvalidFree => "invalid-free",
             FaultKind::Trap => "trap",
+            FaultKind::Assertion => "assertion",
             FaultKind::Deadlock => "deadlock",
             FaultKind::MissingWarpLanes => "missing-warp-lanes",
             FaultKind::NotInMemberMask => "not-in-member-mask",
@@ -66,6 +69,7 @@ impl fmt::Display for FaultKind {
             FaultKind::ReadOnly => "store to read-only memory",
             FaultKind::InvalidFree => "invalid free",
             FaultKind::Trap => "trap instruction executed",
+            FaultKind::Assertion => "assertion failed",
             FaultKind::Deadlock => "deadlock",
             FaultKind::MissingWarpLanes => "warp-level instruction without all threads of its member mask",
             FaultKind::NotInMemberMask => {

@@ -11,13 +11,14 @@ use isa::Space;
 use crate::code::{Code, build};
 use crate::cta::{Cta, Progress};
 use crate::fault::Fault;
+use crate::grid_barrier::GridBarrier;
 use crate::launch::{LaunchConfig, LaunchError, LaunchReport};
 use crate::mask::{CHUNK_LANES, WARP_LANES};
-use crate::memory::{Arena, resolve_generic};
+use crate::memory::{Arena, Extent, HEAP_BASE, Heap, resolve_generic};
 use lanes::HostPath;
 
 /// Blocks that one host thread keeps in flight while they wait for one another.
-const RESIDENT_BLOCKS: usize = 1024;
+pub(crate) const RESIDENT_BLOCKS: usize = 1024;
 
 /// Addresses of variables and parameters.
 pub(crate) struct Places {
@@ -46,6 +47,7 @@ pub(crate) struct Launch<'a> {
     pub config: &'a LaunchConfig,
     pub path: HostPath,
     pub arena: &'a Arena,
+    pub heap: &'a Heap,
     pub constants: &'a [u8],
     pub params: &'a [u8],
     pub places: Places,
@@ -53,6 +55,7 @@ pub(crate) struct Launch<'a> {
     pub shared_bytes: u64,
     /// `--schedule`: chunks of one warp in a shuffled order.
     pub shuffled: bool,
+    pub grid_barrier: GridBarrier,
     pub start: Instant,
 }
 
@@ -78,6 +81,15 @@ impl Launch<'_> {
         self.program.module.functions.get(index as usize).map_or("?", |f| &f.name)
     }
 
+    /// The allocation of global memory at or before `address`: the one that contains it, if any does.
+    #[inline]
+    pub fn allocation(&self, address: u64) -> Option<Extent> {
+        match address {
+            HEAP_BASE.. => self.heap.find(address),
+            _ => Some(self.arena.find(address)?.extent()),
+        }
+    }
+
     /// What lies nearest to an access, in words.
     pub fn describe(&self, space: Space, address: u64, bytes: u64) -> Option<String> {
         let (space, inner) = match space {
@@ -87,9 +99,12 @@ impl Launch<'_> {
         let limit = |what: &str, size: u64| Some(format!("{what} has {size} bytes"));
         match space {
             Space::Global => {
-                let a = self.arena.nearest(inner)?;
-                let (base, size) = (a.base(), a.bytes());
-                let freed = if a.is_freed() { ", which was freed" } else { "" };
+                let (name, extent) = match inner {
+                    HEAP_BASE.. => ("an allocation of `malloc`", self.heap.find(inner)?),
+                    _ => self.arena.nearest(inner).map(|a| (a.name(), a.extent()))?,
+                };
+                let (base, size) = (extent.base, extent.bytes);
+                let freed = if extent.storage.is_none() { ", which was freed" } else { "" };
                 let place = if inner < base {
                     format!("{} bytes before", base - inner)
                 } else if inner >= base + size {
@@ -102,7 +117,7 @@ impl Launch<'_> {
                 } else {
                     format!("{} bytes into", inner - base)
                 };
-                Some(format!("{place} {}, {size} bytes at {base:#x}{freed}", a.name()))
+                Some(format!("{place} {name}, {size} bytes at {base:#x}{freed}"))
             }
             Space::Shared => limit("shared memory of this block", self.shared_bytes),
             Space::Const => limit(".const memory", self.constants.len() as u64),
@@ -127,12 +142,7 @@ impl Launch<'_> {
             stop: AtomicBool::new(false),
             error: Mutex::new(None),
         };
-        let host_threads = match self.config.threads {
-            _ if self.config.deterministic || self.shuffled => 1,
-            Some(n) => n.max(1),
-            None => rayon::current_num_threads(),
-        };
-        let host_threads = (host_threads as u64).min(work.blocks).max(1) as usize;
+        let host_threads = (self.config.host_threads() as u64).min(work.blocks).max(1) as usize;
         match host_threads {
             1 => work.run(),
             n if n <= rayon::current_num_threads() => rayon::scope(|scope| {
@@ -142,6 +152,7 @@ impl Launch<'_> {
                 (0..n).for_each(|_| drop(scope.spawn(|| work.run())));
             }),
         }
+        self.config.output.flush();
         let thread_instructions = work.steps.load(Ordering::Relaxed);
         let error = work.error.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         match error {

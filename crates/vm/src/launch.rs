@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::fault::Fault;
 use crate::memory::OutOfMemory;
+use crate::output::Output;
 use lanes::HostPath;
 
 /// How to launch a kernel.
@@ -29,6 +30,8 @@ pub struct LaunchConfig {
     pub cancel: Option<Arc<AtomicBool>>,
     /// Host instruction set for the vector handlers; `None` for the best one that the machine has.
     pub host_path: Option<HostPath>,
+    /// Where `printf` goes.
+    pub output: Output,
 }
 
 impl LaunchConfig {
@@ -44,12 +47,22 @@ impl LaunchConfig {
             max_steps: None,
             cancel: None,
             host_path: None,
+            output: Output::stdout(),
         }
     }
 
     /// Threads of a block.
     pub fn block_threads(&self) -> u64 {
         self.block.iter().map(|&n| u64::from(n)).product()
+    }
+
+    /// Threads of the host that run blocks, if there are enough blocks.
+    pub(crate) fn host_threads(&self) -> usize {
+        match self.threads {
+            _ if self.deterministic || self.schedule.is_some() => 1,
+            Some(n) => n.max(1),
+            None => rayon::current_num_threads(),
+        }
     }
 
     /// Blocks of the grid.

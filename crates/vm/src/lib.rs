@@ -5,16 +5,20 @@
 //! results or says which thread faulted where. `unsafe` stands here and nowhere before: kernel memory is reached
 //! through raw pointers, since kernels race on it by design, and vector handlers work on raw arrays.
 
+mod builtin;
 mod code;
 mod cta;
 mod device;
 mod exec;
 mod fault;
 mod grid;
+mod grid_barrier;
 mod launch;
 mod mask;
 mod memory;
+mod output;
 mod pattern;
+mod printf;
 mod registers;
 mod scalar;
 
@@ -23,6 +27,7 @@ pub use fault::{Access, Fault, FaultKind};
 pub use lanes::{HOST_PATH_VARIABLE, HostPath, HostPathError, available_paths, host_path};
 pub use launch::{LaunchConfig, LaunchError, LaunchReport, LoadError};
 pub use memory::{
-    ARENA_BASE, Allocation, Arena, CODE_WINDOW, CONST_WINDOW, LOCAL_WINDOW, OutOfMemory, PARAM_WINDOW,
-    SHARED_WINDOW, WINDOW_BYTES,
+    ARENA_BASE, Allocation, Arena, CODE_WINDOW, CONST_WINDOW, HEAP_BASE, HostMemoryError, LOCAL_WINDOW,
+    OutOfMemory, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES,
 };
+pub use output::Output;

@@ -68,6 +68,9 @@ impl Session {
         options: &RunOptions,
         cancel: &Arc<AtomicBool>,
     ) -> Result<LaunchReport, Error> {
+        if let Some(bytes) = options.heap {
+            self.device.set_heap_limit(bytes);
+        }
         let loaded = self.device.load(module)?;
         let mut launch = loaded.launch(&kernel.name).configure(|config| {
             config.dynamic_shared = options.shared;
@@ -76,6 +79,10 @@ impl Session {
             config.schedule = options.schedule;
             config.max_steps = options.max_steps;
             config.cancel = Some(Arc::clone(cancel));
+            if options.format == Format::Json {
+                // The standard output is for the program that reads the report.
+                config.output = ptxvm::Output::to(std::io::stderr());
+            }
         });
         launch = launch.grid(options.grid()).block(options.block(kernel));
         for (value, buffer) in values.iter().zip(&self.buffers) {

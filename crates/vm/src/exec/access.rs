@@ -97,8 +97,8 @@ impl Chunk<'_> {
                 (params.as_ptr().cast_mut(), offset, params.len() as u64)
             }
             Space::Global => {
-                let allocation = self.launch.arena.find(least)?;
-                (allocation.storage()?, allocation.base(), allocation.bytes())
+                let allocation = self.launch.allocation(least)?;
+                (allocation.storage?, allocation.base, allocation.bytes)
             }
             _ => return None,
         };
@@ -121,7 +121,10 @@ impl Chunk<'_> {
                 if end > self.local.bytes() { Err(FaultKind::OutOfBounds) } else { Ok(Place::Local(inner)) }
             }
             Space::Const | Space::Param if request.write => Err(FaultKind::ReadOnly),
-            Space::Global => self.launch.arena.resolve(inner, request.bytes).map(Place::Host),
+            Space::Global => {
+                let allocation = self.launch.allocation(inner).ok_or(FaultKind::OutOfBounds)?;
+                allocation.resolve(inner, request.bytes).map(Place::Host)
+            }
             _ => match self.region(shared, request, address, address) {
                 // SAFETY: the region was found for this address.
                 Some(region) => Ok(Place::Host(unsafe { region.at(address) })),

@@ -34,7 +34,7 @@ impl Chunk<'_> {
             Terminator::BranchIndexed { index, targets } => {
                 self.branch_indexed(path, *index, targets, active, block.span)
             }
-            Terminator::Call(call) => self.call(path, call, active, block.span),
+            Terminator::Call(call) => self.call(path, call, active, shared, block.span),
             Terminator::Barrier(barrier) => {
                 self.barrier(path, barrier, active, shared);
                 Ok(barrier.arrive)
@@ -140,7 +140,14 @@ impl Chunk<'_> {
 
     // Calls.
 
-    fn call(&mut self, path: &mut Path, call: &Call, active: &Active, span: Span) -> Step<bool> {
+    fn call(
+        &mut self,
+        path: &mut Path,
+        call: &Call,
+        active: &Active,
+        shared: &Shared,
+        span: Span,
+    ) -> Step<bool> {
         let callees: SmallVec<[(u32, Mask); 4]> = match call.callee {
             Callee::Direct(index) => [(index, path.mask)].into_iter().collect(),
             Callee::Indirect(slot) => {
@@ -158,6 +165,12 @@ impl Chunk<'_> {
             }
         };
         for (index, mask) in callees {
+            if self.function(index).is_none() {
+                let wait = self.call_builtin(index, call, path, mask, shared, span)?;
+                self.frames.retain(path.frame);
+                self.paths.push(Path { mask, block: call.next, wait, ..*path });
+                continue;
+            }
             let base = self.frames[path.frame].local_base;
             let params = call.arguments.iter().map(|a| match a {
                 Argument::Frame(at) => base + at,
@@ -213,6 +226,7 @@ impl Chunk<'_> {
         let mask = path.mask;
         let warps = 0..self.threads.div_ceil(WARP_LANES);
         shared.end(self.first_thread as usize / WARP_LANES, warps.map(|warp| mask.warp(warp)));
+        self.launch.grid_barrier.end(mask.count());
         self.frames.release(path.frame);
         path.mask = Mask::EMPTY;
         // Warp-level operations no longer wait for these lanes.

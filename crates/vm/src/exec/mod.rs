@@ -7,6 +7,7 @@
 
 mod access;
 mod atomic;
+mod builtin;
 mod control;
 mod frame;
 mod moves;
@@ -44,6 +45,8 @@ pub(crate) enum Wait {
     },
     /// At the start of a block whose warp-level operation needs more lanes.
     Warp,
+    /// At the barrier of the grid, until its generation is over.
+    Grid { generation: u64 },
 }
 
 /// Lanes that are at the same place.
@@ -222,7 +225,7 @@ impl<'l> Chunk<'l> {
         let mut i = 0;
         while i < self.paths.len() {
             let other = self.paths[i];
-            let waits = matches!(other.wait, Wait::Barrier { .. });
+            let waits = matches!(other.wait, Wait::Barrier { .. } | Wait::Grid { .. });
             if other.frame == path.frame && other.block == path.block && !waits {
                 path.mask |= other.mask;
                 path.yields = path.yields.min(other.yields);
@@ -245,6 +248,11 @@ impl<'l> Chunk<'l> {
                 self.paths[i].wait = Wait::Ready;
                 let path = self.paths[i];
                 self.finish_reduction(shared, &path, index, generation, from);
+            }
+            if let Wait::Grid { generation } = self.paths[i].wait
+                && self.launch.grid_barrier.is_over(generation)
+            {
+                self.paths[i].wait = Wait::Ready;
             }
         }
     }
@@ -284,7 +292,7 @@ impl<'l> Chunk<'l> {
                 meets || p.yields <= path.yields && (d > depth || d == depth && p.block < block)
             }
             Wait::Warp => p.frame == path.frame && p.block == block,
-            Wait::Barrier { .. } => false,
+            Wait::Barrier { .. } | Wait::Grid { .. } => false,
         })
     }
 

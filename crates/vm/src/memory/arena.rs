@@ -2,9 +2,10 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
+use std::ops::Range;
 use std::ptr::NonNull;
 
-use super::ARENA_BASE;
+use super::{ARENA_BASE, Extent, HEAP_BASE, HOST_MEMORY, SHARED_WINDOW, WINDOWS_END};
 use crate::fault::FaultKind;
 
 /// Alignment of every allocation in bytes, as `cudaMalloc` promises.
@@ -17,6 +18,8 @@ pub struct Allocation {
     base: u64,
     bytes: u64,
     storage: Option<NonNull<u8>>,
+    /// The storage is the allocation's own, not the host's.
+    owned: bool,
     name: String,
 }
 
@@ -47,9 +50,8 @@ impl Allocation {
         self.storage.is_none()
     }
 
-    /// Host address of the first byte; `None` once freed.
-    pub(crate) fn storage(&self) -> Option<*mut u8> {
-        self.storage.map(NonNull::as_ptr)
+    pub(crate) fn extent(&self) -> Extent {
+        Extent { base: self.base, bytes: self.bytes, storage: self.storage.map(NonNull::as_ptr) }
     }
 
     fn layout(bytes: u64) -> Option<Layout> {
@@ -60,6 +62,9 @@ impl Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
+        if !self.owned {
+            return;
+        }
         if let (Some(storage), Some(layout)) = (self.storage, Allocation::layout(self.bytes)) {
             // SAFETY: `storage` came from `alloc_zeroed` with this very layout and is given back once.
             unsafe { dealloc(storage.as_ptr(), layout) }
@@ -88,6 +93,18 @@ impl fmt::Display for OutOfMemory {
 
 impl std::error::Error for OutOfMemory {}
 
+/// Host memory can be opened on a device without allocations only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostMemoryError;
+
+impl fmt::Display for HostMemoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("host memory must be opened before anything is allocated or loaded on the device")
+    }
+}
+
+impl std::error::Error for HostMemoryError {}
+
 /// All allocations of a device, in ascending order of address.
 #[derive(Debug, Default)]
 pub struct Arena {
@@ -101,14 +118,37 @@ impl Arena {
     /// When the host cannot provide that much memory.
     pub fn allocate(&mut self, bytes: u64, name: impl Into<String>) -> Result<u64, OutOfMemory> {
         let end = self.allocations.last().map_or(ARENA_BASE, |a| a.base + a.bytes + RED_ZONE);
-        let base = end.next_multiple_of(ALIGN);
+        let mut base = end.next_multiple_of(ALIGN);
+        if base < WINDOWS_END && bytes.saturating_add(RED_ZONE) > SHARED_WINDOW.saturating_sub(base) {
+            base = WINDOWS_END;
+        }
         let layout = Allocation::layout(bytes)
-            .filter(|_| base.checked_add(bytes).is_some_and(|end| end < 1 << 48))
+            .filter(|_| base.checked_add(bytes).is_some_and(|end| end < HEAP_BASE))
             .ok_or(OutOfMemory { bytes })?;
         // SAFETY: the layout has at least one byte.
         let storage = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(OutOfMemory { bytes })?;
-        self.allocations.push(Allocation { base, bytes, storage: Some(storage), name: name.into() });
+        let name = name.into();
+        self.allocations.push(Allocation { base, bytes, storage: Some(storage), owned: true, name });
         Ok(base)
+    }
+
+    /// Opens the window of host memory: from now on the addresses that it covers are addresses of the host, without
+    /// bounds or lifetime. Later allocations lie behind it.
+    ///
+    /// # Errors
+    /// When there are allocations already: their addresses would be ambiguous.
+    ///
+    /// # Safety
+    /// Kernels may then read and write whatever this process can: whoever launches them answers for what they do.
+    pub unsafe fn open_host_memory(&mut self) -> Result<(), HostMemoryError> {
+        if !self.allocations.is_empty() {
+            return Err(HostMemoryError);
+        }
+        let Range { start, end } = HOST_MEMORY;
+        let storage = NonNull::new(std::ptr::with_exposed_provenance_mut(start as usize));
+        let name = "host memory".to_owned();
+        self.allocations.push(Allocation { base: start, bytes: end - start, storage, owned: false, name });
+        Ok(())
     }
 
     /// Gives an allocation back. Later accesses to it fault as use after free.
@@ -118,10 +158,10 @@ impl Arena {
     pub fn free(&mut self, address: u64) -> Result<(), FaultKind> {
         let found = self.allocations.binary_search_by_key(&address, |a| a.base);
         match found.map(|i| &mut self.allocations[i]) {
-            Ok(allocation) if !allocation.is_freed() => {
+            Ok(allocation) if allocation.owned && !allocation.is_freed() => {
                 let (base, bytes) = (allocation.base, allocation.bytes);
                 let name = std::mem::take(&mut allocation.name);
-                *allocation = Allocation { base, bytes, storage: None, name };
+                *allocation = Allocation { base, bytes, storage: None, owned: true, name };
                 Ok(())
             }
             _ => Err(FaultKind::InvalidFree),
@@ -152,14 +192,7 @@ impl Arena {
 
     /// Host address of `bytes` bytes at device address `address`.
     pub(crate) fn resolve(&self, address: u64, bytes: u64) -> Result<*mut u8, FaultKind> {
-        let allocation = self.find(address).ok_or(FaultKind::OutOfBounds)?;
-        let offset = address - allocation.base;
-        if offset > allocation.bytes || bytes > allocation.bytes - offset {
-            return Err(FaultKind::OutOfBounds);
-        }
-        let storage = allocation.storage().ok_or(FaultKind::UseAfterFree)?;
-        // SAFETY: `offset` is at most the size of the allocation.
-        Ok(unsafe { storage.add(offset as usize) })
+        self.find(address).ok_or(FaultKind::OutOfBounds)?.extent().resolve(address, bytes)
     }
 
     /// The allocation at or before `address`: the one that contains it, if any does.
@@ -209,6 +242,40 @@ mod tests {
         assert_eq!(arena.write(a, &[0]), Err(FaultKind::UseAfterFree));
         assert_eq!(arena.free(a), Err(FaultKind::InvalidFree));
         assert_eq!(arena.free(b + 1), Err(FaultKind::InvalidFree));
+    }
+
+    #[test]
+    fn allocations_keep_out_of_the_windows() {
+        let mut arena = Arena::default();
+        arena.allocations.push(Allocation {
+            base: ARENA_BASE,
+            bytes: SHARED_WINDOW - ARENA_BASE - 4096,
+            storage: None,
+            owned: true,
+            name: String::new(),
+        });
+        let fits = arena.allocate(2000, "fits").unwrap();
+        assert!(fits < SHARED_WINDOW);
+        assert_eq!(arena.allocate(4000, "does not fit"), Ok(WINDOWS_END));
+    }
+
+    #[test]
+    fn host_memory_is_read_in_place_once_it_is_opened() {
+        let value = [1u8, 2, 3, 4];
+        let address = value.as_ptr().expose_provenance() as u64;
+        let mut bytes = [0; 4];
+        let mut arena = Arena::default();
+        assert!(arena.read(address, &mut bytes).is_err());
+        // SAFETY: only `value` is read.
+        unsafe { arena.open_host_memory() }.unwrap();
+        arena.read(address, &mut bytes).unwrap();
+        assert_eq!(bytes, value);
+        assert_eq!(arena.read(0, &mut bytes), Err(FaultKind::OutOfBounds));
+        let own = arena.allocate(16, "own").unwrap();
+        assert!(own >= HOST_MEMORY.end);
+        // SAFETY: it is refused.
+        assert_eq!(unsafe { arena.open_host_memory() }, Err(HostMemoryError));
+        assert_eq!(arena.free(HOST_MEMORY.start), Err(FaultKind::InvalidFree));
     }
 
     #[test]

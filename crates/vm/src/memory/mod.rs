@@ -5,28 +5,41 @@
 //! address is never given out twice, so that a stale pointer is always recognised.
 
 mod arena;
+mod extent;
+mod heap;
 mod local;
 
-pub use arena::{Allocation, Arena, OutOfMemory};
+use std::ops::Range;
+
+pub use arena::{Allocation, Arena, HostMemoryError, OutOfMemory};
+pub(crate) use extent::Extent;
+pub(crate) use heap::Heap;
 pub(crate) use local::LocalMemory;
 
 use isa::Space;
 
 /// Where the windows of the generic address space lie (PTX ISA, "Generic Addressing"). They fit in 32 bits,
-/// so that `.address_size 32` sees the same layout. Each is [`WINDOW_BYTES`] long.
-pub const SHARED_WINDOW: u64 = 0x0100_0000;
+/// so that `.address_size 32` sees the same layout, and lie at their end, where no pointer of a host process
+/// points. Each is [`WINDOW_BYTES`] long, one after the other.
+pub const SHARED_WINDOW: u64 = 0xfa00_0000;
 /// Window of `.local` memory; see [`SHARED_WINDOW`].
-pub const LOCAL_WINDOW: u64 = 0x0200_0000;
+pub const LOCAL_WINDOW: u64 = 0xfb00_0000;
 /// Window of `.const` memory; see [`SHARED_WINDOW`].
-pub const CONST_WINDOW: u64 = 0x0300_0000;
+pub const CONST_WINDOW: u64 = 0xfc00_0000;
 /// Window of kernel parameters; see [`SHARED_WINDOW`].
-pub const PARAM_WINDOW: u64 = 0x0400_0000;
+pub const PARAM_WINDOW: u64 = 0xfd00_0000;
 /// "Addresses" of functions, for indirect calls; see [`SHARED_WINDOW`].
-pub const CODE_WINDOW: u64 = 0x0500_0000;
+pub const CODE_WINDOW: u64 = 0xfe00_0000;
 /// Size of each window in bytes.
 pub const WINDOW_BYTES: u64 = 0x0100_0000;
+/// End of the windows.
+pub(crate) const WINDOWS_END: u64 = 1 << 32;
 /// First address of the arena of `.global` memory.
 pub const ARENA_BASE: u64 = 0x1000_0000;
+/// First address of the device heap, behind the arena.
+pub const HEAP_BASE: u64 = 1 << 56;
+/// Addresses of the host, once its memory is opened to kernels. Nothing lies below: null pointers fault.
+pub(crate) const HOST_MEMORY: Range<u64> = 1 << 16..1 << 48;
 
 /// Distance between the "addresses" of functions.
 pub const CODE_STRIDE: u64 = 16;
@@ -45,18 +58,12 @@ pub fn generic_offset(space: Space) -> u64 {
 
 /// The space that a generic address lies in, and the address within it.
 pub fn resolve_generic(address: u64) -> (Space, u64) {
-    let in_window = |base: u64| address.wrapping_sub(base) < WINDOW_BYTES;
-    if address >= ARENA_BASE {
-        (Space::Global, address)
-    } else if in_window(SHARED_WINDOW) {
-        (Space::Shared, address - SHARED_WINDOW)
-    } else if in_window(LOCAL_WINDOW) {
-        (Space::Local, address - LOCAL_WINDOW)
-    } else if in_window(CONST_WINDOW) {
-        (Space::Const, address - CONST_WINDOW)
-    } else if in_window(PARAM_WINDOW) {
-        (Space::Param, address - PARAM_WINDOW)
-    } else {
-        (Space::Global, address)
+    let inner = address % WINDOW_BYTES;
+    match address - inner {
+        SHARED_WINDOW => (Space::Shared, inner),
+        LOCAL_WINDOW => (Space::Local, inner),
+        CONST_WINDOW => (Space::Const, inner),
+        PARAM_WINDOW => (Space::Param, inner),
+        _ => (Space::Global, address),
     }
 }

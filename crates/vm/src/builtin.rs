@@ -1,0 +1,65 @@
+//! Functions that CUDA provides and PTX only declares.
+
+/// A function with a body in this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Builtin {
+    /// `int vprintf(const char *format, void *arguments)`
+    Printf,
+    /// `void *malloc(size_t bytes)`
+    Malloc,
+    /// `void free(void *address)`
+    Free,
+    /// `void __assertfail(const char *message, const char *file, unsigned line, const char *function, size_t charSize)`,
+    /// and glibc's `__assert_fail` without the last one.
+    AssertFail,
+    /// `unsigned long long cudaCGGetIntrinsicHandle(int scope)`
+    GroupHandle,
+    /// `cudaError_t cudaCGSynchronize(unsigned long long handle, unsigned flags)`
+    GridSynchronize,
+}
+
+impl Builtin {
+    /// The function of this name.
+    pub fn of(name: &str) -> Option<Builtin> {
+        Some(match name {
+            "vprintf" => Builtin::Printf,
+            "malloc" => Builtin::Malloc,
+            "free" => Builtin::Free,
+            "__assertfail" | "__assert_fail" => Builtin::AssertFail,
+            "cudaCGGetIntrinsicHandle" => Builtin::GroupHandle,
+            "cudaCGSynchronize" => Builtin::GridSynchronize,
+            _ => return None,
+        })
+    }
+
+    /// Sizes of its parameters and of its result in bytes, where addresses have `address` bytes.
+    pub fn signature(self, address: u64) -> (&'static [u64], Option<u64>) {
+        let wide = address == 8;
+        match self {
+            Builtin::Printf => (if wide { &[8, 8] } else { &[4, 4] }, Some(4)),
+            Builtin::Malloc => (if wide { &[8] } else { &[4] }, Some(address)),
+            Builtin::Free => (if wide { &[8] } else { &[4] }, None),
+            // The size of a character does not matter: it is always one byte.
+            Builtin::AssertFail => (if wide { &[8, 8, 4, 8] } else { &[4, 4, 4, 4] }, None),
+            Builtin::GroupHandle => (&[4], Some(8)),
+            Builtin::GridSynchronize => (&[8, 4], Some(4)),
+        }
+    }
+}
+
+/// Why a declared function cannot be called, and what to do about it.
+pub(crate) fn why_missing(name: &str) -> String {
+    if Builtin::of(name).is_some() {
+        return format!("`{name}` is declared with other parameters than CUDA's function of this name");
+    }
+    let why = if name.starts_with("__nv_") {
+        ", a function of libdevice: link libdevice.10.bc into the kernel before it becomes PTX, as nvcc, numba and \
+         Triton do"
+    } else if name.starts_with("cuda") {
+        ", a function of CUDA's device runtime (libcudadevrt), which is not here: a kernel cannot launch kernels, \
+         nor wait for them"
+    } else {
+        ", but no module has a body for it: give the file that defines it to the same run"
+    };
+    format!("`{name}` is declared{why}")
+}

@@ -1,0 +1,193 @@
+//! Calls of functions that CUDA provides (see [`Builtin`]).
+
+use check::module::Function;
+use diag::Span;
+use isa::Space;
+
+use super::access::{Place, Request};
+use super::{Chunk, Path, Step, Wait};
+use crate::builtin::{Builtin, why_missing};
+use crate::code::{Argument, Call, Returned};
+use crate::cta::Shared;
+use crate::fault::{Fault, FaultKind};
+use crate::mask::Mask;
+use crate::printf;
+use crate::registers::Window;
+
+/// A call in progress.
+#[derive(Clone, Copy)]
+struct Site<'c> {
+    call: &'c Call,
+    callee: &'c Function,
+    /// Where the caller's frame of local memory starts.
+    base: u32,
+    window: Window,
+    span: Span,
+}
+
+impl Chunk<'_> {
+    /// Calls a function that has no body in the module. Returns why the threads cannot go on at once.
+    pub(super) fn call_builtin(
+        &mut self,
+        index: u32,
+        call: &Call,
+        path: &Path,
+        mask: Mask,
+        shared: &Shared,
+        span: Span,
+    ) -> Step<Wait> {
+        let name = self.launch.function_name(index);
+        let module = &self.launch.program.module;
+        let callee = module.functions.get(index as usize);
+        let builtin = Builtin::of(name).zip(callee).filter(|(builtin, callee)| {
+            let (params, result) = builtin.signature(u64::from(module.address_size / 8));
+            callee.params.len() >= params.len()
+                && callee.params.iter().zip(params).all(|(param, &bytes)| param.bytes == bytes)
+                && callee.returns.len() == usize::from(result.is_some())
+                && callee.returns.iter().all(|param| Some(param.bytes) == result)
+        });
+        let Some((builtin, callee)) = builtin else {
+            return Err(self.fault(FaultKind::UndefinedFunction, span, mask, None, &why_missing(name)));
+        };
+        let frame = &self.frames[path.frame];
+        let site = Site { call, callee, base: frame.local_base, window: frame.window, span };
+        match builtin {
+            Builtin::Printf => self.print(&site, mask, shared)?,
+            Builtin::Malloc => {
+                for lane in mask {
+                    let bytes = self.argument(&site, 0, lane);
+                    let address = self.launch.heap.allocate(bytes).unwrap_or(0);
+                    self.set_result(&site, lane, address);
+                }
+            }
+            Builtin::Free => {
+                for lane in mask {
+                    let address = self.argument(&site, 0, lane);
+                    if address != 0
+                        && let Err(kind) = self.launch.heap.free(address)
+                    {
+                        let note = self.launch.describe(Space::Global, address, 1).unwrap_or_default();
+                        let note = format!("{address:#x} is no live allocation of `malloc`: {note}");
+                        return Err(self.fault(kind, span, Mask::single(lane), None, &note));
+                    }
+                }
+            }
+            Builtin::AssertFail => {
+                let lane = mask.lowest().unwrap_or(0);
+                return Err(self.assertion(&site, lane, shared)?);
+            }
+            Builtin::GroupHandle => {
+                // 1 is the scope of the grid, and there is no other group.
+                mask.into_iter().for_each(|lane| self.set_result(&site, lane, 1));
+            }
+            Builtin::GridSynchronize => {
+                if !self.launch.grid_barrier.all_resident {
+                    let note = "the grid has more blocks than can run at the same time: launch fewer";
+                    return Err(self.fault(FaultKind::Deadlock, span, mask, None, note));
+                }
+                mask.into_iter().for_each(|lane| self.set_result(&site, lane, 0));
+                return Ok(Wait::Grid { generation: self.launch.grid_barrier.arrive(mask.count()) });
+            }
+        }
+        Ok(Wait::Ready)
+    }
+
+    /// The value of an argument in one lane.
+    fn argument(&self, site: &Site, index: usize, lane: usize) -> u64 {
+        let bytes = site.callee.params[index].bytes as u32;
+        match site.call.arguments[index] {
+            Argument::Frame(at) => self.local.read(lane, u64::from(site.base) + u64::from(at), bytes),
+            Argument::Slot(slot) => self.registers.get(site.window, slot, lane),
+        }
+    }
+
+    fn set_result(&mut self, site: &Site, lane: usize, value: u64) {
+        match site.call.returned.first() {
+            Some(Returned::Frame(at)) => {
+                let bytes = site.callee.returns[0].bytes as u32;
+                self.local.write(lane, u64::from(site.base) + u64::from(*at), bytes, value);
+            }
+            Some(Returned::Slot(slot)) => self.registers.set(site.window, *slot, lane, value),
+            Some(Returned::Ignored) | None => {}
+        }
+    }
+
+    fn print(&mut self, site: &Site, mask: Mask, shared: &Shared) -> Step {
+        let mut text = Vec::new();
+        for lane in mask {
+            let (format, buffer) = (self.argument(site, 0, lane), self.argument(site, 1, lane));
+            let taken = if format == 0 {
+                -1
+            } else {
+                let mut values = Values { chunk: self, shared, lane, at: buffer, span: site.span };
+                let result = printf::Arguments::string(&mut values, format, usize::MAX)
+                    .and_then(|format| printf::print(&format, &mut values, &mut text));
+                if result.is_err() {
+                    self.launch.config.output.write(&text);
+                }
+                result? as i32
+            };
+            self.set_result(site, lane, u64::from(taken as u32));
+        }
+        self.launch.config.output.write(&text);
+        Ok(())
+    }
+
+    fn assertion(&self, site: &Site, lane: usize, shared: &Shared) -> Step<Box<Fault>> {
+        let text = |index: usize| -> Step<String> {
+            let address = self.argument(site, index, lane);
+            if address == 0 {
+                return Ok("?".to_owned());
+            }
+            let mut values = Values { chunk: self, shared, lane, at: 0, span: site.span };
+            let bytes = printf::Arguments::string(&mut values, address, 4096)?;
+            Ok(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        let (file, line, function) = (text(1)?, self.argument(site, 2, lane), text(3)?);
+        let note = format!("`{}` does not hold: {file}:{line}, function `{function}`", text(0)?);
+        Ok(self.fault(FaultKind::Assertion, site.span, Mask::single(lane), None, &note))
+    }
+
+    /// Reads generic memory for one lane.
+    fn read_generic(&self, shared: &Shared, lane: usize, address: u64, bytes: u32, span: Span) -> Step<u64> {
+        let request = Request { space: Space::Generic, bytes: bytes.into(), write: false, span };
+        match self.place(shared, &request, address) {
+            // SAFETY: the place holds the access.
+            Ok(Place::Host(at)) => Ok(unsafe { super::transfer::read(at, bytes, false) }),
+            Ok(Place::Local(at)) => Ok(self.local.read(lane, at, bytes)),
+            Err(kind) => Err(self.access_fault(kind, &request, lane, address)),
+        }
+    }
+}
+
+/// The argument buffer of one thread's `vprintf`.
+struct Values<'a, 'l> {
+    chunk: &'a Chunk<'l>,
+    shared: &'a Shared,
+    lane: usize,
+    /// Where the next value is looked for.
+    at: u64,
+    span: Span,
+}
+
+impl printf::Arguments for Values<'_, '_> {
+    type Error = Box<Fault>;
+
+    fn next(&mut self, bytes: u32) -> Step<u64> {
+        let at = self.at.checked_next_multiple_of(bytes.into()).unwrap_or(0);
+        self.at = at.wrapping_add(bytes.into());
+        self.chunk.read_generic(self.shared, self.lane, at, bytes, self.span)
+    }
+
+    fn string(&mut self, address: u64, limit: usize) -> Step<Vec<u8>> {
+        let mut text = Vec::new();
+        while text.len() < limit {
+            let at = address.wrapping_add(text.len() as u64);
+            match self.chunk.read_generic(self.shared, self.lane, at, 1, self.span)? {
+                0 => break,
+                byte => text.push(byte as u8),
+            }
+        }
+        Ok(text)
+    }
+}

@@ -1,0 +1,64 @@
+//! The barrier of a whole grid, which cooperative groups use (CUDA C++ Programming Guide, "Grid Synchronization").
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::builtin::Builtin;
+use crate::grid::RESIDENT_BLOCKS;
+use crate::launch::LaunchConfig;
+
+/// Counts the threads of a grid that have arrived, and those that never will.
+pub(crate) struct GridBarrier {
+    /// The module can wait at it.
+    used: bool,
+    threads: u64,
+    /// All blocks can be in flight at the same time.
+    pub all_resident: bool,
+    arrived: AtomicU64,
+    ended: AtomicU64,
+    generation: AtomicU64,
+}
+
+impl GridBarrier {
+    /// The barrier of a launch.
+    pub fn of(program: &ir::Program, config: &LaunchConfig) -> GridBarrier {
+        let functions = program.module.functions.iter();
+        let resident = (config.host_threads() as u64).saturating_mul(RESIDENT_BLOCKS as u64);
+        GridBarrier {
+            used: functions.map(|f| Builtin::of(&f.name)).any(|b| b == Some(Builtin::GridSynchronize)),
+            threads: config.grid_blocks().saturating_mul(config.block_threads()),
+            all_resident: config.grid_blocks() <= resident,
+            arrived: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            generation: AtomicU64::new(0),
+        }
+    }
+
+    /// Some threads arrive. Returns the generation that they wait for the end of.
+    pub fn arrive(&self, threads: u32) -> u64 {
+        let generation = self.generation.load(Ordering::SeqCst);
+        let arrived = self.arrived.fetch_add(threads.into(), Ordering::SeqCst) + u64::from(threads);
+        if arrived == self.threads {
+            self.arrived.store(0, Ordering::SeqCst);
+            self.generation.store(generation + 1, Ordering::SeqCst);
+        }
+        generation
+    }
+
+    /// Some threads have ended.
+    pub fn end(&self, threads: u32) {
+        if self.used {
+            self.ended.fetch_add(threads.into(), Ordering::SeqCst);
+        }
+    }
+
+    /// A generation is over.
+    pub fn is_over(&self, generation: u64) -> bool {
+        self.generation.load(Ordering::SeqCst) != generation
+    }
+
+    /// All threads that have not ended wait here, for those that have.
+    pub fn is_stuck(&self) -> bool {
+        let ended = self.ended.load(Ordering::SeqCst);
+        ended > 0 && self.arrived.load(Ordering::SeqCst) + ended == self.threads
+    }
+}

@@ -1,0 +1,167 @@
+//! The device heap: what kernels get from `malloc` (CUDA C++ Programming Guide, "Dynamic Global Memory Allocation
+//! and Operations").
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::collections::HashMap;
+use std::ptr::NonNull;
+use std::sync::{PoisonError, RwLock};
+
+use super::{Extent, HEAP_BASE};
+use crate::fault::FaultKind;
+
+/// Bytes that may be allocated at a time, as `cudaLimitMallocHeapSize` has it by default.
+pub(crate) const DEFAULT_LIMIT: u64 = 8 << 20;
+/// Alignment of every allocation in bytes.
+const ALIGN: u64 = 16;
+/// Bytes behind an allocation that belong to nobody.
+const RED_ZONE: u64 = 64;
+
+/// Allocations of running kernels. They live until they are freed, over launches.
+///
+/// Addresses are never reused, so that a stale pointer is always recognised. Storage is, but only for this heap: a
+/// thread may be about to use a place that another one frees.
+pub(crate) struct Heap {
+    limit: u64,
+    blocks: RwLock<Blocks>,
+}
+
+#[derive(Default)]
+struct Blocks {
+    /// In ascending order of address; freed ones have no storage.
+    extents: Vec<Extent>,
+    /// Storage by size, for reuse.
+    spare: HashMap<usize, Vec<NonNull<u8>>>,
+    /// Bytes allocated now.
+    live: u64,
+}
+
+// SAFETY: storage is plain bytes owned by the heap; kernels race on it by design and reach it only through
+// raw pointers and atomics, never through references.
+unsafe impl Send for Blocks {}
+// SAFETY: as above.
+unsafe impl Sync for Blocks {}
+
+impl Default for Heap {
+    fn default() -> Heap {
+        Heap { limit: DEFAULT_LIMIT, blocks: RwLock::default() }
+    }
+}
+
+/// Size of the storage of an allocation: few sizes, so that storage finds new users.
+fn storage_layout(bytes: u64) -> Option<Layout> {
+    let size = usize::try_from(bytes.max(ALIGN)).ok()?.checked_next_power_of_two()?;
+    Layout::from_size_align(size, ALIGN as usize).ok()
+}
+
+impl Heap {
+    /// Changes how many bytes may be allocated at a time.
+    pub fn set_limit(&mut self, bytes: u64) {
+        self.limit = bytes;
+    }
+
+    /// Reserves zeroed bytes; `None` when there are not so many left, or none are asked for.
+    pub fn allocate(&self, bytes: u64) -> Option<u64> {
+        let mut blocks = self.blocks.write().unwrap_or_else(PoisonError::into_inner);
+        if bytes == 0 || bytes > self.limit.saturating_sub(blocks.live) {
+            return None;
+        }
+        let layout = storage_layout(bytes)?;
+        let storage = match blocks.spare.get_mut(&layout.size()).and_then(Vec::pop) {
+            Some(storage) => {
+                // SAFETY: the storage was made with this layout.
+                unsafe { storage.write_bytes(0, layout.size()) }
+                storage
+            }
+            None => {
+                // SAFETY: the layout has at least `ALIGN` bytes.
+                NonNull::new(unsafe { alloc_zeroed(layout) })?
+            }
+        };
+        let base = blocks.extents.last().map_or(HEAP_BASE, |last| last.base + last.bytes + RED_ZONE);
+        let base = base.next_multiple_of(ALIGN);
+        blocks.live += bytes;
+        blocks.extents.push(Extent { base, bytes, storage: Some(storage.as_ptr()) });
+        Some(base)
+    }
+
+    /// Gives an allocation back. Later accesses fault as use after free.
+    ///
+    /// # Errors
+    /// When `address` is not the start of a live allocation.
+    pub fn free(&self, address: u64) -> Result<(), FaultKind> {
+        let mut blocks = self.blocks.write().unwrap_or_else(PoisonError::into_inner);
+        let found = blocks.extents.binary_search_by_key(&address, |extent| extent.base);
+        let index = found.map_err(|_| FaultKind::InvalidFree)?;
+        let storage = blocks.extents[index].storage.take().and_then(NonNull::new);
+        let storage = storage.ok_or(FaultKind::InvalidFree)?;
+        let bytes = blocks.extents[index].bytes;
+        blocks.live -= bytes;
+        if let Some(layout) = storage_layout(bytes) {
+            blocks.spare.entry(layout.size()).or_default().push(storage);
+        }
+        Ok(())
+    }
+
+    /// The allocation at or before `address`: the one that contains it, if any does.
+    pub fn find(&self, address: u64) -> Option<Extent> {
+        let blocks = self.blocks.read().unwrap_or_else(PoisonError::into_inner);
+        let after = blocks.extents.partition_point(|extent| extent.base <= address);
+        blocks.extents[..after].last().copied()
+    }
+}
+
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        let live = self
+            .extents
+            .iter()
+            .filter_map(|extent| Some((NonNull::new(extent.storage?)?, storage_layout(extent.bytes)?)));
+        let spare = self.spare.iter().flat_map(|(&size, storage)| {
+            let layout = Layout::from_size_align(size, ALIGN as usize).ok();
+            storage.iter().filter_map(move |&storage| Some((storage, layout?)))
+        });
+        for (storage, layout) in live.chain(spare) {
+            // SAFETY: each storage came from `alloc_zeroed` with this layout, and is in one of the lists only.
+            unsafe { dealloc(storage.as_ptr(), layout) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_lifetime_and_limit_are_kept() {
+        let heap = Heap { limit: 100, ..Heap::default() };
+        let a = heap.allocate(40).unwrap();
+        let b = heap.allocate(60).unwrap();
+        assert!(b >= a + 40 + RED_ZONE && a % ALIGN == 0 && b % ALIGN == 0);
+        assert_eq!(heap.allocate(1), None);
+        assert_eq!(heap.allocate(0), None);
+        assert_eq!(heap.allocate(u64::MAX), None);
+        let extent = heap.find(a + 39).unwrap();
+        assert!(extent.resolve(a + 39, 1).is_ok());
+        assert_eq!(extent.resolve(a + 39, 2), Err(FaultKind::OutOfBounds));
+        assert_eq!(heap.free(a + 1), Err(FaultKind::InvalidFree));
+        heap.free(a).unwrap();
+        assert_eq!(heap.free(a), Err(FaultKind::InvalidFree));
+        assert_eq!(heap.find(a).unwrap().resolve(a, 1), Err(FaultKind::UseAfterFree));
+    }
+
+    #[test]
+    fn storage_is_reused_zeroed_at_a_new_address() {
+        let heap = Heap::default();
+        let a = heap.allocate(100).unwrap();
+        let first = heap.find(a).unwrap().resolve(a, 100).unwrap();
+        // SAFETY: 100 bytes of the heap's own storage.
+        unsafe { first.write_bytes(0xff, 100) }
+        heap.free(a).unwrap();
+        let b = heap.allocate(120).unwrap();
+        let second = heap.find(b).unwrap().resolve(b, 120).unwrap();
+        assert_eq!(first, second);
+        assert_ne!(a, b);
+        // SAFETY: as above.
+        assert!(unsafe { std::slice::from_raw_parts(second, 120) }.iter().all(|&byte| byte == 0));
+    }
+}

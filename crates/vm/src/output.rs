@@ -1,0 +1,75 @@
+//! Where `printf` of a kernel goes.
+
+use std::fmt;
+use std::io::Write;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Takes what the threads of a launch print, in the order in which they do. Cheap to clone; clones are the same output.
+///
+/// As on a GPU, a thread does not learn whether what it printed could be written.
+#[derive(Clone, Default)]
+pub struct Output(Arc<Sink>);
+
+#[derive(Default)]
+enum Sink {
+    #[default]
+    Stdout,
+    Writer(Mutex<Box<dyn Write + Send>>),
+    Buffer(Mutex<Vec<u8>>),
+}
+
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Bytes of a panicked writer are bytes all the same.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Output {
+    /// The standard output of this process.
+    pub fn stdout() -> Output {
+        Output::default()
+    }
+
+    /// Anything that bytes can be written to.
+    pub fn to(writer: impl Write + Send + 'static) -> Output {
+        Output(Arc::new(Sink::Writer(Mutex::new(Box::new(writer)))))
+    }
+
+    /// A buffer; see [`Output::take`].
+    pub fn buffer() -> Output {
+        Output(Arc::new(Sink::Buffer(Mutex::default())))
+    }
+
+    /// What was printed into a [`buffer`](Output::buffer) since the last call; nothing of another kind of output.
+    pub fn take(&self) -> Vec<u8> {
+        match &*self.0 {
+            Sink::Buffer(bytes) => std::mem::take(&mut *lock(bytes)),
+            _ => Vec::new(),
+        }
+    }
+
+    pub(crate) fn write(&self, text: &[u8]) {
+        let _ = match &*self.0 {
+            Sink::Stdout => std::io::stdout().write_all(text),
+            Sink::Writer(writer) => lock(writer).write_all(text),
+            Sink::Buffer(bytes) => lock(bytes).write_all(text),
+        };
+    }
+
+    pub(crate) fn flush(&self) {
+        let _ = match &*self.0 {
+            Sink::Stdout => std::io::stdout().flush(),
+            Sink::Writer(writer) => lock(writer).flush(),
+            Sink::Buffer(_) => Ok(()),
+        };
+    }
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match &*self.0 {
+            Sink::Stdout => "Output::Stdout",
+            Sink::Writer(_) => "Output::Writer",
+            Sink::Buffer(_) => "Output::Buffer",
+        })
+    }
+}
