@@ -9,14 +9,26 @@ import sys
 sys.dont_write_bytecode = True
 
 import common  # noqa: E402
+import from_libdevice  # noqa: E402
 import from_llvm  # noqa: E402
 import from_numba  # noqa: E402
 import from_nvidia  # noqa: E402
 import from_pycuda  # noqa: E402
 import from_tinygrad  # noqa: E402
+import from_tinygrad_more  # noqa: E402
 import from_triton  # noqa: E402
 
 common.start()
-for producer in (from_llvm, from_numba, from_nvidia, from_pycuda, from_tinygrad, from_triton):
+PRODUCERS = (
+    from_llvm,
+    from_numba,
+    from_nvidia,
+    from_pycuda,
+    from_tinygrad,
+    from_tinygrad_more,
+    from_triton,
+    from_libdevice,
+)
+for producer in PRODUCERS:
     producer.cases()
 common.finish()

@@ -16,8 +16,8 @@ from exact import exp2, fma, shuffle_down, shuffle_xor  # noqa: E402, F401
 CASES = []
 
 
-def case(file, grid, block, args, outputs, entry=None, shared=0, note=None):
-    """Adds one launch of a corpus file.
+def case(file, grid, block, args, outputs, entry=None, shared=0, note=None, ulps=0, lenient=False):
+    """Adds one launch of a corpus file. Floats may be off by `ulps` units of the last place.
 
     Each of `args` is a numpy array (an input, copied to the device), a string (an argument as the command takes it,
     such as `f32[100]`), a number, or `Bf16(array)`. `outputs` maps the number of an argument to the array expected.
@@ -39,10 +39,12 @@ def case(file, grid, block, args, outputs, entry=None, shared=0, note=None):
     expected = []
     for i, array in outputs.items():
         np.save(folder / f"expected{i}.npy", np.ascontiguousarray(array))
-        expected.append({"arg": i, "expected": f"data/{name}/expected{i}.npy", "tolerance": 0})
+        expected.append({"arg": i, "expected": f"data/{name}/expected{i}.npy", "tolerance": ulps})
     entry_of = {"kernel": file, "grid": pad3(grid), "block": pad3(block), "shared": shared}
     if entry:
         entry_of["entry"] = entry
+    if lenient:
+        entry_of["lenient"] = True
     if note:
         entry_of["note"] = note
     CASES.append(entry_of | {"args": words, "outputs": expected})

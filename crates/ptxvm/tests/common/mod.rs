@@ -88,6 +88,9 @@ pub struct Case {
     pub grid: [u32; 3],
     pub block: [u32; 3],
     pub shared: u64,
+    /// Run with `--lenient`.
+    #[serde(default)]
+    pub lenient: bool,
     pub args: Vec<String>,
     pub outputs: Vec<ExpectedOutput>,
 }
@@ -97,7 +100,8 @@ pub struct Case {
 pub struct ExpectedOutput {
     pub arg: usize,
     pub expected: String,
-    pub tolerance: f64,
+    /// Units in the last place by which floats may be off.
+    pub tolerance: u64,
 }
 
 /// The cases that a `cases.json` lists.
@@ -130,6 +134,9 @@ impl Case {
         command.current_dir(folder).arg("run").arg(kernel).args(options);
         command.args(["--grid", &extents(self.grid), "--block", &extents(self.block)]);
         command.args(["--shared", &self.shared.to_string()]);
+        if self.lenient {
+            command.arg("--lenient");
+        }
         if let Some(entry) = &self.entry {
             command.args(["--entry", entry]);
         }
@@ -148,14 +155,16 @@ impl Case {
             return Err(outcome.transcript());
         }
         for output in &self.outputs {
-            assert!(output.tolerance == 0.0, "this test compares bits");
             let (wanted_type, wanted) = read_npy(&folder.join(&output.expected))?;
             let (got_type, got) = read_npy(&saved(output))?;
             if wanted_type != got_type {
                 return Err(format!("argument {} is {got_type}, expected {wanted_type}", output.arg));
             }
-            compare(&got, &wanted, npy_width(&wanted_type))
-                .map_err(|text| format!("argument {}: {text}", output.arg))?;
+            let result = match output.tolerance {
+                0 => compare(&got, &wanted, npy_width(&wanted_type)),
+                ulps => compare_floats(&got, &wanted, npy_width(&wanted_type), ulps),
+            };
+            result.map_err(|text| format!("argument {}: {text}", output.arg))?;
         }
         Ok(())
     }
@@ -174,6 +183,38 @@ pub fn read_npy(path: &Path) -> Result<(String, Vec<u8>), String> {
 /// Size of the elements of `'<f4'`.
 fn npy_width(descr: &str) -> usize {
     descr.trim_end_matches('\'').chars().last().and_then(|digit| digit.to_digit(10)).unwrap_or(1) as usize
+}
+
+/// Whether all floats of `width` bytes are within `ulps` units in the last place; a NaN is like any other.
+pub fn compare_floats(got: &[u8], wanted: &[u8], width: usize, ulps: u64) -> Result<(), String> {
+    if got.len() != wanted.len() {
+        return Err(format!("{} bytes, expected {}", got.len(), wanted.len()));
+    }
+    // Integers in the order of the floats: neighbours differ by one.
+    let ordinal = |bytes: &[u8]| {
+        let bits = bytes.iter().rev().fold(0u64, |bits, &byte| bits << 8 | u64::from(byte));
+        let sign = 1u64 << (width * 8 - 1);
+        let magnitude = (bits & (sign - 1)) as i128;
+        let infinity = match width {
+            2 => 0x7c00,
+            4 => 0x7f80_0000,
+            _ => 0x7ff0_0000_0000_0000,
+        };
+        let value = if bits & sign != 0 { -magnitude } else { magnitude };
+        (magnitude <= infinity).then_some(value)
+    };
+    let pairs = got.chunks_exact(width).zip(wanted.chunks_exact(width)).enumerate();
+    let distances = pairs.map(|(i, (got, wanted))| match (ordinal(got), ordinal(wanted)) {
+        (Some(got), Some(wanted)) => (got.abs_diff(wanted), i),
+        (None, None) => (0, i),
+        _ => (u128::MAX, i),
+    });
+    match distances.max() {
+        Some((distance, i)) if distance > u128::from(ulps) => {
+            Err(format!("element {i} is off by {distance} units in the last place, {ulps} are allowed"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether all elements have the same bits; shows the first few that differ.
