@@ -1,0 +1,105 @@
+//! A launch.
+
+use std::ffi::c_int;
+use std::io::Write;
+use std::sync::OnceLock;
+
+use ptxvm::{Arg, Color, Error};
+
+use crate::cache::compiled;
+use crate::{PTXVM_BAD_LAUNCH, PTXVM_BAD_PTX, PTXVM_FAULT};
+
+/// What the caller asked for, besides the text.
+pub struct Launch {
+    pub args: Vec<u64>,
+    pub block: [c_int; 3],
+    pub grid: [c_int; 3],
+    pub shared_bytes: c_int,
+}
+
+/// Why it did not end well.
+pub struct Failure {
+    pub code: c_int,
+    /// Ends in a line feed.
+    pub message: String,
+}
+
+impl Failure {
+    pub fn launch(message: impl std::fmt::Display) -> Failure {
+        Failure { code: PTXVM_BAD_LAUNCH, message: format!("error: {message}\n") }
+    }
+
+    pub fn ptx(message: &str) -> Failure {
+        Failure { code: PTXVM_BAD_PTX, message: message.to_owned() }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        match &error {
+            Error::Bad { .. } => Failure::ptx(&error.render(Color::Never)),
+            Error::Fault { .. } => Failure { code: PTXVM_FAULT, message: error.render(Color::Never) },
+            other => Failure::launch(other),
+        }
+    }
+}
+
+/// Writes to stderr; where that is closed there is nobody to tell.
+pub fn say(message: &str) {
+    let _ = std::io::stderr().write_all(message.as_bytes());
+}
+
+/// A forked child has its parent's thread pool without its threads: one thread must do there.
+fn is_forked() -> bool {
+    static FIRST: OnceLock<u32> = OnceLock::new();
+    *FIRST.get_or_init(std::process::id) != std::process::id()
+}
+
+/// Compiles the text unless it was seen before, and runs its first kernel.
+///
+/// # Safety
+/// Every address that the kernel computes must be good for what it does there.
+pub unsafe fn run(text: &[u8], launch: &Launch) -> Result<(), Failure> {
+    let forked = is_forked();
+    // SAFETY: the caller's promise.
+    let compiled = unsafe { compiled(text) }?;
+    let kernel = &compiled.kernel;
+    let in_kernel = |message: String| Failure::launch(format!("kernel `{}`: {message}", kernel.name));
+    let extents = |what: &str, extents: [c_int; 3]| -> Result<[u32; 3], Failure> {
+        let [x, y, z] = extents.map(u32::try_from);
+        match (x, y, z) {
+            (Ok(x), Ok(y), Ok(z)) => Ok([x, y, z]),
+            _ => Err(in_kernel(format!("the {what} is {extents:?}"))),
+        }
+    };
+    let shared = u64::try_from(launch.shared_bytes)
+        .map_err(|_| in_kernel(format!("{} bytes of shared memory", launch.shared_bytes)))?;
+    let mut prepared = compiled
+        .loaded
+        .launch(&kernel.name)
+        .grid(extents("grid", launch.grid)?)
+        .block(extents("block", launch.block)?)
+        .configure(|config| {
+            config.dynamic_shared = shared;
+            config.deterministic = forked;
+        });
+    if launch.args.len() != kernel.params.len() {
+        let (takes, given) = (kernel.params.len(), launch.args.len());
+        return Err(in_kernel(format!("it takes {takes} arguments, and {given} were given")));
+    }
+    for (value, param) in launch.args.iter().zip(&kernel.params) {
+        let bytes = value.to_le_bytes();
+        let low = usize::try_from(param.bytes).ok().and_then(|count| bytes.get(..count));
+        let low = low.ok_or_else(|| {
+            let (name, bytes) = (&param.name, param.bytes);
+            in_kernel(format!("parameter `{name}` has {bytes} bytes, and an argument here 8 at most"))
+        })?;
+        prepared = prepared.arg(Arg::bytes(low));
+    }
+    prepared.run().map(drop).map_err(|error| match Failure::from(error) {
+        Failure { code: PTXVM_BAD_LAUNCH, message } => {
+            in_kernel(message.trim_start_matches("error: ").trim_end().to_owned())
+        }
+        other => other,
+    })
+}
