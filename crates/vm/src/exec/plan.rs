@@ -7,6 +7,7 @@ use super::transfer::{Even, Region};
 use super::{Active, Chunk};
 use crate::code::{Address, Base, Load, Pure};
 use crate::mask::GROUP_LANES;
+use crate::memory::HEAP_BASE;
 use crate::registers::{SlotRef, Source, Window, is_scalar, lane_width, vector_form};
 
 /// An access of all lanes of a chunk at evenly stepping addresses: which steps, which memory.
@@ -56,6 +57,10 @@ impl AccessPlan {
         let (scalar, rows) = (even.scalar, even.rows);
         let broadcast = scalar.step == 0;
         if !active.all_lanes || !(broadcast || scalar.step == bytes) {
+            return None;
+        }
+        // The device heap gives memory back while a kernel runs: look it up each time.
+        if region.base >= HEAP_BASE {
             return None;
         }
         region.holding(even.bounds.0, even.bounds.1 + bytes)?;
