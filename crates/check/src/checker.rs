@@ -256,6 +256,6 @@ impl<'a> Checker<'a> {
             });
         }
         let names = scopes.iter().chain(std::iter::once(&self.globals)).flat_map(Scope::candidates);
-        crate::suggest::nearest(name, names).map(|near| format!("did you mean '{near}'?"))
+        diag::nearest(name, names).map(|near| format!("did you mean '{near}'?"))
     }
 }

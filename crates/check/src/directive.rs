@@ -118,7 +118,7 @@ impl<'a> Checker<'a> {
                     Some(target) => architecture = Some(target),
                     None => {
                         let known: Vec<String> = Target::all().map(|t| t.to_string()).collect();
-                        let near = crate::suggest::nearest(text, known.iter().map(String::as_str));
+                        let near = diag::nearest(text, known.iter().map(String::as_str));
                         let help = near.map(|near| format!("did you mean '{near}'?"));
                         let message = format!("Unsupported .target '{text}'");
                         self.sink.error("unsupported-target", name.span, message).maybe_help(help);

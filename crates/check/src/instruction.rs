@@ -217,7 +217,7 @@ impl<'a> BodyChecker<'_, 'a> {
         for tree in &node.operands {
             self.lower(tree);
         }
-        let near = crate::suggest::nearest(opcode, crate::opcodes::all());
+        let near = diag::nearest(opcode, crate::opcodes::all());
         let help = near.map(|near| format!("did you mean '{near}'?"));
         let message = format!("Not a name of any known instruction: '{opcode}'");
         self.sink().error("unknown-instruction", node.opcode.span, message).maybe_help(help);
@@ -267,7 +267,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 .flat_map(|form| form.slots)
                 .flat_map(|slot| slot.choices)
                 .map(|choice| choice.token.name());
-            if let Some(near) = crate::suggest::nearest(written, names) {
+            if let Some(near) = diag::nearest(written, names) {
                 help = Some(format!("did you mean '.{near}'?"));
             }
         }

@@ -23,7 +23,6 @@ mod ranges;
 mod rank;
 mod scope;
 mod special;
-mod suggest;
 mod variable;
 mod vector;
 mod wording;
@@ -32,10 +31,10 @@ use diag::{Diagnostic, SourceFile};
 use isa::Target;
 use syntax::Tree;
 
+pub use diag::nearest;
 pub use directive::first_version;
 pub use module::Module;
 pub use opcodes::{all as opcodes, display_name as instruction_name};
-pub use suggest::nearest;
 
 /// What to check against, besides the file.
 #[derive(Clone, Copy, Debug, Default)]

@@ -8,8 +8,10 @@ mod diagnostic;
 mod json;
 mod render;
 mod source;
+mod suggest;
 
 pub use diagnostic::{Diagnostic, Label, Severity};
 pub use json::json;
 pub use render::{Color, render};
 pub use source::{Position, SourceFile, Span};
+pub use suggest::nearest;

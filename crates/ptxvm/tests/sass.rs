@@ -46,3 +46,36 @@ fn setp_is_lowered() {
     let outcome = run(&["lower", "--arch", "sm_53", "setp.lt.and.f16x2 p|q, a, b, c"]);
     assert_eq!(outcome.stdout, "HSETP2.LT.AND P0, P1, R0, R1, P2;\n", "{}", outcome.transcript());
 }
+
+#[test]
+fn the_sense_is_that_of_ptxas() {
+    let outcome = run(&["lower", "--arch", "sm_53", "setp.lt.f16 p, a, b"]);
+    assert_eq!(
+        outcome.stdout,
+        "HSETP2.GEU.AND P0, PT, R0.H0_H0, R1.H0_H0, PT;\n",
+        "{}",
+        outcome.transcript()
+    );
+    assert!(outcome.stderr.contains("P0 is the complement of p"), "{}", outcome.transcript());
+    let outcome = run(&["lower", "--arch", "sm_53", "--as-written", "setp.lt.f16 p, a, b"]);
+    assert_eq!(outcome.stdout, "HSETP2.LT.AND P0, PT, R0.H0_H0, R1.H0_H0, PT;\n", "{}", outcome.transcript());
+    for bad in ["setp.lt.f16 p|q, a, b", "setp.lt.f16 p, a, 0x3c00", "add.f16 d, a, b"] {
+        assert_eq!(run(&["lower", "--arch", "sm_53", bad]).code, Some(1), "{bad}");
+    }
+}
+
+#[test]
+fn memory_is_written_and_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("group.bin");
+    let first = "HSETP2.LT.AND P0, P1, R1.reuse, R2, PT &req={5,0} &rd=0x1 &wr=0x2 ?trans4;";
+    let file = path.to_str().unwrap();
+    let outcome =
+        run(&["asm", "--arch", "sm_53", "--output", file, first, "HSETP2.GE P1, PT, R1, R2 ?sched16"]);
+    assert_eq!(outcome.stdout, "5d20038800270101\n5d2003b00027010f\n", "{}", outcome.transcript());
+    // As nvdisasm 12.8 lists the file, braces around the pair.
+    let outcome = run(&["dis", "--arch", "sm_53", file]);
+    let lines: Vec<&str> = outcome.stdout.lines().collect();
+    assert_eq!(lines[1], "/*0008*/ HSETP2.LT.AND P0, P1, R1.reuse, R2, PT ;", "{}", outcome.transcript());
+    assert_eq!(lines[2], "/*0010*/ { HSETP2.GE.AND P1, PT, R1, R2, PT ;", "{}", outcome.transcript());
+}

@@ -4,7 +4,8 @@ use object::SectionKind;
 use object::read::{Object as _, ObjectSection as _};
 
 use crate::arch::Arch;
-use crate::instruction::{Illegal, Instruction};
+use crate::instruction::{Illegal, Instruction, Unencodable};
+use crate::layout::SLOT_BITS;
 
 /// One instruction word of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,19 @@ pub struct Line {
     pub word: u128,
     /// What it is.
     pub content: Content,
+    /// Whether it is issued together with its neighbour.
+    pub pair: Pair,
+}
+
+/// An instruction's place in a pair that Maxwell issues in one cycle; nvdisasm sets braces around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pair {
+    /// It is issued alone.
+    None,
+    /// The first of two: its scheduling value is 16.
+    First,
+    /// The second.
+    Second,
 }
 
 /// What a word of a file is.
@@ -63,23 +77,66 @@ pub fn cubin(arch: Arch, bytes: &[u8]) -> Result<Vec<Section>, String> {
 pub fn raw(arch: Arch, bytes: &[u8]) -> Vec<Line> {
     let size = arch.word_bytes();
     let mut control = 0;
+    let mut paired = false;
     let mut lines = Vec::with_capacity(bytes.len() / size);
     for (index, chunk) in bytes.chunks_exact(size).enumerate() {
         let word = chunk.iter().rev().fold(0, |word, byte| word << 8 | u128::from(*byte));
-        let slot = (index % 4) as u32;
-        let content = if size == 8 && slot == 0 {
+        let address = (index * size) as u64;
+        let slot = (index % GROUP) as u32;
+        if size == 8 && slot == 0 {
             control = word as u64;
-            Content::Control
-        } else {
-            let decoded = Instruction::decode(arch, word).and_then(|mut instruction| {
-                if size == 8 {
-                    instruction.set_slot(control, slot - 1)?;
-                }
-                Ok(instruction)
-            });
-            decoded.map_or_else(Content::Other, Content::Hsetp2)
+            lines.push(Line { address, word, content: Content::Control, pair: Pair::None });
+            continue;
+        }
+        let decoded = Instruction::decode(arch, word).and_then(|mut instruction| {
+            if size == 8 {
+                instruction.set_slot(control, slot - 1)?;
+            }
+            Ok(instruction)
+        });
+        let first = size == 8 && !paired && control >> (SLOT_BITS * (slot - 1)) & 31 == DUAL_ISSUE;
+        let pair = match (first, paired) {
+            (true, _) => Pair::First,
+            (false, true) => Pair::Second,
+            (false, false) => Pair::None,
         };
-        lines.push(Line { address: (index * size) as u64, word, content });
+        paired = first;
+        let content = decoded.map_or_else(Content::Other, Content::Hsetp2);
+        lines.push(Line { address, word, content, pair });
     }
     lines
 }
+
+/// Instruction memory that holds these instructions, with their control information: before sm_70 in groups of three behind
+/// their control word, the last one filled with NOP.
+///
+/// # Errors
+/// The first instruction that has no word, by its index.
+pub fn assemble(arch: Arch, instructions: &[Instruction]) -> Result<Vec<u8>, (usize, Unencodable)> {
+    let size = arch.word_bytes();
+    let mut words = Vec::with_capacity(instructions.len());
+    for (index, instruction) in instructions.iter().enumerate() {
+        words.push((instruction.encode().map_err(|error| (index, error))?, instruction.slot()));
+    }
+    let mut bytes = Vec::with_capacity(words.len() * size * 2);
+    for group in words.chunks(if size == 8 { GROUP - 1 } else { words.len().max(1) }) {
+        if size == 8 {
+            let mut filled = [NOP; GROUP - 1];
+            filled[..group.len()].copy_from_slice(group);
+            let control =
+                filled.iter().rev().fold(0, |control, (_, slot)| control << SLOT_BITS | u64::from(*slot));
+            bytes.extend(control.to_le_bytes());
+            bytes.extend(filled.iter().flat_map(|(word, _)| (*word as u64).to_le_bytes()));
+        } else {
+            bytes.extend(group.iter().flat_map(|(word, _)| word.to_le_bytes()));
+        }
+    }
+    Ok(bytes)
+}
+
+/// Words of a group of Maxwell: a control word and three instructions.
+const GROUP: usize = 4;
+/// The scheduling value of the first of a pair.
+const DUAL_ISSUE: u64 = 16;
+/// Maxwell's NOP and its slot of the control word: no barriers.
+const NOP: (u128, u32) = (0x50b0_0000_0007_0f00, 0x7e0);

@@ -19,6 +19,6 @@ pub use arch::{Arch, Generation};
 pub use execute::{Meaningless, Outcome, Thread, execute};
 pub use instruction::{Illegal, Instruction, Unencodable};
 pub use layout::{Field, Form};
-pub use lower::{Operands, lower};
+pub use lower::{Lowered, Operands, lower};
 pub use parse::{Parsed, parse};
 pub use print::{BOOL_OPS, COMPARISONS, SWIZZLES, Style};

@@ -1,4 +1,4 @@
-//! Which HSETP2 a PTX `setp` on halves becomes.
+//! Which HSETP2 a PTX `setp` on halves becomes: held against ptxas by `tests/lowering.rs`.
 
 use isa::{BoolOp, CmpOp, Mod, Picks, Type};
 
@@ -17,11 +17,35 @@ pub struct Operands {
     pub c: Option<(u8, bool)>,
 }
 
-/// The HSETP2 for a `setp` with these modifiers, as ptxas emits it when the consumers want p as it is. (It inverts a scalar
-/// compare whose consumers are cheaper the other way round; that is a matter of the consumers.)
+/// What a `setp` becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lowered {
+    /// The instruction.
+    pub instruction: Instruction,
+    /// Whether its first destination gets the complement of p.
+    pub inverted: bool,
+}
+
+impl Lowered {
+    /// The instruction that gives p as PTX has it. ptxas emits it only where an operation on p is folded into the compare.
+    pub fn as_written(self) -> Instruction {
+        let cmp = self.instruction.get(Field::Cmp);
+        self.instruction.with(Field::Cmp, if self.inverted { complement(cmp) } else { cmp })
+    }
+}
+
+/// The comparison that holds where this one does not: F and T, LT and GEU, NUM and NAN.
+const fn complement(cmp: u16) -> u16 {
+    15 - cmp
+}
+
+/// The HSETP2 that ptxas emits for a `setp` with these modifiers whose results are guards, or operands of `selp`.
+///
+/// Of a comparison of scalars and its complement ptxas has only one: EQ, LT, LE, their unordered kin and NUM are inverted, and
+/// the consumers see `!p`. It leaves them alone where a Boolean operator follows.
 ///
 /// `None` if it is no comparison of halves, or the target has none.
-pub fn lower(arch: Arch, picks: &Picks, operands: &Operands) -> Option<Instruction> {
+pub fn lower(arch: Arch, picks: &Picks, operands: &Operands) -> Option<Lowered> {
     let ty = picks.ty(0);
     let bf16 = match ty {
         Type::F16 | Type::F16x2 => false,
@@ -51,6 +75,8 @@ pub fn lower(arch: Arch, picks: &Picks, operands: &Operands) -> Option<Instructi
     let (p, q) = operands.destinations;
     // Where only one lane counts, it is read twice.
     let swizzle = if ty.lanes() == 2 && q.is_some() { 0 } else { 2 };
+    let inverted = ty.lanes() == 1 && picks.bool_op().is_none() && matches!(cmp, 1 | 2 | 3 | 7 | 9 | 10 | 11);
+    let cmp = if inverted { complement(cmp) } else { cmp };
     let bop = match picks.bool_op() {
         None | Some(BoolOp::And) => 0,
         Some(BoolOp::Or) => 1,
@@ -72,5 +98,5 @@ pub fn lower(arch: Arch, picks: &Picks, operands: &Operands) -> Option<Instructi
         .with(Field::Pp, c.into())
         .with(Field::PpNot, not.into())
         .with(Field::Sched, silent.into());
-    Some(instruction)
+    Some(Lowered { instruction, inverted })
 }

@@ -88,13 +88,15 @@ fn lowered_setp_computes_what_ptx_does() {
                     let q = ty.ends_with("x2").then_some(1);
                     let c = (!bop.is_empty()).then_some((2, not));
                     let operands_of = Operands { destinations: (0, q), sources: (0, 1), c };
-                    let instruction = sass::lower(arch, &selected.picks, &operands_of).unwrap();
+                    let lowered = sass::lower(arch, &selected.picks, &operands_of).unwrap();
+                    let (instruction, inverted) = (lowered.instruction, lowered.inverted);
                     instruction.encode().unwrap();
                     for inputs in operands(&mut random, random_operands) {
                         let ours = sass::execute(&instruction, &inputs).unwrap().unwrap();
                         let sources = [inputs.a.into(), inputs.b.into(), u64::from(inputs.c != not)];
                         let law = sem::half_compare::setp(&selected.picks, &sources);
-                        assert_eq!(u64::from(ours.pu), law[0], "{instruction} {:x} {:x}", inputs.a, inputs.b);
+                        let p = u64::from(ours.pu != inverted);
+                        assert_eq!(p, law[0], "{instruction} {:x} {:x}", inputs.a, inputs.b);
                         if q.is_some() {
                             let (a, b) = (inputs.a, inputs.b);
                             assert_eq!(u64::from(ours.pv), law[1], "{instruction} {a:x} {b:x}");

@@ -8,6 +8,7 @@ mod fail;
 mod legality;
 pub mod lines;
 pub mod oracle;
+mod sass;
 mod values;
 
 use std::path::{Path, PathBuf};
@@ -60,6 +61,21 @@ pub enum Record {
         #[arg(long, default_value_t = 100_000)]
         count: usize,
     },
+    /// What nvdisasm prints for words of HSETP2, and what ptxas makes of setp on halves
+    Sass {
+        /// Where the words start: another seed, other words
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Number of random words of each form and generation
+        #[arg(long, default_value_t = 100_000)]
+        count: usize,
+        /// Leave ptxas alone
+        #[arg(long)]
+        words_only: bool,
+        /// The folder to write to
+        #[arg(long, default_value = "conformance/sass")]
+        to: PathBuf,
+    },
 }
 
 /// Does what `what` says, in the repository that this program was built from.
@@ -72,6 +88,9 @@ pub fn run(what: &Record) -> Result<()> {
             corpus::record(&oracles, &root.join(from), &root.join("conformance/corpus"))
         }
         Record::Values { nvdisasm, count } => values::record(&root, &oracles, nvdisasm, *count),
+        Record::Sass { seed, count, words_only, to } => {
+            sass::record(&oracles, &root.join(to), *seed, *count, *words_only)
+        }
         Record::Legality => legality::record(&oracles, &root.join("conformance/legality")),
     }
 }

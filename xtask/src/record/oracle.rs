@@ -1,11 +1,11 @@
-//! NVIDIA's assembler `ptxas` as an oracle: what does it say about a piece of PTX?
+//! NVIDIA's assembler `ptxas` as an oracle: what does it say about a piece of PTX? And where nvdisasm is.
 //!
 //! The binaries come from PyPI (pinned by version and SHA-256 in `oracles.txt`) and are unpacked into the
 //! git-ignored `.oracles/` of the repository. They need no GPU and no driver.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{fmt, fs, io};
+use std::{fmt, fs};
 
 use serde::{Deserialize, Serialize};
 
@@ -37,27 +37,42 @@ impl Release {
         }
     }
 
-    /// The package on PyPI that holds this release.
-    fn package(self) -> &'static str {
+    fn package(self) -> &'static Package {
         match self {
-            Release::V13_5 => "nvidia-cuda-nvcc",
-            Release::V12_9 => "nvidia-cuda-nvcc-cu12",
+            Release::V13_5 => {
+                &Package { name: "nvidia-cuda-nvcc", options: &[], binary: "nvidia/cu13/bin/ptxas" }
+            }
+            Release::V12_9 => {
+                &Package { name: "nvidia-cuda-nvcc-cu12", options: &[], binary: "nvidia/cuda_nvcc/bin/ptxas" }
+            }
         }
     }
+}
 
-    /// Where the package puts the assembler.
-    fn binary(self) -> &'static str {
-        match self {
-            Release::V13_5 => "nvidia/cu13/bin/ptxas",
-            Release::V12_9 => "nvidia/cuda_nvcc/bin/ptxas",
-        }
-    }
+/// What PyPI has and what of it is wanted.
+struct Package {
+    name: &'static str,
+    /// For pip, where it would not choose the pinned file by itself.
+    options: &'static [&'static str],
+    /// Where the package puts the program.
+    binary: &'static str,
+}
 
-    /// The line of `oracles.txt` that pins this release.
-    fn requirement(self) -> Option<&'static str> {
+impl Package {
+    /// The line of `oracles.txt` that pins it.
+    fn requirement(&self) -> Option<&'static str> {
         REQUIREMENTS
             .lines()
-            .find(|line| line.strip_prefix(self.package()).is_some_and(|rest| rest.starts_with("==")))
+            .find(|line| line.strip_prefix(self.name).is_some_and(|rest| rest.starts_with("==")))
+    }
+
+    /// The program in `home`, installed there first when it is not there.
+    fn open(&self, home: &Path) -> Result<PathBuf> {
+        let binary = home.join(self.binary);
+        if !binary.is_file() {
+            install(self, home)?;
+        }
+        Ok(binary)
     }
 }
 
@@ -119,10 +134,7 @@ impl Oracle {
     /// Finds `release` under `folder`, installing it from PyPI first when it is not there.
     pub fn open(folder: &Path, release: Release) -> Result<Oracle> {
         let home = folder.join(format!("ptxas-{}", release.name()));
-        let ptxas = home.join(release.binary());
-        if !ptxas.is_file() {
-            install(release, &home)?;
-        }
+        let ptxas = release.package().open(&home)?;
         let scratch = tempfile::tempdir()?;
         let help = Command::new(&ptxas).arg("--help").output()?;
         let architectures = architectures(&String::from_utf8_lossy(&help.stdout));
@@ -148,11 +160,9 @@ impl Oracle {
             || self.architectures.contains(&target.to_string().replacen("sm_", "compute_", 1))
     }
 
-    /// What the assembler calls itself: the line of `ptxas --version` that names the build.
+    /// What the assembler calls itself.
     pub fn build(&self) -> Result<String> {
-        let output = Command::new(&self.ptxas).arg("--version").output()?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        Ok(text.lines().last().unwrap_or_default().trim().to_owned())
+        build(&self.ptxas)
     }
 
     /// Has the assembler check `source` without generating code, and returns all that it says.
@@ -182,6 +192,50 @@ impl Oracle {
             Some(own) if own.ends_with(['a', 'f']) && self.architectures.contains(&own) => own,
             _ => "compute_121".to_owned(),
         }
+    }
+}
+
+/// A release of nvdisasm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disassembler {
+    /// CUDA 13.5: sm_75 and later.
+    V13_5,
+    /// CUDA 12.8, the last one that PyPI has that knows Maxwell: sm_50 to sm_120.
+    V12_8,
+}
+
+impl Disassembler {
+    /// The release as NVIDIA numbers it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Disassembler::V13_5 => "13.5",
+            Disassembler::V12_8 => "12.8",
+        }
+    }
+
+    fn package(self) -> &'static Package {
+        const BIN: &str = "triton/backends/nvidia/bin/nvdisasm";
+        match self {
+            Disassembler::V13_5 => {
+                &Package { name: "nvidia-cuda-nvdisasm", options: &[], binary: "nvidia/cu13/bin/nvdisasm" }
+            }
+            // Triton ships the tool; only the file for this Python and platform is pinned.
+            Disassembler::V12_8 => &Package {
+                name: "triton",
+                options: &["--python-version", "3.11", "--platform", "manylinux_2_27_x86_64"],
+                binary: BIN,
+            },
+        }
+    }
+
+    /// The program, installed into `folder` from PyPI first when it is not there.
+    pub fn open(self, folder: &Path) -> Result<PathBuf> {
+        self.package().open(&folder.join(format!("nvdisasm-{}", self.name())))
+    }
+
+    /// What it calls itself.
+    pub fn build(self, folder: &Path) -> Result<String> {
+        build(&self.open(folder)?)
     }
 }
 
@@ -224,9 +278,9 @@ fn parse_message(line: &str) -> Option<Message> {
     })
 }
 
-/// Installs the package of `release` into `home` with pip, which checks the pinned hash.
-fn install(release: Release, home: &Path) -> Result<()> {
-    let requirement = release.requirement().ok_or("oracles.txt does not pin this release")?;
+/// Installs a package into `home` with pip, which checks the pinned hash.
+fn install(package: &Package, home: &Path) -> Result<()> {
+    let requirement = package.requirement().ok_or("oracles.txt does not pin this package")?;
     fs::create_dir_all(home)?;
     let list = home.join("requirements.txt");
     fs::write(&list, requirement)?;
@@ -235,16 +289,23 @@ fn install(release: Release, home: &Path) -> Result<()> {
         .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"])
         .args(["--require-hashes", "--only-binary", ":all:", "--target"])
         .arg(home)
+        .args(package.options)
         .env("PIP_ROOT_USER_ACTION", "ignore")
         .arg("--requirement")
         .arg(&list)
         .status()
-        .map_err(|error: io::Error| format!("cannot run {}: {error}", python.to_string_lossy()))?;
-    let binary = home.join(release.binary());
-    match status.success() && binary.is_file() {
+        .map_err(|error| format!("cannot run {}: {error}", python.to_string_lossy()))?;
+    match status.success() && home.join(package.binary).is_file() {
         true => Ok(()),
-        false => Err(format!("installing {requirement} did not yield {}", binary.display()).into()),
+        false => Err(format!("installing {requirement} did not yield {}", package.binary).into()),
     }
+}
+
+/// What a program calls itself: the line of its `--version` that names the build.
+fn build(program: &Path) -> Result<String> {
+    let output = Command::new(program).arg("--version").output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(text.lines().last().unwrap_or_default().trim().to_owned())
 }
 
 #[cfg(test)]
@@ -287,8 +348,11 @@ mod tests {
     #[test]
     fn every_release_is_pinned() {
         for release in Release::ALL {
-            let pin = release.requirement().expect("a line in oracles.txt");
+            let pin = release.package().requirement().expect("a line in oracles.txt");
             assert!(pin.contains("--hash=sha256:"), "{pin}");
+        }
+        for release in [Disassembler::V13_5, Disassembler::V12_8] {
+            assert!(release.package().requirement().is_some_and(|pin| pin.contains("--hash=sha256:")));
         }
     }
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use diag::Diagnostic;
-use sass::binary::{self, Content};
-use sass::{Arch, Field, Instruction, Operands, Style, Thread};
+use sass::binary::{self, Content, Pair};
+use sass::{Arch, Field, Instruction, Operands, Parsed, Style, Thread};
 
 use super::report::{Failure, code, print, say};
 
@@ -88,6 +88,10 @@ struct AsmOptions {
     /// Instructions from a file, one a line; `-` is standard input. Answers stay aligned
     #[arg(long, value_name = "FILE")]
     batch: Option<PathBuf>,
+    /// Write the instructions given on the command line as raw instruction memory: with their control information,
+    /// before sm_70 in groups of three behind a control word
+    #[arg(long, value_name = "FILE", requires = "texts")]
+    output: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
@@ -111,6 +115,9 @@ struct LowerOptions {
     /// The PTX instruction
     #[arg(value_name = "PTX")]
     text: String,
+    /// Keep the comparison as written where ptxas inverts it
+    #[arg(long)]
+    as_written: bool,
 }
 
 fn parse_arch(name: &str) -> Result<Arch, String> {
@@ -183,7 +190,8 @@ fn listing(arch: Arch, style: Style, path: &Path) -> Result<(), Failure> {
         for line in &section.lines {
             let _ = match line.content {
                 Content::Hsetp2(instruction) => {
-                    writeln!(text, "/*{:04x}*/ {}", line.address, instruction.text(style))
+                    let instruction = in_pair(line.pair, instruction.text(style));
+                    writeln!(text, "/*{:04x}*/ {instruction}", line.address)
                 }
                 Content::Control | Content::Other(sass::Illegal::NotHsetp2) => {
                     writeln!(text, "/*{:04x}*/ 0x{:0digits$x}", line.address, line.word)
@@ -197,19 +205,30 @@ fn listing(arch: Arch, style: Style, path: &Path) -> Result<(), Failure> {
     print(text.trim_end())
 }
 
+/// The braces that nvdisasm sets around instructions that are issued together.
+fn in_pair(pair: Pair, text: String) -> String {
+    match pair {
+        Pair::None => text,
+        Pair::First => format!("{{ {text}"),
+        Pair::Second => format!("{} }}", text.trim_end_matches([' ', ';'])),
+    }
+}
+
 fn asm(options: &AsmOptions) -> Result<(), Failure> {
     if options.texts.is_empty() && options.batch.is_none() {
         return Err(Failure::usage("nothing to assemble").help("give an instruction, or --batch FILE"));
     }
     let arch = options.arch;
     let mut bad = false;
+    let mut instructions = Vec::new();
     for text in &options.texts {
         match assemble(arch, text) {
-            Ok((word, warnings)) => {
+            Ok((word, parsed)) => {
                 print(word)?;
-                for warning in warnings {
-                    say(format_args!("warning: {}", one_line(text, &warning)));
+                for warning in &parsed.warnings {
+                    say(format_args!("warning: {}", one_line(text, warning)));
                 }
+                instructions.push(parsed.instruction);
             }
             Err(message) => {
                 bad = true;
@@ -217,17 +236,23 @@ fn asm(options: &AsmOptions) -> Result<(), Failure> {
             }
         }
     }
+    if let Some(path) = options.output.as_ref().filter(|_| !bad) {
+        let bytes = binary::assemble(arch, &instructions);
+        let bytes = bytes.map_err(|(_, error)| Failure::bad(error.to_string()))?;
+        std::fs::write(path, bytes)
+            .map_err(|error| Failure::bad(format!("cannot write `{}`: {error}", path.display())))?;
+    }
     if let Some(path) = &options.batch {
         batch(path, |line| assemble(arch, line).map(|(word, _)| word))?;
     }
     if bad { Err(Failure::silent(code::BAD_INPUT)) } else { Ok(()) }
 }
 
-fn assemble(arch: Arch, text: &str) -> Result<(String, Vec<Diagnostic>), String> {
+fn assemble(arch: Arch, text: &str) -> Result<(String, Parsed), String> {
     let parsed = sass::parse(arch, text).map_err(|diagnostic| one_line(text, &diagnostic))?;
     let word = parsed.instruction.encode().map_err(|error| error.to_string())?;
     let digits = arch.word_bytes() * 2;
-    Ok((format!("{word:0digits$x}"), parsed.warnings))
+    Ok((format!("{word:0digits$x}"), parsed))
 }
 
 /// `column 8: unknown modifier `.LTE`; did you mean .LE?`
@@ -359,7 +384,9 @@ fn lower(options: &LowerOptions) -> Result<(), Failure> {
         bad(message)
     })?;
     let name_is_right = |name: &str| {
-        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '%' | '_' | '$'))
+        !name.starts_with(|c: char| c.is_ascii_digit())
+            && !name.is_empty()
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '%' | '_' | '$'))
     };
     if opcode != "setp" || !(3..=4).contains(&operands.len()) {
         return Err(bad(format!("`{opcode}` on halves does not become HSETP2")));
@@ -368,6 +395,9 @@ fn lower(options: &LowerOptions) -> Result<(), Failure> {
         Some((p, q)) => (p.trim(), Some(q.trim())),
         None => (operands[0], None),
     };
+    if q.is_some() && selected.picks.ty(0).lanes() == 1 {
+        return Err(bad(format!("`{mnemonic}` has one destination")));
+    }
     let c = operands.get(3).map(|c| (c.trim_start_matches('!').trim(), c.starts_with('!')));
     let names = [Some(p), q, c.map(|c| c.0), Some(operands[1]), Some(operands[2])];
     if let Some(wrong) = names.into_iter().flatten().find(|name| !name_is_right(name)) {
@@ -384,12 +414,15 @@ fn lower(options: &LowerOptions) -> Result<(), Failure> {
     let mut registers = Vec::new();
     let sources = (number_of(&mut registers, operands[1]), number_of(&mut registers, operands[2]));
     let lowered = sass::lower(options.arch, &selected.picks, &Operands { destinations, sources, c });
-    let instruction =
+    let lowered =
         lowered.ok_or_else(|| Failure::bad(format!("{} has no HSETP2 for `{mnemonic}`", options.arch)))?;
-    print(instruction)?;
+    let inverted = lowered.inverted && !options.as_written;
+    print(if options.as_written { lowered.as_written() } else { lowered.instruction })?;
     for (letter, names) in [('P', &predicates), ('R', &registers)] {
         for (n, name) in names.iter().enumerate() {
-            say(format_args!("note: {letter}{n} is {name}"));
+            let complement = letter == 'P' && n == usize::from(destinations.0) && inverted;
+            let not = if complement { "the complement of " } else { "" };
+            say(format_args!("note: {letter}{n} is {not}{name}"));
         }
     }
     Ok(())
