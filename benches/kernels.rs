@@ -1,7 +1,8 @@
 //! Kernels in ptxvm against a native loop of the same function, in one run.
 //!
-//! `cargo bench -p ptxvm` times both with Criterion on one host thread, checks that they computed the same, and ends with a
-//! table of ratios. benches/RESULTS.md has recorded runs and says where the time goes.
+//! `cargo bench -p ptxvm --bench kernels` times both with Criterion, checks that they computed the same, and ends with a
+//! table of ratios: on one host thread and on two, and on the slower instruction sets of the machine.
+//! benches/RESULTS.md has recorded runs and says where the time goes.
 
 mod native;
 
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use criterion::Criterion;
 use ptxvm::{Arg, Array, Device, Loaded, Module};
+use vm::HostPath;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
 
@@ -32,12 +34,16 @@ impl Kernel {
     }
 
     /// One launch; returns the thread-instructions executed.
-    fn run(&self) -> u64 {
+    fn run(&self, threads: usize, path: Option<HostPath>) -> u64 {
         let mut launch = self.loaded.launch(self.name).grid(self.grid).block(self.block);
         for arg in &self.args {
             launch = launch.arg(arg.clone());
         }
-        launch.configure(|c| c.threads = Some(1)).run().expect("a launch that ends").thread_instructions
+        let configured = launch.configure(|c| {
+            c.threads = Some(threads);
+            c.host_path = path;
+        });
+        configured.run().expect("a launch that ends").thread_instructions
     }
 }
 
@@ -57,9 +63,22 @@ fn compare(
 ) {
     let mut group = c.benchmark_group(name);
     group.bench_function("native", |b| b.iter(&mut native));
-    group.bench_function("ptxvm", |b| b.iter(|| black_box(kernel.run())));
+    group.bench_function("ptxvm", |b| b.iter(|| black_box(kernel.run(1, None))));
+    group.bench_function("ptxvm 2 threads", |b| b.iter(|| black_box(kernel.run(2, None))));
+    for path in slower_paths() {
+        let name = format!("ptxvm {}", path.name());
+        group.bench_function(name, |b| b.iter(|| black_box(kernel.run(1, Some(path)))));
+    }
     group.finish();
-    rows.push(Row { name, thread_instructions: kernel.run() });
+    rows.push(Row { name, thread_instructions: kernel.run(1, None) });
+}
+
+/// The paths of this machine but the fastest.
+fn slower_paths() -> Vec<HostPath> {
+    let mut paths = vm::available_paths();
+    paths.pop();
+    paths.reverse();
+    paths
 }
 
 /// A deterministic sequence of numbers in [0, 1).
@@ -85,7 +104,7 @@ fn saxpy(c: &mut Criterion, rows: &mut Vec<Row>, name: &'static str, count: usiz
     let (dx, dy) = (device.array(&x).expect("room"), device.array(&y).expect("room"));
     let args = vec![Arg::from(count as u32), Arg::from(0.5f32), Arg::from(&dx), Arg::from(&dy)];
     let kernel = Kernel::new(&device, "saxpy", [count.div_ceil(256) as u32, 1, 1], [256, 1, 1], args);
-    kernel.run();
+    kernel.run(1, None);
     native::saxpy(0.5, &x, &mut y);
     assert_eq!(bits(&dy), y.iter().map(|v| v.to_bits()).collect::<Vec<_>>(), "{name}");
     compare(c, rows, name, &kernel, || native::saxpy(0.5, black_box(&x), black_box(&mut y)));
@@ -102,7 +121,7 @@ fn clamp(c: &mut Criterion, rows: &mut Vec<Row>, name: &'static str, halves: usi
     let pair = |h: u16| Arg::from(u32::from(h) << 16 | u32::from(h));
     let args = vec![Arg::from(&dx), Arg::from(&dy), pair(low), pair(high), Arg::from(pairs)];
     let kernel = Kernel::new(&device, "f16x2_clamp", [pairs.div_ceil(256), 1, 1], [256, 1, 1], args);
-    kernel.run();
+    kernel.run(1, None);
     native::clamp(low, high, &x, &mut y);
     assert_eq!(dy.read().expect("a readable array"), y, "{name}");
     compare(c, rows, name, &kernel, || native::clamp(low, high, black_box(&x), black_box(&mut y)));
@@ -123,7 +142,7 @@ fn mandelbrot(c: &mut Criterion, rows: &mut Vec<Row>) {
         Arg::from(step),
     ];
     let kernel = Kernel::new(&device, "mandelbrot", [64, 128, 1], [16, 8, 1], args);
-    kernel.run();
+    kernel.run(1, None);
     let mut native_counts = vec![0u32; size * size];
     native::mandelbrot(&mut native_counts, size, 256, left, top, step);
     assert_eq!(counts.read().expect("a readable array"), native_counts, "mandelbrot");
@@ -142,7 +161,7 @@ fn matmul(c: &mut Criterion, rows: &mut Vec<Row>) {
     let extent = Arg::from(n as u32);
     let args = vec![Arg::from(&da), Arg::from(&db), Arg::from(&dc), extent.clone(), extent.clone(), extent];
     let kernel = Kernel::new(&device, "matmul", [32, 32, 1], [16, 16, 1], args);
-    kernel.run();
+    kernel.run(1, None);
     native::matmul(&a, &b, &mut product, n);
     assert_eq!(bits(&dc), product.iter().map(|v| v.to_bits()).collect::<Vec<_>>(), "matmul");
     compare(c, rows, "matmul 512^3", &kernel, || {
@@ -159,12 +178,46 @@ fn block_sum(c: &mut Criterion, rows: &mut Vec<Row>) {
     let (dx, sums) = (device.array(&x).expect("room"), device.zeros::<f32>(blocks).expect("room"));
     let args = vec![Arg::from(&dx), Arg::from(count as u32), Arg::from(&sums)];
     let kernel = Kernel::new(&device, "block_sum", [blocks as u32, 1, 1], [256, 1, 1], args);
-    kernel.run();
+    kernel.run(1, None);
     let mut native_sums = vec![0f32; blocks];
     native::block_sum(&x, &mut native_sums);
     assert_eq!(sums.read().expect("a readable array"), native_sums, "block_sum");
     compare(c, rows, "block reduction 16M", &kernel, || {
         native::block_sum(black_box(&x), black_box(&mut native_sums))
+    });
+}
+
+fn softmax(c: &mut Criterion, rows: &mut Vec<Row>) {
+    let device = Device::new();
+    let (height, width) = (4096usize, 1024usize);
+    let x: Vec<f32> = sequence(8).take(height * width).map(|v| v * 16.0 - 8.0).collect();
+    let (dx, dy) = (device.array(&x).expect("room"), device.zeros::<f32>(height * width).expect("room"));
+    let args = vec![Arg::from(&dx), Arg::from(&dy), Arg::from(width as u32)];
+    let kernel = Kernel::new(&device, "softmax", [height as u32, 1, 1], [256, 1, 1], args);
+    kernel.run(1, None);
+    let mut y = vec![0f32; height * width];
+    native::softmax(&x, &mut y, width);
+    // The sums are taken in other orders.
+    let close = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-5 * b.abs();
+    assert!(dy.read().expect("a readable array").iter().zip(&y).all(close), "softmax");
+    compare(c, rows, "softmax 4096 x 1024", &kernel, || {
+        native::softmax(black_box(&x), black_box(&mut y), width);
+    });
+}
+
+fn histogram(c: &mut Criterion, rows: &mut Vec<Row>) {
+    let device = Device::new();
+    let count = 16usize << 20;
+    let data: Vec<u8> = sequence(9).take(count).map(|v| (v * 256.0) as u8).collect();
+    let (ddata, bins) = (device.array(&data).expect("room"), device.zeros::<u32>(256).expect("room"));
+    let args = vec![Arg::from(&ddata), Arg::from(count as u32), Arg::from(&bins)];
+    let kernel = Kernel::new(&device, "histogram", [(count / 4096) as u32, 1, 1], [256, 1, 1], args);
+    kernel.run(1, None);
+    let mut native_bins = [0u32; 256];
+    native::histogram(&data, &mut native_bins);
+    assert_eq!(bins.read().expect("a readable array"), native_bins, "histogram");
+    compare(c, rows, "histogram 16M", &kernel, || {
+        native::histogram(black_box(&data), black_box(&mut native_bins));
     });
 }
 
@@ -178,16 +231,25 @@ fn median(directory: &Path, group: &str, function: &str) -> Option<f64> {
 }
 
 fn table(rows: &[Row], directory: &Path) -> String {
-    let mut text = String::from(
-        "| kernel | native ms | ptxvm ms | ratio | thread-instructions/s |\n|---|---|---|---|---|\n",
-    );
+    let mut text = String::from("| kernel | native ms | ptxvm ms | ratio | 2 threads |");
+    slower_paths().iter().for_each(|path| {
+        let _ = write!(text, " {} |", path.name());
+    });
+    text += " thread-instructions/s |\n|---|---|---|---|---|---|";
+    text += &"---|".repeat(slower_paths().len());
+    text.push('\n');
     for row in rows {
-        let times = (median(directory, row.name, "native"), median(directory, row.name, "ptxvm"));
-        if let (Some(native), Some(ours)) = times {
-            let rate = row.thread_instructions as f64 / (ours / 1e9);
-            let (n, o, ratio) = (native / 1e6, ours / 1e6, ours / native);
-            let _ = writeln!(text, "| {} | {n:.3} | {o:.3} | {ratio:.1} | {:.2e} |", row.name, rate);
+        let time = |function: &str| median(directory, row.name, function);
+        let (Some(native), Some(ours)) = (time("native"), time("ptxvm")) else { continue };
+        let (n, o, ratio) = (native / 1e6, ours / 1e6, ours / native);
+        let _ = write!(text, "| {} | {n:.3} | {o:.3} | {ratio:.1} |", row.name);
+        let faster = time("ptxvm 2 threads").map_or(f64::NAN, |two| ours / two);
+        let _ = write!(text, " {faster:.2}x |");
+        for path in slower_paths() {
+            let other = time(&format!("ptxvm {}", path.name())).map_or(f64::NAN, |other| other / native);
+            let _ = write!(text, " {other:.1} |");
         }
+        let _ = writeln!(text, " {:.2e} |", row.thread_instructions as f64 / (ours / 1e9));
     }
     text
 }
@@ -208,8 +270,14 @@ fn main() {
     mandelbrot(&mut c, &mut rows);
     matmul(&mut c, &mut rows);
     block_sum(&mut c, &mut rows);
+    softmax(&mut c, &mut rows);
+    histogram(&mut c, &mut rows);
     c.final_summary();
-    println!("\none host thread, host path {:?}\n{}", vm_path(), table(&rows, &directory));
+    println!(
+        "\nhost path {}; 2 threads: times as fast as one; other paths: ratio to native\n{}",
+        vm_path(),
+        table(&rows, &directory)
+    );
 }
 
 fn vm_path() -> String {

@@ -129,3 +129,35 @@ native! {
         }
     }
 }
+
+native! {
+    /// Softmax of rows of `width` elements, by powers of two as the kernel does; `exp2` is the C library's.
+    fn softmax(x: &[f32], y: &mut [f32], width: usize) {
+        for (x, y) in x.chunks_exact(width).zip(y.chunks_exact_mut(width)) {
+            let greatest = x.iter().fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a });
+            let mut sum = 0.0;
+            for (x, y) in x.iter().zip(&mut *y) {
+                *y = ((x - greatest) * std::f32::consts::LOG2_E).exp2();
+                sum += *y;
+            }
+            for y in y {
+                *y /= sum;
+            }
+        }
+    }
+}
+
+native! {
+    /// How often each byte occurs, in four counters each, so that equal neighbours do not wait for one another.
+    fn histogram(data: &[u8], bins: &mut [u32; 256]) {
+        let mut counts = [[0u32; 256]; 4];
+        for bytes in data.chunks_exact(4) {
+            for (counts, &byte) in counts.iter_mut().zip(bytes) {
+                counts[usize::from(byte)] += 1;
+            }
+        }
+        for (bin, total) in bins.iter_mut().enumerate() {
+            *total = counts.iter().map(|counts| counts[bin]).sum();
+        }
+    }
+}

@@ -69,6 +69,13 @@ impl Mask {
         (self.0[warp / 2] >> (warp % 2 * 32)) as u32
     }
 
+    /// Of each warp it has all the lanes that `all` has, or none.
+    pub fn is_whole_warps_of(self, all: Mask) -> bool {
+        self.0.iter().zip(all.0).all(|(&mine, all)| {
+            [0xffff_ffff, 0xffff_ffff << 32].iter().all(|warp| mine & warp == 0 || mine & warp == all & warp)
+        })
+    }
+
     /// Replaces the 32 lanes of warp `warp`.
     pub fn set_warp(&mut self, warp: usize, lanes: u32) {
         let shift = warp % 2 * 32;
@@ -179,6 +186,14 @@ mod tests {
         assert_eq!(mask.group(8), 1 << 2);
         assert_eq!(Mask::EMPTY.group_span(), (0, 0));
         assert_eq!(Mask::ALL.group_span(), (0, 16));
+    }
+
+    #[test]
+    fn whole_warps_are_recognised() {
+        let all = Mask::first(70);
+        assert!(all.is_whole_warps_of(all) && Mask::EMPTY.is_whole_warps_of(all));
+        assert!(Mask::first(32).is_whole_warps_of(all) && Mask::first(64).is_whole_warps_of(all));
+        assert!(!Mask::first(33).is_whole_warps_of(all) && !Mask::single(69).is_whole_warps_of(all));
     }
 
     #[test]

@@ -75,28 +75,25 @@ impl Linear {
         }
     }
 
-    /// The result for these sources, if it steps evenly too. `width` is the result's.
-    pub fn apply(self, src: &[Scalar], width: Width, rows: Rows) -> Option<Scalar> {
-        Some(match (self, src) {
-            (Linear::Add, &[a, b]) => sum(a, b),
-            (Linear::Sub, &[a, b]) => sum(a, scaled(b, u64::MAX)),
-            (Linear::Mul, &[a, b]) => product(a, b)?,
-            (Linear::Mad, &[a, b, c]) => sum(product(a, b)?, c),
-            (Linear::MulWide(range), &[a, b]) => product(extend(a, range, rows)?, extend(b, range, rows)?)?,
-            (Linear::MadWide(range), &[a, b, c]) => {
-                sum(product(extend(a, range, rows)?, extend(b, range, rows)?)?, c)
-            }
-            (Linear::Shl, &[a, b]) if b.is_uniform() && b.base < u64::from(width.bits()) => {
-                scaled(a, 1 << b.base)
-            }
-            (Linear::Shr(range), &[a, b]) if b.is_uniform() && b.base < u64::from(range.bits) => {
+    /// The result for these sources, if it steps evenly too; an instruction reads as many of them as it has. `width` is
+    /// the result's.
+    pub fn apply(self, [&a, &b, &c]: [&Scalar; 3], width: Width, rows: Rows) -> Option<Scalar> {
+        Some(match self {
+            Linear::Add => sum(a, b),
+            Linear::Sub => sum(a, scaled(b, u64::MAX)),
+            Linear::Mul => product(a, b)?,
+            Linear::Mad => sum(product(a, b)?, c),
+            Linear::MulWide(range) => product(extend(a, range, rows)?, extend(b, range, rows)?)?,
+            Linear::MadWide(range) => sum(product(extend(a, range, rows)?, extend(b, range, rows)?)?, c),
+            Linear::Shl if b.is_uniform() && b.base < u64::from(width.bits()) => scaled(a, 1 << b.base),
+            Linear::Shr(range) if b.is_uniform() && b.base < u64::from(range.bits) => {
                 let a = extend(a, range, rows)?;
                 let (_, high) = split(a, b.base as u32, rows)?;
                 let shift = |v: u64| (v as i64 >> b.base) as u64;
                 let base = if range.signed { shift(high.base) } else { high.base >> b.base };
                 Scalar { base, step: shift(high.step), pitch: shift(high.pitch) }
             }
-            (Linear::And(range), &[a, b]) => {
+            Linear::And(range) => {
                 let (value, mask) = if b.is_uniform() { (a, b.base) } else { (b, a.base) };
                 if !(a.is_uniform() || b.is_uniform()) {
                     return None;
@@ -111,9 +108,9 @@ impl Linear {
                     return None;
                 }
             }
-            (Linear::Compare(op, range), &[a, b]) => compare(op, range, a, b, rows)?,
-            (Linear::Convert(range), &[a]) if range.bits < width.bits() => extend(a, range, rows)?,
-            (Linear::Convert(_), &[a]) => a,
+            Linear::Compare(op, range) => compare(op, range, a, b, rows)?,
+            Linear::Convert(range) if range.bits < width.bits() => extend(a, range, rows)?,
+            Linear::Convert(_) => a,
             _ => return None,
         })
     }
@@ -247,14 +244,14 @@ mod tests {
     fn a_comparison_is_uniform_only_if_no_lane_differs() {
         let less = |n: u64, lanes| {
             let tid = Scalar::linear(0, 1, row(lanes));
-            Linear::Compare(CmpOp::Lt, U32).apply(&[tid, Scalar::uniform(n)], Width::Pred, row(lanes))
+            Linear::Compare(CmpOp::Lt, U32).apply([&tid, &Scalar::uniform(n), &tid], Width::Pred, row(lanes))
         };
         assert_eq!(less(256, 256), Some(Scalar::uniform(1)));
         assert_eq!(less(255, 256), None);
         // Lane 0 is equal, the others are greater: less in none.
         assert_eq!(less(0, 256), Some(Scalar::uniform(0)));
         let tid = Scalar::linear(0, 1, row(256));
-        let equal = |b| Linear::Compare(CmpOp::Eq, S32).apply(&[tid, b], Width::Pred, row(256));
+        let equal = |b| Linear::Compare(CmpOp::Eq, S32).apply([&tid, &b, &b], Width::Pred, row(256));
         assert_eq!(equal(tid), Some(Scalar::uniform(1)));
         assert_eq!(equal(Scalar::uniform(17)), None);
         assert_eq!(equal(Scalar::uniform(u64::from(u32::MAX))), Some(Scalar::uniform(0)));
@@ -263,13 +260,13 @@ mod tests {
     #[test]
     fn products_of_two_stepping_values_are_not_linear() {
         let tid = Scalar::linear(0, 1, row(256));
-        assert_eq!(Linear::Mul.apply(&[tid, tid], Width::W32, row(256)), None);
+        assert_eq!(Linear::Mul.apply([&tid; 3], Width::W32, row(256)), None);
         let four = Scalar::uniform(4);
-        let got = Linear::MulWide(U32).apply(&[tid, four], Width::W64, row(256)).unwrap();
+        let got = Linear::MulWide(U32).apply([&tid, &four, &four], Width::W64, row(256)).unwrap();
         assert_eq!(got, Scalar::linear(0, 4, row(256)));
         // A factor of all ones is -1 when signed.
         let minus = Scalar::uniform(0xffff_ffff);
-        let got = Linear::MulWide(S32).apply(&[tid, minus], Width::W64, row(256)).unwrap();
+        let got = Linear::MulWide(S32).apply([&tid, &minus, &minus], Width::W64, row(256)).unwrap();
         assert_eq!(lane(got, 3, row(256)), -3i64 as u64);
     }
 
@@ -350,7 +347,7 @@ mod tests {
                     };
                     let sources = if unary { &[a][..] } else { &[a, b][..] };
                     asked += 1;
-                    let Some(got) = linear.apply(sources, result, rows) else { continue };
+                    let Some(got) = linear.apply([&a, &b, &b], result, rows) else { continue };
                     answered += 1;
                     for i in 0..rows.count() * rows.width() {
                         let values: Vec<u64> =

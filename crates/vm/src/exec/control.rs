@@ -296,7 +296,8 @@ impl Chunk<'_> {
         let Some(Op { kind: Kind::Warp { members: Some(members), .. }, span, .. }) = block.ops.first() else {
             return Ok(true);
         };
-        if path.mask == self.alive && self.registers.uniform(window, *members) == Some(u32::MAX.into()) {
+        let whole_warps = path.mask.is_whole_warps_of(self.alive);
+        if whole_warps && self.registers.uniform(window, *members) == Some(u32::MAX.into()) {
             return Ok(true);
         }
         let mut ready = Mask::EMPTY;

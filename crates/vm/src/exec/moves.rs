@@ -101,17 +101,20 @@ impl Chunk<'_> {
 
     #[inline(never)]
     pub(super) fn pack(&mut self, dst: SlotRef, src: &[SlotRef], bits: u32, active: &Active) {
-        let uniform: Option<SmallVec<[u64; 8]>> =
-            src.iter().map(|&s| self.registers.uniform(active.window, s)).collect();
-        if let Some(values) = uniform {
+        let mask = if bits == 64 { !0 } else { (1 << bits) - 1 };
+        let uniform = src.iter().zip(0..).try_fold(0, |all, (&part, i)| {
+            let part = self.registers.uniform(active.window, part)?;
+            Some(all | (part & mask) << (i * bits))
+        });
+        if let Some(value) = uniform {
             let whole = self.whole(active, dst);
-            let mask = if bits == 64 { !0 } else { (1 << bits) - 1 };
-            let value = (0..).zip(values).fold(0, |all, (i, part)| all | (part & mask) << (i * bits));
             return self.registers.set_all(active.window, dst, value, active.mask, whole);
         }
         let lanes = self.lanes;
-        let arrays: SmallVec<[*const u8; 8]> =
-            src.iter().map(|&s| self.registers.read(active.window, s)).collect();
+        let mut arrays: SmallVec<[*const u8; 8]> = SmallVec::new();
+        for &part in src {
+            arrays.push(self.registers.read(active.window, part));
+        }
         if src.iter().all(|part| part.width.bits() == bits && part.width == src[0].width) && src.len() <= 4 {
             let interleave = self.registers.helpers().interleave;
             // SAFETY: arrays have `lanes` elements of their widths, and those of different widths do not overlap.
@@ -149,16 +152,21 @@ impl Chunk<'_> {
     pub(super) fn unpack(&mut self, dst: &[Option<SlotRef>], src: SlotRef, bits: u32, active: &Active) {
         let uniform = self.registers.uniform(active.window, src);
         let lanes = self.lanes;
-        let parts: Option<SmallVec<[SlotRef; 4]>> = dst.iter().copied().collect();
-        if let Some(parts) = parts
-            && uniform.is_none()
-            && parts.len() <= 4
-            && parts.iter().all(|&part| part.width.bits() == bits && self.whole(active, part))
-        {
-            let source = self.registers.read(active.window, src);
-            let arrays: SmallVec<[*mut u8; 4]> =
-                parts.iter().map(|&part| self.registers.overwrite(active.window, part)).collect();
-            let width = lane_width(parts[0].width);
+        let fills = |part: &Option<SlotRef>| {
+            part.is_some_and(|part| part.width.bits() == bits && self.whole(active, part))
+        };
+        if uniform.is_none() && dst.len() <= 4 && dst.iter().all(fills) {
+            let source = self.registers.source(active.window, src);
+            let source = match source.step == usize::from(src.group_bytes) {
+                true => source.array,
+                false => self.registers.read(active.window, src),
+            };
+            let mut arrays: SmallVec<[*mut u8; 4]> = SmallVec::new();
+            let mut width = lanes::Width::B2;
+            for &part in dst.iter().flatten() {
+                arrays.push(self.registers.overwrite(active.window, part));
+                width = lane_width(part.width);
+            }
             // SAFETY: as in `pack`; the parts are different slots.
             return unsafe { (self.registers.helpers().deinterleave)(&arrays, source, width, lanes) };
         }

@@ -92,22 +92,21 @@ impl Chunk<'_> {
         if !active.alone && op.dst.iter().flatten().any(|&slot| !self.whole(active, slot)) {
             return false;
         }
-        let mut scalars = [Scalar::uniform(0); MAX_SOURCES];
-        for (scalar, &slot) in scalars.iter_mut().zip(op.src()) {
-            *scalar = *self.registers.known_scalar(active.window, slot);
-        }
-        let scalars = &scalars[..op.sources];
+        let scalar = |i: usize| self.registers.known_scalar(active.window, op.src[i]);
         if op.linear != Linear::No
             && let [Some(slot), None] = op.dst
-            && let Some(result) = op.linear.apply(scalars, slot.width, self.registers.rows())
         {
-            self.registers.set_scalar(active.window, slot, result);
-            return true;
+            let sources = [scalar(0), scalar(1.min(op.sources - 1)), scalar(op.sources - 1)];
+            if let Some(result) = op.linear.apply(sources, slot.width, self.registers.rows()) {
+                self.registers.set_scalar(active.window, slot, result);
+                return true;
+            }
         }
-        if !scalars.iter().all(|s| s.is_uniform()) {
+        if !(0..op.sources).all(|i| scalar(i).is_uniform()) {
             return false;
         }
-        let values: [u64; MAX_SOURCES] = std::array::from_fn(|i| scalars.get(i).map_or(0, |s| s.base));
+        let values: [u64; MAX_SOURCES] =
+            std::array::from_fn(|i| if i < op.sources { scalar(i).base } else { 0 });
         let results = (op.sem)(&op.picks, &values[..op.sources]);
         for (slot, value) in op.dst.iter().zip(results) {
             if let Some(slot) = slot {
@@ -153,11 +152,14 @@ impl Chunk<'_> {
             let start = source.at_group(first);
             let in_place = start == target && slot.group_bytes == result.group_bytes && source.step == bytes;
             let target = target.addr()..target.addr() + (end - first) * usize::from(result.group_bytes);
+            let overlaps = |start: *const u8, bytes: usize| {
+                start.addr() < target.end && target.start < start.addr() + bytes
+            };
             // Rows of memory may lie in any order.
-            let meets = (first..end).any(|group| {
-                let start = source.at_group(group).addr();
-                start < target.end && target.start < start + bytes
-            });
+            let meets = match source.step == bytes {
+                true => overlaps(start, (end - first) * bytes),
+                false => (first..end).any(|group| overlaps(source.at_group(group), bytes)),
+            };
             if meets && !in_place {
                 self.registers.read(active.window, slot);
             }
