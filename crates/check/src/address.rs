@@ -17,13 +17,14 @@ impl BodyChecker<'_, '_> {
         complaints: &mut Complaints,
     ) -> Verdict {
         let (base, offset) = match lowered.value {
-            Value::Address(base, offset) => (base, offset),
+            Value::Address(base, offset) if place.spec.name != "tensor" => (base, offset),
+            Value::Tensor(base, offset) if place.spec.name == "tensor" => (base, offset),
             Value::Indexed(symbol) => (Base::Symbol(symbol), symbol.offset),
             _ => return Verdict::Mismatch,
         };
         let name = place.context.name;
         let span = lowered.span;
-        let space = place.context.picks.space();
+        let space = place.address_space();
         let illegal = |complaints: &mut Complaints, help: Option<&str>| {
             let message = format!("Illegal operand type to instruction '{name}'");
             complain(complaints, "illegal-operand", span, message, help);

@@ -28,6 +28,12 @@ pub(crate) struct Selection {
     refused: Option<String>,
 }
 
+/// Operands in their places, and what is to be said about them.
+struct Fitted {
+    operands: Vec<Operand>,
+    complaints: SmallVec<[Complaint; 2]>,
+}
+
 /// Whom an instruction concerns, for messages.
 pub(crate) struct Context<'s> {
     pub(crate) name: &'s str,
@@ -58,24 +64,26 @@ impl<'a> BodyChecker<'_, 'a> {
                 _ => {}
             }
         }
-        let context = Context { name: &selection.name, form, picks: &selection.picks };
-        let mut checked: Vec<Operand> = Vec::with_capacity(operands.len());
-        let mut complaints: SmallVec<[Complaint; 2]> = SmallVec::new();
         if let Some(Lowered { value: Value::Negated(_), span }) = operands.first() {
             let message = "Operand negation limited to either (source A xor source B) or source C";
             self.sink().error("illegal-negation", *span, message).help("negate with `neg`");
         }
-        for (i, (lowered, spec)) in operands.iter().zip(form.operands_with(&selection.picks)).enumerate() {
-            match self.fit(lowered, i, spec, &context, &mut complaints) {
-                Verdict::Fits(operand) => checked.push(operand),
-                Verdict::Mismatch => {
+        let (mut form, mut selection) = (form, selection);
+        let Fitted { operands: checked, mut complaints } = match self.fit_all(&operands, form, &selection) {
+            Ok(fitted) => fitted,
+            Err((lowered, spec)) => {
+                let Some((other, fitted)) = self.fit_overload(node, &operands, form, &selection) else {
+                    let context = Context { name: &selection.name, form, picks: &selection.picks };
                     let help = self.mismatch_help(lowered, spec, &context);
                     let message = format!("Arguments mismatch for instruction '{}'", selection.name);
                     self.sink().error("arguments-mismatch", lowered.span, message).maybe_help(help);
                     return;
-                }
+                };
+                (form, selection) = (other.form.unwrap_or(form), Rc::new(other));
+                fitted
             }
-        }
+        };
+        let context = Context { name: &selection.name, form, picks: &selection.picks };
         self.closed_gates(node, &selection, Stage::Form);
         self.closed_gates(node, &selection, Stage::Modifier);
         let compares = matches!(form.opcode, "set" | "setp");
@@ -123,6 +131,52 @@ impl<'a> BodyChecker<'_, 'a> {
             let instruction = Instruction { form, picks, guard, operands: checked, span: node.span };
             self.body.code.push(Node::Instruction(instruction));
         }
+    }
+
+    /// Fits the operands into a form; where the first does not, that one and its place.
+    fn fit_all<'l>(
+        &self,
+        operands: &'l [Lowered],
+        form: &'static Form,
+        selection: &Selection,
+    ) -> Result<Fitted, (&'l Lowered, &'static isa::OperandSpec)> {
+        let context = Context { name: &selection.name, form, picks: &selection.picks };
+        let mut fitted = Fitted { operands: Vec::with_capacity(operands.len()), complaints: SmallVec::new() };
+        for (i, (lowered, spec)) in operands.iter().zip(form.operands_with(&selection.picks)).enumerate() {
+            match self.fit(lowered, i, spec, &context, &mut fitted.complaints) {
+                Verdict::Fits(operand) => fitted.operands.push(operand),
+                Verdict::Mismatch => return Err((lowered, spec)),
+            }
+        }
+        Ok(fitted)
+    }
+
+    /// Another form with the same modifiers, into which the operands fit.
+    fn fit_overload(
+        &self,
+        node: &Tree<'a>,
+        operands: &[Lowered],
+        form: &'static Form,
+        selection: &Selection,
+    ) -> Option<(Selection, Fitted)> {
+        let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
+        let mut id = selection.errors.is_empty().then(|| isa::form_id(form))??;
+        while let Some(other) = isa::overload(id, &modifiers, operands.len()) {
+            id = other.id;
+            let mut closed = other.form().gates(&other.picks);
+            closed.retain(|gate| !gate.permits(self.module.version, self.module.target));
+            let selection = Selection {
+                form: Some(other.form()),
+                picks: other.picks,
+                name: selection.name.clone(),
+                errors: Vec::new(),
+                closed,
+            };
+            if let Ok(fitted) = self.fit_all(operands, other.form(), &selection) {
+                return Some((selection, fitted));
+            }
+        }
+        None
     }
 
     fn guard(&mut self, guard: &Guard<'a>) -> Option<(RegId, bool)> {

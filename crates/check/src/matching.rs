@@ -1,10 +1,7 @@
 //! Operands against the places of a form that they stand in.
 
 use diag::Span;
-use isa::{
-    Access, Effect, Elements, OperandKind, OperandSpec, Second, Space, Type, literal_allowed,
-    register_allowed,
-};
+use isa::{Access, Effect, OperandKind, OperandSpec, Second, Space, Type, literal_allowed, register_allowed};
 use smallvec::SmallVec;
 
 use crate::address::address_of_parameter;
@@ -59,6 +56,13 @@ pub(crate) struct Place<'s> {
 }
 
 impl Place<'_> {
+    /// The state space of an address: instructions with several addresses name one for each.
+    pub(crate) fn address_space(&self) -> Space {
+        let Context { form, picks, .. } = self.context;
+        let before = form.operands_with(picks).take(self.index);
+        picks.space_of(before.filter(|spec| spec.kind == OperandKind::Address).count())
+    }
+
     /// Is this an operand of a comparison of bf16 values?
     fn compares_bf16(&self) -> bool {
         matches!(self.context.form.opcode, "set" | "setp")
@@ -108,13 +112,9 @@ impl<'a> BodyChecker<'_, 'a> {
             }
             // `call` is checked apart.
             OperandKind::Call => Verdict::Mismatch,
-            _ => match spec.elements {
-                Elements::One => fit_scalar(lowered, &place, complaints),
-                Elements::Vector => match context.picks.vector() {
-                    1 => fit_scalar(lowered, &place, complaints),
-                    count => fit_vector(lowered, &place, count, complaints),
-                },
-                Elements::Fixed(count) => fit_vector(lowered, &place, usize::from(count), complaints),
+            _ => match spec.count(context.form, context.picks) {
+                (_, false) => fit_scalar(lowered, &place, complaints),
+                (count, true) => fit_vector(lowered, &place, count, complaints),
             },
         }
     }

@@ -45,6 +45,8 @@ pub(crate) enum Value {
     Prototype,
     CallTargets,
     Address(Base, i64),
+    /// `[map, {x, y}]`: a tensor map and coordinates.
+    Tensor(Base, i64),
     /// `{a, b}`: the elements and the type of those that are registers.
     Vector(SmallVec<[Box<Lowered>; 4]>, Option<Type>),
     Pair(Box<Lowered>, Box<Lowered>),
@@ -102,11 +104,14 @@ impl<'a> BodyChecker<'_, 'a> {
             Tree::String(literal) => self.syntax_error(literal.span, literal.text, None),
             Tree::Element(node) => self.lower_element(node),
             Tree::Address(node) => {
-                if let Some(extra) = node.coordinates.first() {
-                    return self.syntax_error(extra.span(), ",", None);
-                }
                 let (base, offset) = self.lower_base(&node.location);
-                Value::Address(base, offset)
+                if node.coordinates.is_empty() {
+                    return Value::Address(base, offset);
+                }
+                for coordinate in &node.coordinates {
+                    self.lower(coordinate);
+                }
+                Value::Tensor(base, offset)
             }
             Tree::Vector(node) => self.lower_vector(node),
             Tree::List(_) => Value::List,

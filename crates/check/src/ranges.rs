@@ -18,7 +18,9 @@ pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lo
             ("bfi", _) if i >= 3 => Some((0, 255)),
             _ => spec.range,
         };
-        if let Some((least, greatest)) = range
+        if context.form.opcode == "cp" && spec.name == "cp-size" {
+            copy_size(sink, context, i, value as i64, lowered.span);
+        } else if let Some((least, greatest)) = range
             && !(least..=greatest).contains(&(value as i64))
         {
             let message = format!(
@@ -28,8 +30,32 @@ pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lo
             sink.error("out-of-range", lowered.span, message);
         }
     }
+    // Another block of the cluster gives no state back.
+    if context.form.action == Action::Effect(Effect::Mbarrier)
+        && context.picks.has(isa::Mod::SharedCluster)
+        && let (Some(Operand::Reg(_)), Some(lowered)) = (operands.first(), lowered.first())
+    {
+        let message = format!(
+            "Sink '_' is expected as a destination operand for instruction '{}' with '.shared::cluster'",
+            context.name
+        );
+        sink.error("sink-expected", lowered.span, message).help("write `_`");
+    }
     if context.form.action == Action::Effect(Effect::Barrier) {
         barrier(sink, context, operands, lowered);
+    }
+}
+
+/// `cp.async`: so many bytes can be copied.
+fn copy_size(sink: &mut Sink, context: &Context, index: usize, value: i64, span: diag::Span) {
+    let (sizes, text): (&[i64], _) =
+        if context.picks.has(isa::Mod::Cg) { (&[16], "16") } else { (&[4, 8, 16], "4 or 8 or 16") };
+    if !sizes.contains(&value) {
+        let name = context.name;
+        let message = format!(
+            "Argument {index} of instruction '{name}': unexpected value '{value}', expected to be {text}"
+        );
+        sink.error("out-of-range", span, message);
     }
 }
 

@@ -93,10 +93,12 @@ fn is_kind(modifier: Mod) -> bool {
 fn is_rare(modifier: Mod) -> bool {
     matches!(
         modifier,
-        Mod::NaN
+        Mod::A
+            | Mod::NaN
             | Mod::Abs
             | Mod::Alias
             | Mod::Async
+            | Mod::B
             | Mod::B4e
             | Mod::Ca
             | Mod::Cg
@@ -113,6 +115,7 @@ fn is_rare(modifier: Mod) -> bool {
             | Mod::Wb
             | Mod::Wrap
             | Mod::Wt
+            | Mod::X2
             | Mod::Xorsign
     )
 }

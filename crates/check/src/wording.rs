@@ -44,6 +44,19 @@ pub(crate) fn special(
                 format!("State space modifier required for instruction '{name}'"),
                 format!("State space incorrect for instruction '{name}'"),
             ]),
+            (_, "sync" | "aligned" | "trans") => {
+                one(format!(".{slot} modifier required for instruction '{name}'"))
+            }
+            (_, "shape") => one(format!("Shape modifier required for instruction '{name}'")),
+            ("cp", "level") => one(format!("'.ca or .cg' modifier required for instruction '{name}'")),
+            ("mbarrier", "block_scope") => {
+                let order = [Mod::Relaxed, Mod::Acquire, Mod::Release].into_iter().find(|&m| picks.has(m))?;
+                one(format!("Modifier '.{}' requires scope with '{name}' instruction", order.name()))
+            }
+            ("mbarrier", "arrive_order" | "wait_order" | "relaxed") => {
+                let scope = [Mod::Cta, Mod::Cluster].into_iter().find(|&m| picks.has(m))?;
+                one(format!("Modifier '.{}' requires order with '{name}' instruction", scope.name()))
+            }
             ("ld" | "st" | "atom" | "red", "scope") => {
                 let order = [Mod::Relaxed, Mod::Acquire, Mod::Release].into_iter().find(|&m| picks.has(m))?;
                 one(format!("Modifier '.{}' requires scope with '{name}' instruction", order.name()))

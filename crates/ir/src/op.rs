@@ -226,6 +226,72 @@ pub enum Clock {
     },
 }
 
+/// What a whole warp does with a matrix: `mma`, `ldmatrix`, `wmma.load` and their kin, as `form` and `picks` say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MatrixOp {
+    /// The row of the instruction.
+    pub form: &'static Form,
+    /// What was picked of its modifiers.
+    pub picks: Picks,
+    /// The registers of the result's fragment.
+    pub dst: SmallVec<[Option<Slot>; 8]>,
+    /// The fragments that are read, one after the other; of sparse products then the metadata and the selector.
+    pub src: SmallVec<[Slot; 8]>,
+    /// Where the matrix, or the lane's row of it, lies in memory.
+    pub address: Option<Address>,
+    /// Elements from one row (or column) in memory to the next; without it they lie one after the other.
+    pub stride: Option<Slot>,
+}
+
+/// What to do with an mbarrier object in shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MbarrierOp {
+    /// Makes the object; the value is the number of arrivals that complete a phase.
+    Init,
+    /// Ends its life.
+    Invalidate,
+    /// The phase waits for so many more bytes.
+    ExpectTransactions,
+    /// So many bytes have come.
+    CompleteTransactions,
+    /// Threads have arrived: the value is how many, one if absent.
+    Arrive {
+        /// They do not take part in later phases.
+        drop: bool,
+        /// The phase must not complete by it.
+        no_complete: bool,
+    },
+    /// [`MbarrierOp::ExpectTransactions`], then one arrival.
+    ArriveExpecting {
+        /// As of [`MbarrierOp::Arrive`].
+        drop: bool,
+    },
+    /// The thread's copies so far are an arrival when they are done. `counted`: it is not among those that the
+    /// phase waits for, so that it makes no difference to them.
+    ArriveAfterCopies {
+        /// Without `.noinc`.
+        counted: bool,
+    },
+    /// Is the phase over whose state, or parity, the value is?
+    Test {
+        /// The value is a parity.
+        parity: bool,
+    },
+    /// The number of arrivals that the state waited for. Touches no memory.
+    PendingCount,
+}
+
+/// What ends or awaits a group of asynchronous copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CopyGroup {
+    /// The copies since the last commit are a group.
+    Commit,
+    /// Waits until at most so many of the latest groups are pending.
+    Wait(u32),
+    /// Waits for all copies, committed or not.
+    WaitAll,
+}
+
 /// A warp-level operation: executed when the lanes that its member mask names are together.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)] // fields are the operands of the manual
@@ -265,6 +331,7 @@ pub enum WarpOp {
     },
     /// `bar.warp.sync`
     Sync,
+    Matrix(Box<MatrixOp>),
 }
 
 /// An operation.
@@ -383,6 +450,30 @@ pub enum OpKind {
         op: WarpOp,
         members: Option<Slot>,
     },
+    /// `cp.async`: copies `size` of `bytes` bytes (all, if absent) from `src`, none where `ignore` holds; zeros fill
+    /// the rest. Done when the thread waits for it.
+    CopyAsync {
+        dst: Address,
+        src: Address,
+        bytes: u32,
+        size: Option<Slot>,
+        ignore: Option<Guard>,
+    },
+    CopyGroup(CopyGroup),
+    /// `cp.async.bulk`: copies `size` bytes, which the mbarrier object then has received.
+    CopyBulk {
+        dst: Address,
+        src: Address,
+        size: Slot,
+        mbarrier: Option<Address>,
+    },
+    /// `dst`: the state before the operation, the count, or whether the phase is over.
+    Mbarrier {
+        op: MbarrierOp,
+        address: Option<Address>,
+        dst: Option<Slot>,
+        value: Option<Slot>,
+    },
     /// Known, checked, not executed by any engine: faults when a thread reaches it.
     Unsupported {
         form: &'static Form,
@@ -448,6 +539,11 @@ pub enum Terminator {
         /// `.arrive`: does not wait.
         arrive: bool,
         reduction: Option<(BarrierReduction, Slot, bool, Slot)>,
+        next: BlockId,
+    },
+    /// `barrier.cluster.arrive` and `.wait`, where every cluster is one block.
+    ClusterBarrier {
+        arrive: bool,
         next: BlockId,
     },
     /// End of a function, or of a kernel's thread.

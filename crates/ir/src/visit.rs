@@ -100,10 +100,33 @@ impl Op {
                         defs([dst, pred], f);
                     }
                     WarpOp::Elect { dst, pred } => defs([dst, pred], f),
+                    WarpOp::Matrix(op) => {
+                        op.address.iter_mut().for_each(|a| address(a, f));
+                        uses(&mut op.src, f);
+                        uses(&mut op.stride, f);
+                        defs(&mut op.dst, f);
+                    }
                     WarpOp::Sync => {}
                 }
             }
-            OpKind::Fence | OpKind::Unsupported { .. } => {}
+            OpKind::CopyAsync { dst, src, size, ignore, .. } => {
+                address(dst, f);
+                address(src, f);
+                uses(size, f);
+                uses(ignore.as_mut().map(|guard| &mut guard.slot), f);
+            }
+            OpKind::CopyBulk { dst, src, size, mbarrier } => {
+                address(dst, f);
+                address(src, f);
+                f(size, Touch::Use);
+                mbarrier.iter_mut().for_each(|a| address(a, f));
+            }
+            OpKind::Mbarrier { address: a, dst, value, .. } => {
+                a.iter_mut().for_each(|a| address(a, f));
+                uses(value, f);
+                defs([dst], f);
+            }
+            OpKind::CopyGroup(_) | OpKind::Fence | OpKind::Unsupported { .. } => {}
         }
     }
 }
@@ -137,16 +160,21 @@ impl Terminator {
                     f(dst, Touch::Def);
                 }
             }
-            Terminator::Jump(_) | Terminator::Return | Terminator::Exit | Terminator::Trap => {}
+            Terminator::Jump(_)
+            | Terminator::ClusterBarrier { .. }
+            | Terminator::Return
+            | Terminator::Exit
+            | Terminator::Trap => {}
         }
     }
 
     /// The blocks that may come next in this function.
     pub fn successors(&self) -> Vec<crate::op::BlockId> {
         match self {
-            Terminator::Jump(next) | Terminator::Call { next, .. } | Terminator::Barrier { next, .. } => {
-                vec![*next]
-            }
+            Terminator::Jump(next)
+            | Terminator::Call { next, .. }
+            | Terminator::Barrier { next, .. }
+            | Terminator::ClusterBarrier { next, .. } => vec![*next],
             Terminator::Branch { taken, otherwise, .. } => vec![*taken, *otherwise],
             Terminator::BranchIndexed { targets, .. } => targets.clone(),
             Terminator::Return | Terminator::Exit | Terminator::Trap => vec![],
@@ -156,9 +184,10 @@ impl Terminator {
     /// Renames the blocks that may come next.
     pub(crate) fn rename(&mut self, name: impl Fn(crate::op::BlockId) -> crate::op::BlockId) {
         match self {
-            Terminator::Jump(next) | Terminator::Call { next, .. } | Terminator::Barrier { next, .. } => {
-                *next = name(*next);
-            }
+            Terminator::Jump(next)
+            | Terminator::Call { next, .. }
+            | Terminator::Barrier { next, .. }
+            | Terminator::ClusterBarrier { next, .. } => *next = name(*next),
             Terminator::Branch { taken, otherwise, .. } => {
                 *taken = name(*taken);
                 *otherwise = name(*otherwise);

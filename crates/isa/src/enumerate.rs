@@ -1,8 +1,6 @@
 //! Every spelling of a form, and an instruction text for each: what recorders and tests ask an assembler about.
 
-use crate::{
-    Consequence, Elements, Form, FormId, Mod, OperandKind, OperandSpec, Picks, Second, Space, Token, Type,
-};
+use crate::{Consequence, Form, FormId, Mod, OperandKind, OperandSpec, Picks, Second, Space, Token, Type};
 
 /// One way to write a form's modifiers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,19 +115,16 @@ fn register(ty: Option<Type>, index: usize) -> String {
 
 fn operand(form: &Form, spec: &OperandSpec, index: usize, picks: &Picks) -> String {
     let ty = spec.resolve(picks);
-    let count = match spec.elements {
-        Elements::One => 1,
-        Elements::Vector => picks.vector(),
-        Elements::Fixed(count) => count as usize,
-    };
+    let (count, braces) = spec.count(form, picks);
     let mut text = match spec.kind {
-        OperandKind::Address => return address(form, picks),
+        OperandKind::Address => return address(form, picks, picks.space_of(ordinal(form, spec))),
         OperandKind::Label => return "label".into(),
         OperandKind::BranchTargets => return "targets".into(),
         OperandKind::Call => return "callee".into(),
         OperandKind::Immediate if ty == Some(Type::F32) => "0f3F000000".into(),
+        OperandKind::Immediate if spec.name == "cp-size" => "16".into(),
         OperandKind::Immediate => spec.range.map_or(8, |(least, _)| least).to_string(),
-        _ if count > 1 => {
+        _ if braces => {
             let elements: Vec<String> = (0..count).map(|i| register(ty, i)).collect();
             format!("{{{}}}", elements.join(", "))
         }
@@ -141,9 +136,15 @@ fn operand(form: &Form, spec: &OperandSpec, index: usize, picks: &Picks) -> Stri
     text
 }
 
-/// An address in the instruction's space.
-fn address(form: &Form, picks: &Picks) -> String {
-    let name = match picks.space() {
+/// Which of the form's addresses it is.
+fn ordinal(form: &Form, spec: &OperandSpec) -> usize {
+    let addresses = form.operands.iter().filter(|operand| operand.kind == OperandKind::Address);
+    addresses.take_while(|operand| operand.name != spec.name).count()
+}
+
+/// An address in a space.
+fn address(form: &Form, picks: &Picks, space: Space) -> String {
+    let name = match space {
         Space::Global => "in_global",
         Space::Shared => "in_shared",
         Space::Const => "in_const",

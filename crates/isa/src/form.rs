@@ -135,6 +135,9 @@ pub enum Elements {
     Vector,
     /// Always this many, in braces.
     Fixed(u8),
+    /// In braces, as many as the fragment of a matrix takes ([`crate::matrix::fragment_registers`]). The operand's
+    /// type is that of the matrix's elements.
+    Fragment,
 }
 
 /// Whether an operand must be there.
@@ -179,12 +182,32 @@ impl OperandSpec {
     /// The operand's instruction type for these picks; `None` for labels and the like, and for
     /// [`OperandType::Address`], which only the module knows.
     pub fn resolve(&self, picks: &Picks) -> Option<Type> {
+        match self.elements {
+            Elements::Fragment => self.element(picks).map(crate::matrix::register_type),
+            _ => self.element(picks),
+        }
+    }
+
+    /// The type of the matrix elements that the operand's registers hold; of other operands the instruction type.
+    pub fn element(&self, picks: &Picks) -> Option<Type> {
         match self.ty {
             OperandType::None | OperandType::Address => None,
             OperandType::Fixed(ty) => Some(ty),
             OperandType::Pick(i) => picks.types().get(i as usize).copied(),
             OperandType::Wide(i) => picks.types().get(i as usize).copied().and_then(Type::widened),
             OperandType::Bits(i) => picks.types().get(i as usize).map(|ty| Type::of_bits(ty.bits())),
+        }
+    }
+}
+
+impl OperandSpec {
+    /// The number of registers that the operand has in an instruction of `form`, and whether braces stand around them.
+    pub fn count(&self, form: &Form, picks: &Picks) -> (usize, bool) {
+        match self.elements {
+            Elements::One => (1, false),
+            Elements::Vector => (picks.vector(), picks.vector() > 1),
+            Elements::Fixed(count) => (count.into(), true),
+            Elements::Fragment => (crate::matrix::fragment_registers(form, picks, self), true),
         }
     }
 }
@@ -207,6 +230,14 @@ pub enum Effect {
     Brkpt,
     BrxIdx,
     Call,
+    /// `cp.async`
+    CpAsync,
+    /// `cp.async.commit_group`, `.wait_group` and `.wait_all`
+    CpAsyncGroup,
+    /// `cp.async.mbarrier.arrive`
+    CpAsyncArrive,
+    /// `cp.async.bulk` between memories, without tensor maps
+    CpAsyncBulk,
     /// `createpolicy`: makes an opaque value for cache hints.
     CreatePolicy,
     Cvta,
@@ -219,10 +250,15 @@ pub enum Effect {
     GridDepControl,
     IsSpaceP,
     Ld,
+    LdMatrix,
     Mapa,
     MatchSync,
+    Mbarrier,
+    /// `mma` and `wmma.mma`
+    Mma,
     /// `mov` of registers, special registers, symbols, and packing and unpacking of vectors.
     Mov,
+    MovMatrix,
     Nanosleep,
     PmEvent,
     Prefetch,
@@ -232,10 +268,16 @@ pub enum Effect {
     SetMaxNReg,
     Shfl,
     St,
+    StMatrix,
     StackRestore,
     StackSave,
     Trap,
     Vote,
+    WmmaLoad,
+    WmmaStore,
+    /// Checked, and refused at launch: what needs units that only some GPUs have (textures, tensor maps, `wgmma`,
+    /// `tcgen05`).
+    Unsupported,
 }
 
 /// What a row does.

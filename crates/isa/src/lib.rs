@@ -7,6 +7,7 @@ pub mod enumerate;
 mod form;
 mod gate;
 mod generated;
+pub mod matrix;
 mod modifier;
 mod picks;
 pub mod prose;
@@ -23,7 +24,7 @@ pub use gate::{Gate, Requirement, Stage, Suffix, Target, Version};
 pub use generated::{FORMS, LENIENT, Mod};
 pub use picks::Picks;
 pub use registers::{LiteralForm, literal_allowed, register_allowed};
-pub use select::{SelectError, Selected, select, select_lenient};
+pub use select::{SelectError, Selected, overload, select, select_lenient};
 pub use special::SpecialRegister;
 pub use types::{BoolOp, CmpOp, Kind, Rounding, Space, Type};
 
@@ -37,6 +38,12 @@ pub fn forms(opcode: &str) -> &'static [Form] {
 pub fn type_gates(ty: Type) -> impl Iterator<Item = Gate> {
     let choice = FORMS.iter().flat_map(|form| form.slots).find_map(|slot| slot.choice(Token::Type(ty)));
     choice.map_or(&[][..], |choice| choice.gates).iter().copied().filter(|gate| gate.stage == Stage::Token)
+}
+
+/// The number of a row.
+pub fn form_id(form: &Form) -> Option<FormId> {
+    let (start, end) = form_range(form.opcode);
+    (start..end).find(|&id| std::ptr::eq(&FORMS[id], form)).map(|id| FormId(id as u16))
 }
 
 fn form_range(opcode: &str) -> (usize, usize) {

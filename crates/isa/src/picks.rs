@@ -104,6 +104,13 @@ impl Picks {
         self.first(Mod::space).unwrap_or(Space::Generic)
     }
 
+    /// The state space of the address with this number among the operands, where each has its own (`cp.async`); the
+    /// first one where there is but one.
+    pub fn space_of(&self, address: usize) -> Space {
+        let mut spaces = self.mods().iter().copied().filter_map(Mod::space);
+        spaces.nth(address).unwrap_or_else(|| self.space())
+    }
+
     /// Number of elements by `.v2`, `.v4`, `.v8`; 1 without them.
     pub fn vector(&self) -> usize {
         self.first(|m| match m {

@@ -125,6 +125,19 @@ pub fn select_lenient(opcode: &str, modifiers: &[&str], operands: usize) -> Opti
     })
 }
 
+/// Another form that the same modifiers and number of operands mean, for operands of other types than `after` takes
+/// (`cp.async` with a size and with a predicate).
+pub fn overload(after: FormId, modifiers: &[&str], operands: usize) -> Option<Selected> {
+    let opcode = after.form().opcode;
+    let written: Vec<Written> = modifiers.iter().map(|name| Written::read(opcode, name)).collect();
+    let (_, end) = crate::form_range(opcode);
+    (usize::from(after.0) + 1..end).find_map(|id| {
+        let id = FormId(id as u16);
+        let fit = fit(id, &written, operands);
+        fit.errors.is_empty().then_some(Selected { id, picks: fit.picks })
+    })
+}
+
 /// A modifier as it stands in the source.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Written {
@@ -139,7 +152,7 @@ enum Written {
 impl Written {
     fn read(opcode: &str, name: &str) -> Written {
         let Some(token) = Token::from_name(name) else {
-            return if matches!(name, "a" | "b" | "g" | "x2") { Written::Foreign } else { Written::Unknown };
+            return if name == "g" { Written::Foreign } else { Written::Unknown };
         };
         let taken = || {
             crate::forms(opcode).iter().flat_map(|form| form.slots).any(|slot| slot.choice(token).is_some())
@@ -186,6 +199,12 @@ fn repeats_silently(modifier: Mod) -> bool {
 fn is_operation(modifier: Mod) -> bool {
     matches!(modifier, Mod::And | Mod::Or | Mod::Xor | Mod::Inc | Mod::Dec | Mod::Exch)
         || matches!(modifier, Mod::Add | Mod::Cas | Mod::Max | Mod::Min | Mod::Popc)
+}
+
+/// Does the form combine bits with one operation and results with another (`mma` with `.xor.popc`)?
+fn combines_twice(form: &Form) -> bool {
+    let combines = |choice: &crate::Choice| matches!(choice.token, Token::Mod(m) if is_operation(m));
+    form.slots.iter().filter(|slot| slot.choices.iter().any(combines)).count() > 1
 }
 
 fn rounds(modifier: Mod) -> bool {
@@ -238,7 +257,7 @@ fn place(id: FormId, written: &[Written]) -> Placed {
         match places.iter().find(|&&slot| placed.slots[slot].is_none()) {
             Some(&slot) => {
                 placed.slots[slot] = Some(modifier);
-                if places.len() == 1 && repeats(&written[..index], modifier) {
+                if places.len() == 1 && !combines_twice(form) && repeats(&written[..index], modifier) {
                     placed.repeated.push(SelectError::Repeated { index });
                 }
             }
@@ -430,7 +449,7 @@ fn illegal(opcode: &str, name: &str) -> String {
         Some(Mod::Clamp | Mod::Wrap) => "Clamp",
         Some(Mod::B4e | Mod::Ecl | Mod::Ecr | Mod::F4e | Mod::Rc16 | Mod::Rc8) => "Permute",
         Some(Mod::R) => "Component",
-        None if matches!(name, "a" | "b" | "g") => "Component",
+        _ if matches!(name, "a" | "b" | "g") => "Component",
         Some(_) if is_eviction_priority(name) => ".level::eviction_priority",
         _ => return format!("Illegal modifier '.{name}' for instruction '{opcode}'"),
     };

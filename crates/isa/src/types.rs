@@ -94,6 +94,11 @@ types! {
     F64 "f64" Float 64 1;
     E4m3 "e4m3" Float 8 1;
     E5m2 "e5m2" Float 8 1;
+    E3m2 "e3m2" Float 6 1;
+    E2m3 "e2m3" Float 6 1;
+    E2m1 "e2m1" Float 4 1;
+    Ue8m0 "ue8m0" Float 8 1;
+    Ue4m3 "ue4m3" Float 8 1;
     E4m3x2 "e4m3x2" Float 16 2;
     E5m2x2 "e5m2x2" Float 16 2;
     E2m3x2 "e2m3x2" Float 16 2;

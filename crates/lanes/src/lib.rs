@@ -8,6 +8,7 @@
 //! - `drive`: loops that apply a function to every lane
 //! - `float`, `half`, `integer`, `logic`, `compare`, `select`, `convert`: the handlers
 //! - `helpers`, `mask_ops`, `gather`: what is no instruction of its own
+//! - `matrix`: products of matrices
 
 mod compare;
 mod convert;
@@ -20,6 +21,7 @@ mod integer;
 mod logic;
 mod macros;
 mod mask_ops;
+mod matrix;
 mod path;
 mod select;
 #[cfg(test)]
@@ -31,6 +33,7 @@ use isa::{Form, Mod, Picks};
 use std::sync::LazyLock;
 
 pub use helpers::{Element, Extend, Helpers, Rows, Width, helpers};
+pub use matrix::MatrixHelpers;
 
 /// Operands of a handler.
 ///

@@ -23,6 +23,7 @@
 //! - The small formats: NaN to `.e2m3`, `.e3m2`, `.e2m1`; what `.ue8m0` makes of zero and negative numbers; where
 //!   `.rs` puts its random bits ([`convert::round_stochastically`]).
 //! - The out-of-bounds NaN of `fma.oob` ([`half::fma`]).
+//! - The order in which matrix products are summed ([`matrix`]), and the layout of the fragments of `wmma`.
 //! - The approximate functions return the exact value rounded to nearest, which no GPU does throughout ([`approx`]).
 #![forbid(unsafe_code)]
 
@@ -37,6 +38,7 @@ pub mod half_compare;
 pub mod integer;
 pub mod logic;
 mod lookup;
+pub mod matrix;
 pub mod mixed;
 mod operands;
 pub mod round;

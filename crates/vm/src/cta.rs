@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use diag::Span;
 
 use crate::code::Code;
-use crate::exec::{Chunk, Step, Turn, Wait};
+use crate::exec::{Chunk, Step, Turn, Wait, Waiting};
 use crate::fault::{Fault, FaultKind};
 use crate::grid::Launch;
 use crate::mask::WARP_LANES;
@@ -13,6 +13,8 @@ use crate::registers::AlignedBytes;
 
 /// Barriers of a block (PTX ISA, "bar, barrier").
 pub(crate) const BARRIERS: usize = 16;
+/// The barrier of the cluster, which is one block (PTX ISA, "barrier.cluster").
+pub(crate) const CLUSTER_BARRIER: usize = BARRIERS;
 
 /// One barrier.
 #[derive(Default)]
@@ -30,6 +32,11 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
+    /// The lanes of a warp that wait here.
+    pub fn waiting(&self, warp: usize) -> u32 {
+        self.arrived.get(warp).copied().unwrap_or(0)
+    }
+
     /// As at the start of a block; keeps its memory.
     fn reset(&mut self) {
         self.arrived.clear();
@@ -45,9 +52,11 @@ pub(crate) struct Shared {
     /// Shared memory, static and dynamic.
     pub memory: AlignedBytes,
     pub memory_bytes: u64,
-    pub barriers: [Barrier; BARRIERS],
+    pub barriers: [Barrier; BARRIERS + 1],
     /// Barriers that anyone has arrived at in this block, a bit each.
-    used: u16,
+    used: u32,
+    /// Who waits at mbarrier objects.
+    pub waiting: Waiting,
     /// Lanes that have not ended, by warp.
     pub alive: Vec<u32>,
 }
@@ -97,6 +106,7 @@ impl Shared {
             if barrier.tally.1 > 0 {
                 barrier.results.insert(barrier.generation, barrier.tally);
             }
+            self.waiting.reset();
             barrier.generation += 1;
             barrier.arrived.fill(0);
             barrier.expected = None;
@@ -109,7 +119,7 @@ impl Shared {
         for (alive, lanes) in self.alive[first..].iter_mut().zip(lanes) {
             *alive &= !lanes;
         }
-        for index in 0..BARRIERS {
+        for index in 0..self.barriers.len() {
             if self.used >> index & 1 != 0 {
                 self.complete(index);
             }
@@ -151,6 +161,7 @@ impl<'l> Cta<'l> {
             memory_bytes: launch.shared_bytes,
             barriers: Default::default(),
             used: 0,
+            waiting: Waiting::default(),
             alive: Vec::new(),
         };
         let order = (0..chunks.len()).collect();
@@ -166,6 +177,7 @@ impl<'l> Cta<'l> {
         let used = std::mem::take(&mut self.shared.used);
         let barriers = self.shared.barriers.iter_mut().enumerate();
         barriers.filter(|(index, _)| used >> index & 1 != 0).for_each(|(_, barrier)| barrier.reset());
+        self.shared.waiting.reset();
         self.shared.alive.clear();
         self.shared.alive.extend((0..threads.div_ceil(WARP_LANES)).map(|warp| {
             match threads - warp * WARP_LANES {
@@ -237,6 +249,9 @@ impl<'l> Cta<'l> {
         for chunk in &self.chunks {
             for (path, span) in chunk.waiting() {
                 let what = match path.wait {
+                    Wait::Barrier { index, .. } if usize::from(index) == CLUSTER_BARRIER => {
+                        "at the barrier of the cluster".to_owned()
+                    }
                     Wait::Barrier { index, .. } => format!("at barrier {index}"),
                     Wait::Grid { .. } => "for the other threads of the grid".to_owned(),
                     _ => "for the other threads of a member mask".to_owned(),

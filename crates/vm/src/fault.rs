@@ -26,6 +26,8 @@ pub enum FaultKind {
     Deadlock,
     /// A warp-level instruction without one of the threads that its member mask names.
     MissingWarpLanes,
+    /// An mbarrier object that is not there, or that is used against its rules.
+    Mbarrier,
     /// The calling thread is not in the member mask of a warp-level instruction.
     NotInMemberMask,
     /// A call of a function that has no body here.
@@ -51,6 +53,7 @@ impl FaultKind {
             FaultKind::Assertion => "assertion",
             FaultKind::Deadlock => "deadlock",
             FaultKind::MissingWarpLanes => "missing-warp-lanes",
+            FaultKind::Mbarrier => "mbarrier",
             FaultKind::NotInMemberMask => "not-in-member-mask",
             FaultKind::UndefinedFunction => "undefined-function",
             FaultKind::InvalidTarget => "invalid-target",
@@ -72,6 +75,7 @@ impl fmt::Display for FaultKind {
             FaultKind::Assertion => "assertion failed",
             FaultKind::Deadlock => "deadlock",
             FaultKind::MissingWarpLanes => "warp-level instruction without all threads of its member mask",
+            FaultKind::Mbarrier => "misuse of an mbarrier object",
             FaultKind::NotInMemberMask => {
                 "thread executes a warp-level instruction whose member mask leaves it out"
             }

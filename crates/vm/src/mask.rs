@@ -54,6 +54,11 @@ impl Mask {
         self.0[lane / 64] |= 1 << (lane % 64);
     }
 
+    /// Is a lane in the set?
+    pub fn contains(self, lane: usize) -> bool {
+        self.0[lane / 64] >> (lane % 64) & 1 != 0
+    }
+
     /// The lowest lane.
     pub fn lowest(self) -> Option<usize> {
         (0..4).find(|&i| self.0[i] != 0).map(|i| i * 64 + self.0[i].trailing_zeros() as usize)

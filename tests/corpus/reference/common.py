@@ -131,3 +131,17 @@ def divide(a, b):
     """The quotient of two integers, rounded towards zero."""
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def product(a, b):
+    """The product of two matrices of halves in f32: exact products, added in ascending k, each sum rounded.
+
+    Bounded against the exact product by the classical (k - 1) u sum |a||b|, u = 2^-24.
+    """
+    total = np.zeros((a.shape[0], b.shape[1]), np.float32)
+    for k in range(a.shape[1]):
+        total += a[:, k : k + 1].astype(np.float32) * b[k : k + 1].astype(np.float32)
+    wide = [m.astype(np.float64) for m in (a, b)]
+    bound = (a.shape[1] - 1) * 2.0**-24 * (abs(wide[0]) @ abs(wide[1]))
+    assert (abs(total - wide[0] @ wide[1]) <= bound).all()
+    return total

@@ -1,13 +1,15 @@
 """Kernels that nvcc 13.5 and NVRTC 12.9 compiled."""
 
 import numpy as np
-from common import Bf16, case, divide, fma, signed, widen
+from common import Bf16, case, divide, fma, product, signed, widen
 from from_numba import collatz
 
 
 def cases():
     rng = np.random.default_rng(200)
     integers(rng)
+
+    tensor_cores(np.random.default_rng(201))
 
     start = np.concatenate([rng.integers(1, 2**40, 509), [1, 2, 27]])
     steps = np.array([collatz(int(s), 10000) for s in start], np.int32)
@@ -228,3 +230,12 @@ def votes(rng):
     out = out + (2**32 - 1) + ((1 << lane) - 1) + lane
     out = out + block.sum(axis=2, keepdims=True) + block.any(axis=2, keepdims=True) + block.all(axis=2, keepdims=True)
     case("nvrtc12/votes_sm53.ptx", 2, 96, [x, "u32[192]"], {1: (out.reshape(-1) % 2**32).astype(np.uint32)})
+
+
+def tensor_cores(rng):
+    # C = A B, A 16 x K by rows, B K x 16 by columns; K = 64 is one round of the unrolled loop, 80 and 112 leave a rest
+    for file, k in (("nvcc13/wmma_mm_sm80", 80), ("nvcc13/wmma_mm_sm100", 112), ("nvrtc12/wmma_mm_sm70", 64)):
+        a, b = rng.standard_normal((2, 16, k)).astype(np.float16)
+        args = [a, b, "f32[16x16]", k]
+        note = "sums in ascending k, each rounded to f32, as ptxvm documents; a GPU may differ in the last bits"
+        case(f"{file}.ptx", 1, 32, args, {2: product(a, b.T)}, note=note)

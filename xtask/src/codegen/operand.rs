@@ -109,6 +109,7 @@ fn operand(text: &str, row: &Row) -> Result<Operand, String> {
     {
         operand.elements = match count {
             "vec" => "Vector".into(),
+            "frag" => "Fragment".into(),
             count => format!("Fixed({})", count.parse::<u8>().map_err(|_| format!("bad count in `{text}`"))?),
         };
         head = before;
@@ -130,6 +131,7 @@ fn operand(text: &str, row: &Row) -> Result<Operand, String> {
         operand.kind = match kind {
             "unpack" => "MovDestination",
             "pack" => "MovSource",
+            "in" => "Source",
             "imm" => "Immediate",
             "reg" => "Register",
             "label" => "Label",
@@ -153,6 +155,10 @@ fn operand(text: &str, row: &Row) -> Result<Operand, String> {
         }
         // The sink may stand for either of two predicates.
         operand.sink |= operand.name == "p";
+    }
+    // The factors of a product are never constants.
+    if operand.elements == "Fragment" && matches!(operand.name.as_str(), "a" | "b") {
+        operand.kind = "Register";
     }
     if matches!(operand.kind, "Label" | "BranchTargets" | "Call") {
         operand.ty = "None".into();

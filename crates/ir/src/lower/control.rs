@@ -94,6 +94,13 @@ impl Lowering<'_> {
         self.end_block(Terminator::Barrier { barrier, threads, arrive, reduction: reduce, next }, next);
     }
 
+    pub(super) fn cluster_barrier(&mut self, i: &Instruction) {
+        let guard = self.guard(i);
+        let next = self.enter_guarded(guard);
+        let arrive = i.picks.has(Mod::Arrive);
+        self.end_block(Terminator::ClusterBarrier { arrive, next }, next);
+    }
+
     pub(super) fn warp(&mut self, i: &Instruction, effect: Effect) {
         let guard = self.guard(i);
         let o = &i.operands[..];

@@ -29,12 +29,25 @@ impl Lowering<'_> {
             }
             Effect::Call => self.call(i),
             Effect::Barrier => self.barrier(i),
+            Effect::BarrierCluster => self.cluster_barrier(i),
+            // Every cluster is one block, the one that asks.
+            Effect::Mapa | Effect::GetCtaRank => self.block_of_cluster(i, effect),
             Effect::Shfl
             | Effect::Vote
             | Effect::MatchSync
             | Effect::Redux
             | Effect::Elect
             | Effect::BarWarpSync => self.warp(i, effect),
+            Effect::LdMatrix
+            | Effect::StMatrix
+            | Effect::MovMatrix
+            | Effect::Mma
+            | Effect::WmmaLoad
+            | Effect::WmmaStore => self.matrix(i, effect),
+            Effect::CpAsync => self.copy_async(i),
+            Effect::CpAsyncBulk => self.copy_bulk(i),
+            Effect::CpAsyncGroup => self.copy_group(i),
+            Effect::CpAsyncArrive | Effect::Mbarrier => self.mbarrier(i),
             Effect::Activemask => {
                 let guard = self.guard(i);
                 if let Some(dst) = self.destination(i, 0) {
@@ -326,6 +339,17 @@ impl Lowering<'_> {
             _ => i.picks.space(),
         };
         self.push(guard, OpKind::Cvta { dst, src, space, to_space: i.picks.has(Mod::To) });
+    }
+
+    /// `mapa`: the same address; `getctarank`: 0.
+    fn block_of_cluster(&mut self, i: &Instruction, effect: Effect) {
+        let guard = self.guard(i);
+        let (Some(dst), Some(operand)) = (self.destination(i, 0), i.operands.get(1)) else { return };
+        let src = match effect {
+            Effect::Mapa => self.source(operand, i.picks.ty(0)),
+            _ => self.constant(self.width(dst), 0),
+        };
+        self.push(guard, OpKind::Copy { dst, src });
     }
 
     fn is_space(&mut self, i: &Instruction) {

@@ -5,7 +5,7 @@ use isa::{Mod, Space, Type};
 use smallvec::SmallVec;
 
 use super::Lowering;
-use crate::op::{AtomicOp, Guard, OpKind, Slot, Width};
+use crate::op::{Address, AtomicOp, Base, Guard, OpKind, Slot, Width};
 
 impl Lowering<'_> {
     /// Accesses that another thread may answer: whoever loops around them must let others run.
@@ -82,12 +82,14 @@ impl Lowering<'_> {
             rest => (None, rest),
         };
         let ([address, a, more @ ..], Some(op)) = (rest, atomic_op(i)) else { return };
-        // Vectors and 128 bits: no engine executes them yet.
-        if matches!(a, Operand::Vector(_)) || ty.bits() > 64 {
-            self.push(guard, OpKind::Unsupported { form: i.form });
-            return;
+        if ty.bits() > 64 {
+            // No engine executes these yet.
+            return self.push(guard, OpKind::Unsupported { form: i.form });
         }
         let address = self.address(address, i.picks.space());
+        if let Operand::Vector(parts) = a {
+            return self.atomic_vector(guard, op, ty, address, dst, parts);
+        }
         let a = self.source(a, ty);
         let b = match (op, more.first()) {
             (AtomicOp::CompareAndSwap, Some(b)) => Some(self.source(b, ty)),
@@ -108,6 +110,51 @@ impl Lowering<'_> {
             a,
             b,
         });
+    }
+
+    /// Atomics on vectors: each element is one step of its own (9.7.13.6 atom).
+    fn atomic_vector(
+        &mut self,
+        guard: Option<Guard>,
+        op: AtomicOp,
+        ty: Type,
+        address: Address,
+        dst: Option<&Operand>,
+        parts: &[Operand],
+    ) {
+        let flush = ty == Type::F32;
+        // All sources are read before the first destination is written.
+        let sources: Vec<Slot> = parts.iter().map(|part| self.source(part, ty)).collect();
+        let base = match address.base {
+            Base::Slot(slot) => {
+                let copy = self.temporary(self.width(slot));
+                self.push(None, OpKind::Copy { dst: copy, src: slot });
+                Base::Slot(copy)
+            }
+            other => other,
+        };
+        let mut results = Vec::with_capacity(sources.len());
+        for (i, &a) in sources.iter().enumerate() {
+            let register = match dst {
+                Some(Operand::Vector(parts)) => match parts.get(i) {
+                    Some(Operand::Reg(register)) => Some(self.register(*register)),
+                    _ => None,
+                },
+                _ => None,
+            };
+            let old = register.map(|_| self.temporary(Width::of(ty)));
+            let offset = address.offset + i as i64 * i64::from(ty.bytes());
+            let address = Address { base, offset, ..address };
+            self.push(guard, OpKind::Atomic { op, ty, flush, address, dst: old, a, b: None });
+            results.extend(register.zip(old));
+        }
+        for (dst, src) in results {
+            let same = self.width(dst) == self.width(src);
+            let (bits, signed) = (ty.bits(), ty.is_signed());
+            let kind =
+                if same { OpKind::Copy { dst, src } } else { OpKind::Resize { dst, src, bits, signed } };
+            self.push(guard, kind);
+        }
     }
 
     /// Pushes an operation whose result of type `ty` goes to a register that may be wider.

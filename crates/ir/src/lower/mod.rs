@@ -2,7 +2,9 @@
 
 mod call;
 mod control;
+mod copy;
 mod instruction;
+mod matrix;
 mod memory;
 
 use std::collections::HashMap;

@@ -312,61 +312,184 @@ const G63: &[Gate] = &[
     sm("Instruction 'brx.idx'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'brx.idx'", 6, 0, Stage::Form),
 ];
-const G64: &[Gate] =
-    &[sm("Instruction 'clz'", &[Target::sm(20)], Stage::Form), ptx("Feature 'clz'", 2, 0, Stage::Form)];
+const G64: &[Gate] = &[
+    sm("Feature '.mbarrier::complete_tx::bytes'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature '.mbarrier::complete_tx::bytes'", 8, 0, Stage::Form),
+];
 const G65: &[Gate] = &[
+    ptx("Feature 'clusterlaunchcontrol.try_cancel.async'", 8, 6, Stage::Form),
+    sm("Feature 'clusterlaunchcontrol.try_cancel.async'", &[Target::sm(100)], Stage::Form),
+];
+const G66: &[Gate] = &[
+    ptx("Feature 'clusterlaunchcontrol.query_cancel'", 8, 6, Stage::Form),
+    sm("Feature 'clusterlaunchcontrol.query_cancel'", &[Target::sm(100)], Stage::Form),
+];
+const G67: &[Gate] =
+    &[sm("Instruction 'clz'", &[Target::sm(20)], Stage::Form), ptx("Feature 'clz'", 2, 0, Stage::Form)];
+const G68: &[Gate] = &[
     sm("Instruction 'copysign'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'copysign'", 2, 0, Stage::Form),
 ];
-const G66: &[Gate] = &[ptx("Feature '.approx'", 1, 4, Stage::Token)];
-const G67: &[Gate] = &[
+const G69: &[Gate] = &[ptx("Feature '.approx'", 1, 4, Stage::Token)];
+const G70: &[Gate] = &[
+    sm("Instruction 'cp'", &[Target::sm(20)], Stage::Token),
+    ptx("Feature 'cache operation'", 2, 0, Stage::Token),
+];
+const G71: &[Gate] = &[
+    sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Token),
+    ptx("Feature 'cache prefetching'", 7, 4, Stage::Token),
+];
+const G72: &[Gate] = &[
+    sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Token),
+    ptx("Feature 'cache prefetching'", 7, 4, Stage::Token),
+    sm("Modifier '.L2::256B'", &[Target::sm(80)], Stage::Token),
+    ptx("Feature '256B cache prefetching'", 7, 4, Stage::Token),
+];
+const G73: &[Gate] =
+    &[ptx("Feature 'cp.async'", 7, 0, Stage::Form), sm("Feature 'cp.async'", &[Target::sm(80)], Stage::Form)];
+const G74: &[Gate] = &[
+    ptx("Feature 'cp.async'", 7, 0, Stage::Form),
+    sm("Feature 'cp.async'", &[Target::sm(80)], Stage::Form),
+    ptx("Feature 'igonre-src on cp.async'", 7, 5, Stage::Form),
+];
+const G75: &[Gate] = &[
+    ptx("Feature 'cp.async.commit_group'", 7, 0, Stage::Form),
+    sm("Feature 'cp.async.commit_group'", &[Target::sm(80)], Stage::Form),
+];
+const G76: &[Gate] = &[
+    ptx("Feature 'cp.async.wait_group'", 7, 0, Stage::Form),
+    sm("Feature 'cp.async.wait_group'", &[Target::sm(80)], Stage::Form),
+];
+const G77: &[Gate] = &[
+    ptx("Feature 'cp.async.wait_all'", 7, 0, Stage::Form),
+    sm("Feature 'cp.async.wait_all'", &[Target::sm(80)], Stage::Form),
+];
+const G78: &[Gate] = &[
+    ptx("Feature 'cp.async.mbarrier.arrive'", 7, 0, Stage::Form),
+    sm("Feature 'cp.async.mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
+];
+const G79: &[Gate] = &[
+    ptx("Feature '::cta'", 7, 8, Stage::Token),
+    ptx("Feature 'cp.async.bulk with destination state space as .shared::cta'", 8, 6, Stage::Form),
+];
+const G80: &[Gate] = &[
+    sm("Feature 'cp.async.bulk'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cp.async.bulk'", 8, 0, Stage::Form),
+];
+const G81: &[Gate] = &[
+    sm("Feature '.bulk_group'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature '.bulk_group'", 8, 0, Stage::Form),
+];
+const G82: &[Gate] = &[
+    sm("Modifier '.multicast::cluster'", &[Target::sm(90)], Stage::Form),
+    ptx("Modifier '.multicast::cluster'", 8, 0, Stage::Form),
+];
+const G83: &[Gate] = &[
+    sm("Feature '.cp_mask'", &[Target::sm(100)], Stage::Form),
+    ptx("Feature '.cp_mask'", 8, 6, Stage::Form),
+];
+const G84: &[Gate] = &[
+    sm("Feature 'cp.reduce.async.bulk'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cp.reduce.async.bulk'", 8, 0, Stage::Form),
+];
+const G85: &[Gate] = &[
+    sm("Feature 'cp.async.bulk.prefetch'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cp.async.bulk.prefetch'", 8, 0, Stage::Form),
+];
+const G86: &[Gate] = &[
+    sm("Feature 'cp.async.bulk.commit_group'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cp.async.bulk.commit_group'", 8, 0, Stage::Form),
+];
+const G87: &[Gate] =
+    &[sm("Modifier '.read'", &[Target::sm(90)], Stage::Form), ptx("Modifier '.read'", 8, 0, Stage::Form)];
+const G88: &[Gate] = &[
+    sm("Feature 'cp.async.bulk.wait_group'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cp.async.bulk.wait_group'", 8, 0, Stage::Form),
+];
+const G89: &[Gate] = &[
+    ptx("Feature '::cta'", 7, 8, Stage::Token),
+    ptx("Feature 'cp.async.bulk.tensor with destination state space as .shared::cta'", 8, 6, Stage::Form),
+];
+const G90: &[Gate] =
+    &[sm("Feature '.tile'", &[Target::sm(90)], Stage::Form), ptx("Feature '.tile'", 8, 0, Stage::Form)];
+const G91: &[Gate] = &[
+    ptx("Modifier '.cta_group::1' on 'cp.async.bulk.tensor'", 8, 6, Stage::Form),
+    ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
+    sm(
+        "Feature '.cta_group::1'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G92: &[Gate] = &[
+    ptx("Modifier '.cta_group::2' on 'cp.async.bulk.tensor'", 8, 6, Stage::Form),
+    ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
+    sm(
+        "Feature '.cta_group::2'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G93: &[Gate] = &[
+    sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
+];
+const G94: &[Gate] = &[
+    sm("Feature 'cp.reduce.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cp.reduce.async.bulk.tensor'", 8, 0, Stage::Form),
+];
+const G95: &[Gate] = &[
+    sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
+];
+const G96: &[Gate] = &[
     sm("Feature 'createpolicy'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy'", 7, 4, Stage::Form),
 ];
-const G68: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
-const G69: &[Gate] = &[
+const G97: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
+const G98: &[Gate] = &[
     sm("Feature 'cvt from .bf16 to an integer'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt from .bf16 to an integer'", 7, 8, Stage::Form),
 ];
-const G70: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
-const G71: &[Gate] = &[
+const G99: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
+const G100: &[Gate] = &[
     sm("Feature 'cvt from an integer to .bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt from an integer to .bf16'", 7, 8, Stage::Form),
 ];
-const G72: &[Gate] = &[
+const G101: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16.ftz'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16.ftz'", 7, 8, Stage::Form),
 ];
-const G73: &[Gate] = &[
+const G102: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16'", 7, 1, Stage::Form),
 ];
-const G74: &[Gate] = &[
+const G103: &[Gate] = &[
     sm("Feature 'cvt between .bf16 and this type'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt between .bf16 and this type'", 7, 8, Stage::Form),
 ];
-const G75: &[Gate] =
+const G104: &[Gate] =
     &[ptx("Feature '.relu'", 7, 0, Stage::Token), sm("Modifier '.relu'", &[Target::sm(80)], Stage::Token)];
-const G76: &[Gate] = &[
+const G105: &[Gate] = &[
     ptx("Feature '.satfinite'", 6, 0, Stage::Token),
     sm("Feature '.satfinite'", &[Target::sm(70)], Stage::Token),
 ];
-const G77: &[Gate] = &[ptx("Modifier '.satfinite on this conversion'", 8, 1, Stage::Form)];
-const G78: &[Gate] =
+const G106: &[Gate] = &[ptx("Modifier '.satfinite on this conversion'", 8, 1, Stage::Form)];
+const G107: &[Gate] =
     &[sm("Feature '.tf32'", &[Target::sm(80)], Stage::Token), ptx("Feature '.tf32'", 7, 0, Stage::Token)];
-const G79: &[Gate] = &[
+const G108: &[Gate] = &[
     ptx("Modifier '.satfinite on this conversion'", 8, 6, Stage::Form),
     sm("Modifier '.satfinite on this conversion'", &[Target::sm(100)], Stage::Form),
 ];
-const G80: &[Gate] = &[
+const G109: &[Gate] = &[
     sm("Feature 'cvt with .tf32.f32 and this rounding'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .tf32.f32 and this rounding'", 7, 8, Stage::Form),
 ];
-const G81: &[Gate] = &[
+const G110: &[Gate] = &[
     sm("Feature 'cvt of a pair of .f32'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt of a pair of .f32'", 7, 0, Stage::Form),
 ];
-const G82: &[Gate] = &[
+const G111: &[Gate] = &[
     ptx("Feature '.rs'", 8, 7, Stage::Token),
     sm(
         "Feature '.rs'",
@@ -378,15 +501,15 @@ const G82: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G83: &[Gate] = &[
+const G112: &[Gate] = &[
     sm("Feature 'cvt with .e4m3x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .e4m3x2'", 7, 8, Stage::Form),
 ];
-const G84: &[Gate] = &[
+const G113: &[Gate] = &[
     sm("Feature 'cvt with .e5m2x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .e5m2x2'", 7, 8, Stage::Form),
 ];
-const G85: &[Gate] = &[
+const G114: &[Gate] = &[
     ptx("Feature 'cvt with a format of 6 or 4 bits'", 8, 6, Stage::Form),
     sm(
         "Feature 'cvt with a format of 6 or 4 bits'",
@@ -398,7 +521,7 @@ const G85: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G86: &[Gate] = &[
+const G115: &[Gate] = &[
     ptx("Feature 'cvt with .ue8m0x2'", 8, 6, Stage::Form),
     sm(
         "Instruction 'cvt with .ue8m0x2'",
@@ -410,366 +533,701 @@ const G86: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G87: &[Gate] =
+const G116: &[Gate] =
     &[sm("Feature 'cvt.pack'", &[Target::sm(72)], Stage::Form), ptx("Feature 'cvt.pack'", 6, 5, Stage::Form)];
-const G88: &[Gate] =
+const G117: &[Gate] =
     &[sm("Feature '.u2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u2'", 6, 5, Stage::Token)];
-const G89: &[Gate] =
+const G118: &[Gate] =
     &[sm("Feature '.s2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s2'", 6, 5, Stage::Token)];
-const G90: &[Gate] =
+const G119: &[Gate] =
     &[sm("Feature '.u4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u4'", 6, 3, Stage::Token)];
-const G91: &[Gate] =
+const G120: &[Gate] =
     &[sm("Feature '.s4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s4'", 6, 3, Stage::Token)];
-const G92: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
-const G93: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
-const G94: &[Gate] = &[
+const G121: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
+const G122: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
+const G123: &[Gate] = &[
     sm("Feature 'cvta/isspacep with .param state space'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'cvta/isspacep with .param state space'", 7, 7, Stage::Form),
 ];
-const G95: &[Gate] =
+const G124: &[Gate] =
     &[sm("Instruction 'cvta'", &[Target::sm(20)], Stage::Form), ptx("Feature 'cvta'", 2, 0, Stage::Form)];
-const G96: &[Gate] =
+const G125: &[Gate] =
     &[sm("Feature 'discard'", &[Target::sm(80)], Stage::Form), ptx("Feature 'discard'", 7, 4, Stage::Form)];
-const G97: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G98: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G99: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
-const G100: &[Gate] =
+const G126: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G127: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G128: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
+const G129: &[Gate] =
     &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
-const G101: &[Gate] =
+const G130: &[Gate] =
     &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
-const G102: &[Gate] =
+const G131: &[Gate] =
     &[ptx("Feature 'elect'", 8, 0, Stage::Form), sm("Feature 'elect'", &[Target::sm(90)], Stage::Form)];
-const G103: &[Gate] = &[
+const G132: &[Gate] = &[
     sm("Feature 'ex2.f16/f16x2'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ex2.f16/f16x2'", 7, 0, Stage::Form),
 ];
-const G104: &[Gate] = &[
+const G133: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16'", 7, 8, Stage::Form),
 ];
-const G105: &[Gate] = &[
+const G134: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16x2'", 7, 8, Stage::Form),
 ];
-const G106: &[Gate] =
+const G135: &[Gate] =
     &[ptx("Feature '.sc'", 6, 0, Stage::Token), sm("Feature '.sc'", &[Target::sm(70)], Stage::Token)];
-const G107: &[Gate] = &[
+const G136: &[Gate] = &[
     sm("Feature '.cluster scope'", &[Target::sm(90)], Stage::Form),
     ptx("Feature '.cluster scope'", 7, 8, Stage::Form),
 ];
-const G108: &[Gate] = &[
+const G137: &[Gate] = &[
     sm("Feature 'fence with .acquire or .release'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'fence with .acquire or .release'", 8, 6, Stage::Form),
 ];
-const G109: &[Gate] = &[
+const G138: &[Gate] = &[
     ptx("Feature 'fence instruction'", 6, 0, Stage::Form),
     sm("Feature 'fence instruction'", &[Target::sm(70)], Stage::Form),
 ];
-const G110: &[Gate] = &[
+const G139: &[Gate] = &[
     sm("Feature '.sync_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.sync_restrict'", 8, 6, Stage::Token),
 ];
-const G111: &[Gate] = &[
+const G140: &[Gate] = &[
     sm("Feature '.op_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.op_restrict'", 8, 0, Stage::Token),
 ];
-const G112: &[Gate] =
+const G141: &[Gate] =
     &[sm("Modifier '.alias'", &[Target::sm(60)], Stage::Token), ptx("Modifier '.alias'", 7, 5, Stage::Token)];
-const G113: &[Gate] = &[
+const G142: &[Gate] = &[
     ptx("Feature 'fence.proxy'", 7, 5, Stage::Form),
     sm("Feature 'fence.proxy'", &[Target::sm(70)], Stage::Form),
 ];
-const G114: &[Gate] =
+const G143: &[Gate] =
     &[sm("Modifier '.async'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.async'", 8, 0, Stage::Token)];
-const G115: &[Gate] = &[
+const G144: &[Gate] = &[
     ptx("Feature 'fence.proxy with unidirection proxy fence'", 8, 3, Stage::Form),
     sm("Feature 'fence.proxy with unidirection proxy fence'", &[Target::sm(90)], Stage::Form),
 ];
-const G116: &[Gate] = &[
+const G145: &[Gate] = &[
     ptx("Feature 'fma.f32'", 2, 0, Stage::Modifier),
     sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late),
 ];
-const G117: &[Gate] = &[
+const G146: &[Gate] = &[
     sm("Feature 'fma.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32x2'", 8, 6, Stage::Form),
 ];
-const G118: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
-const G119: &[Gate] =
+const G147: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
+const G148: &[Gate] =
     &[sm("Modifier '.oob'", &[Target::sm(90)], Stage::Token), ptx("Feature '.oob'", 8, 1, Stage::Token)];
-const G120: &[Gate] = &[
+const G149: &[Gate] = &[
     sm("Feature 'fma.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.f16'", 8, 6, Stage::Form),
 ];
-const G121: &[Gate] = &[
+const G150: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'fma.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G122: &[Gate] =
+const G151: &[Gate] =
     &[sm("Instruction 'fns'", &[Target::sm(30)], Stage::Form), ptx("Feature 'fns'", 6, 0, Stage::Form)];
-const G123: &[Gate] = &[
+const G152: &[Gate] = &[
     sm("Feature 'getctarank'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'getctarank'", 7, 8, Stage::Form),
 ];
-const G124: &[Gate] = &[
+const G153: &[Gate] = &[
     ptx("Feature 'griddepcontrol'", 7, 8, Stage::Form),
     sm("Feature 'griddepcontrol'", &[Target::sm(90)], Stage::Form),
 ];
-const G125: &[Gate] = &[
+const G154: &[Gate] = &[
     sm("Instruction 'isspacep'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'isspacep'", 2, 0, Stage::Form),
 ];
-const G126: &[Gate] =
+const G155: &[Gate] =
     &[ptx("Feature '.weak'", 6, 0, Stage::Token), sm("Feature '.weak'", &[Target::sm(70)], Stage::Token)];
-const G127: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
-const G128: &[Gate] = &[
+const G156: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
+const G157: &[Gate] = &[
     sm("Instruction 'ld'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G129: &[Gate] = &[
-    sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Token),
-    ptx("Feature 'cache prefetching'", 7, 4, Stage::Token),
-];
-const G130: &[Gate] = &[
-    sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Token),
-    ptx("Feature 'cache prefetching'", 7, 4, Stage::Token),
-    sm("Modifier '.L2::256B'", &[Target::sm(80)], Stage::Token),
-    ptx("Feature '256B cache prefetching'", 7, 4, Stage::Token),
-];
-const G131: &[Gate] = &[
+const G158: &[Gate] = &[
     ptx("Feature '256 bit wide load/store'", 8, 8, Stage::Form),
     sm("Feature '256 bit wide load/store'", &[Target::sm(100)], Stage::Form),
 ];
-const G132: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
-const G133: &[Gate] = &[
+const G159: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
+const G160: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_normal' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G134: &[Gate] = &[
+const G161: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_unchanged' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G135: &[Gate] = &[
+const G162: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_first' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G136: &[Gate] = &[
+const G163: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_last' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G137: &[Gate] = &[
+const G164: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.no_allocate' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G138: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
-const G139: &[Gate] =
+const G165: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
+const G166: &[Gate] =
     &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
-const G140: &[Gate] =
+const G167: &[Gate] =
     &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
-const G141: &[Gate] =
+const G168: &[Gate] = &[
+    sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
+    ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
+    ptx("Feature '.m8n8'", 6, 5, Stage::Form),
+    sm("Modifier '.m8n8'", &[Target::sm(75)], Stage::Form),
+];
+const G169: &[Gate] = &[
+    sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
+    ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
+    ptx("Feature '.b8x16'", 8, 6, Stage::Form),
+    sm(
+        "Feature '.b8x16'",
+        &[
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Form,
+    ),
+];
+const G170: &[Gate] = &[
+    sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
+    ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
+    ptx("Feature '.m16n16'", 8, 6, Stage::Form),
+    sm(
+        "Feature '.m16n16'",
+        &[
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Form,
+    ),
+];
+const G171: &[Gate] =
     &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
-const G142: &[Gate] =
+const G172: &[Gate] =
     &[sm("Instruction 'lop3'", &[Target::sm(50)], Stage::Form), ptx("Feature 'lop3'", 4, 3, Stage::Form)];
-const G143: &[Gate] = &[
+const G173: &[Gate] = &[
     sm("Instruction 'lop3.<BoolOp>'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'lop3.<BoolOp>'", 8, 2, Stage::Form),
 ];
-const G144: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G145: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
-const G146: &[Gate] =
+const G174: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G175: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
+const G176: &[Gate] =
     &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
-const G147: &[Gate] =
+const G177: &[Gate] =
     &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
-const G148: &[Gate] =
+const G178: &[Gate] =
     &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
-const G149: &[Gate] =
+const G179: &[Gate] =
     &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
-const G150: &[Gate] =
+const G180: &[Gate] =
     &[ptx("Feature '.NaN'", 7, 0, Stage::Token), sm("Modifier '.NaN'", &[Target::sm(80)], Stage::Token)];
-const G151: &[Gate] = &[
+const G181: &[Gate] = &[
     ptx("Feature '.xorsign'", 7, 2, Stage::Token),
     sm("Modifier '.xorsign'", &[Target::sm(86)], Stage::Token),
 ];
-const G152: &[Gate] =
+const G182: &[Gate] =
     &[sm("Feature '.abs'", &[Target::sm(86)], Stage::Token), ptx("Feature '.abs'", 7, 2, Stage::Token)];
-const G153: &[Gate] = &[
+const G183: &[Gate] = &[
     sm("Feature 'max.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'max.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G154: &[Gate] = &[
+const G184: &[Gate] = &[
     sm("Feature 'max.f16 or max.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'max.f16 or max.f16x2'", 7, 0, Stage::Late),
 ];
-const G155: &[Gate] = &[
+const G185: &[Gate] = &[
     ptx("Feature 'max.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G156: &[Gate] = &[
+const G186: &[Gate] = &[
     ptx("Feature 'max.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G157: &[Gate] =
+const G187: &[Gate] =
     &[sm("Feature 'max.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'max.relu'", 8, 0, Stage::Form)];
-const G158: &[Gate] = &[
+const G188: &[Gate] = &[
+    ptx("Feature 'mbarrier.init'", 7, 0, Stage::Form),
+    sm("Feature 'mbarrier.init'", &[Target::sm(80)], Stage::Form),
+];
+const G189: &[Gate] = &[
+    ptx("Feature 'mbarrier.inval'", 7, 0, Stage::Form),
+    sm("Feature 'mbarrier.inval'", &[Target::sm(80)], Stage::Form),
+];
+const G190: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
+const G191: &[Gate] = &[
+    ptx("Feature 'mbarrier.expect_tx'", 8, 0, Stage::Form),
+    sm("Feature 'mbarrier.expect_tx'", &[Target::sm(90)], Stage::Form),
+];
+const G192: &[Gate] = &[
+    ptx("Feature 'mbarrier.complete_tx'", 8, 0, Stage::Form),
+    sm("Feature 'mbarrier.complete_tx'", &[Target::sm(90)], Stage::Form),
+];
+const G193: &[Gate] = &[
+    ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
+    sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
+];
+const G194: &[Gate] = &[
+    ptx("Feature '.release'", 6, 0, Stage::Token),
+    sm("Feature '.release'", &[Target::sm(70)], Stage::Token),
+    ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
+];
+const G195: &[Gate] = &[
+    ptx("Feature '.relaxed'", 6, 0, Stage::Token),
+    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
+    sm("Modifier '.relaxed' on 'mbarrier.arrive'", &[Target::sm(90)], Stage::Form),
+    ptx("Modifier '.relaxed' on 'mbarrier.arrive'", 8, 6, Stage::Form),
+];
+const G196: &[Gate] = &[
+    ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
+    sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
+    sm(
+        "Feature 'mbarrier.arrive with count argument and without '.noComplete' modifier'",
+        &[Target::sm(90)],
+        Stage::Form,
+    ),
+    ptx(
+        "Feature 'mbarrier.arrive with count argument and without '.noComplete' modifier'",
+        7,
+        8,
+        Stage::Form,
+    ),
+];
+const G197: &[Gate] = &[
+    ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
+    ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
+];
+const G198: &[Gate] = &[
+    ptx("Feature 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
+    sm("Feature 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
+];
+const G199: &[Gate] = &[
+    ptx("Feature '.release'", 6, 0, Stage::Token),
+    sm("Feature '.release'", &[Target::sm(70)], Stage::Token),
+    ptx("Modifier '.release' on 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
+];
+const G200: &[Gate] = &[
+    ptx("Feature '.relaxed'", 6, 0, Stage::Token),
+    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
+    sm("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
+    ptx("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", 8, 6, Stage::Form),
+];
+const G201: &[Gate] = &[
+    ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
+    sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
+];
+const G202: &[Gate] = &[
+    ptx("Feature '.release'", 6, 0, Stage::Token),
+    sm("Feature '.release'", &[Target::sm(70)], Stage::Token),
+    ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
+];
+const G203: &[Gate] = &[
+    ptx("Feature '.relaxed'", 6, 0, Stage::Token),
+    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
+    sm("Modifier '.relaxed' on 'mbarrier.arrive_drop'", &[Target::sm(90)], Stage::Form),
+    ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop'", 8, 6, Stage::Form),
+];
+const G204: &[Gate] = &[
+    ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
+    sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
+    sm(
+        "Feature 'mbarrier.arrive_drop with count argument and without '.noComplete' modifier'",
+        &[Target::sm(90)],
+        Stage::Form,
+    ),
+    ptx(
+        "Feature 'mbarrier.arrive_drop with count argument and without '.noComplete' modifier'",
+        7,
+        8,
+        Stage::Form,
+    ),
+];
+const G205: &[Gate] = &[
+    ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
+    ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
+];
+const G206: &[Gate] = &[
+    ptx("Feature 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
+    sm("Feature 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
+];
+const G207: &[Gate] = &[
+    ptx("Feature '.release'", 6, 0, Stage::Token),
+    sm("Feature '.release'", &[Target::sm(70)], Stage::Token),
+    ptx("Modifier '.release' on 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
+];
+const G208: &[Gate] = &[
+    ptx("Feature '.relaxed'", 6, 0, Stage::Token),
+    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
+    sm("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
+    ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", 8, 6, Stage::Form),
+];
+const G209: &[Gate] = &[
+    ptx("Feature 'mbarrier.test_wait'", 7, 0, Stage::Form),
+    sm("Feature 'mbarrier.test_wait'", &[Target::sm(80)], Stage::Form),
+];
+const G210: &[Gate] = &[
+    ptx("Feature '.acquire'", 6, 0, Stage::Token),
+    sm("Feature '.acquire'", &[Target::sm(70)], Stage::Token),
+    ptx("Modifier '.acquire' on 'mbarrier.test_wait'", 8, 0, Stage::Form),
+];
+const G211: &[Gate] = &[
+    ptx("Feature '.relaxed'", 6, 0, Stage::Token),
+    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
+    sm("Modifier '.relaxed' on 'mbarrier.test_wait'", &[Target::sm(90)], Stage::Form),
+    ptx("Modifier '.relaxed' on 'mbarrier.test_wait'", 8, 6, Stage::Form),
+];
+const G212: &[Gate] = &[
+    ptx("Feature 'mbarrier.test_wait.parity'", 7, 1, Stage::Form),
+    sm("Feature 'mbarrier.test_wait.parity'", &[Target::sm(80)], Stage::Form),
+];
+const G213: &[Gate] = &[
+    ptx("Feature '.acquire'", 6, 0, Stage::Token),
+    sm("Feature '.acquire'", &[Target::sm(70)], Stage::Token),
+    ptx("Modifier '.acquire' on 'mbarrier.test_wait.parity'", 8, 0, Stage::Form),
+];
+const G214: &[Gate] = &[
+    ptx("Feature '.relaxed'", 6, 0, Stage::Token),
+    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
+    sm("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", &[Target::sm(90)], Stage::Form),
+    ptx("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", 8, 6, Stage::Form),
+];
+const G215: &[Gate] = &[
+    ptx("Feature 'mbarrier.try_wait'", 7, 8, Stage::Form),
+    sm("Feature 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
+];
+const G216: &[Gate] = &[
+    ptx("Feature '.acquire'", 6, 0, Stage::Token),
+    sm("Feature '.acquire'", &[Target::sm(70)], Stage::Token),
+    ptx("Modifier '.acquire' on 'mbarrier.try_wait'", 8, 0, Stage::Form),
+];
+const G217: &[Gate] = &[
+    ptx("Feature '.relaxed'", 6, 0, Stage::Token),
+    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
+    sm("Modifier '.relaxed' on 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
+    ptx("Modifier '.relaxed' on 'mbarrier.try_wait'", 8, 6, Stage::Form),
+];
+const G218: &[Gate] = &[
+    ptx("Feature 'mbarrier.try_wait.parity'", 7, 8, Stage::Form),
+    sm("Feature 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
+];
+const G219: &[Gate] = &[
+    ptx("Feature '.acquire'", 6, 0, Stage::Token),
+    sm("Feature '.acquire'", &[Target::sm(70)], Stage::Token),
+    ptx("Modifier '.acquire' on 'mbarrier.try_wait.parity'", 8, 0, Stage::Form),
+];
+const G220: &[Gate] = &[
+    ptx("Feature '.relaxed'", 6, 0, Stage::Token),
+    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
+    sm("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
+    ptx("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", 8, 6, Stage::Form),
+];
+const G221: &[Gate] = &[
+    ptx("Feature 'mbarrier.pending_count'", 7, 0, Stage::Form),
+    sm("Feature 'mbarrier.pending_count'", &[Target::sm(80)], Stage::Form),
+];
+const G222: &[Gate] = &[
     ptx("Feature 'membar.sys'", 2, 0, Stage::Form),
     sm("Instruction 'membar.sys'", &[Target::sm(20)], Stage::Form),
 ];
-const G159: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
-const G160: &[Gate] = &[
+const G223: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
+const G224: &[Gate] = &[
     ptx("Feature 'membar.proxy'", 7, 5, Stage::Form),
     sm("Feature 'membar.proxy'", &[Target::sm(60)], Stage::Form),
 ];
-const G161: &[Gate] = &[
+const G225: &[Gate] = &[
     sm("Feature 'min.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'min.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G162: &[Gate] = &[
+const G226: &[Gate] = &[
     sm("Feature 'min.f16 or min.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'min.f16 or min.f16x2'", 7, 0, Stage::Late),
 ];
-const G163: &[Gate] = &[
+const G227: &[Gate] = &[
     ptx("Feature 'min.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G164: &[Gate] = &[
+const G228: &[Gate] = &[
     ptx("Feature 'min.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G165: &[Gate] =
+const G229: &[Gate] =
     &[sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'min.relu'", 8, 0, Stage::Form)];
-const G166: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
-const G167: &[Gate] = &[
+const G230: &[Gate] = &[
+    ptx("Feature 'mma'", 6, 4, Stage::Form),
+    sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
+    ptx("Feature '.m8n8k4'", 6, 4, Stage::Form),
+    sm("Feature '.m8n8k4'", &[Target::sm(70)], Stage::Form),
+];
+const G231: &[Gate] =
+    &[ptx("Feature '.m16n8k8'", 6, 5, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(75)], Stage::Form)];
+const G232: &[Gate] = &[
+    ptx("Feature '.m16n8k16'", 7, 0, Stage::Form),
+    sm("Feature '.m16n8k16'", &[Target::sm(80)], Stage::Form),
+];
+const G233: &[Gate] =
+    &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
+const G234: &[Gate] =
+    &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
+const G235: &[Gate] =
+    &[ptx("Feature '.m16n8k4'", 7, 0, Stage::Form), sm("Feature '.m16n8k4'", &[Target::sm(80)], Stage::Form)];
+const G236: &[Gate] = &[
+    ptx("Feature '.m8n8k4 with double types'", 7, 0, Stage::Form),
+    sm("Feature '.m8n8k4 with double types'", &[Target::sm(80)], Stage::Form),
+];
+const G237: &[Gate] = &[
+    ptx("Feature '.m16n8k4 with double types'", 7, 8, Stage::Form),
+    sm("Feature '.m16n8k4 with double types'", &[Target::sm(90)], Stage::Form),
+];
+const G238: &[Gate] = &[
+    ptx("Feature '.m16n8k8 with double types'", 7, 8, Stage::Form),
+    sm("Feature '.m16n8k8 with double types'", &[Target::sm(90)], Stage::Form),
+];
+const G239: &[Gate] = &[
+    ptx("Feature '.m16n8k16 with double types'", 7, 8, Stage::Form),
+    sm("Feature '.m16n8k16 with double types'", &[Target::sm(90)], Stage::Form),
+];
+const G240: &[Gate] =
+    &[ptx("Feature '.m8n8k16'", 6, 5, Stage::Form), sm("Feature '.m8n8k16'", &[Target::sm(75)], Stage::Form)];
+const G241: &[Gate] = &[
+    ptx("Feature '.m16n8k32'", 7, 0, Stage::Form),
+    sm("Feature '.m16n8k32'", &[Target::sm(80)], Stage::Form),
+];
+const G242: &[Gate] =
+    &[ptx("Feature '.m8n8k32'", 6, 5, Stage::Form), sm("Feature '.m8n8k32'", &[Target::sm(75)], Stage::Form)];
+const G243: &[Gate] = &[
+    ptx("Feature '.m16n8k64'", 7, 0, Stage::Form),
+    sm("Feature '.m16n8k64'", &[Target::sm(80)], Stage::Form),
+];
+const G244: &[Gate] = &[
+    ptx("Modifier '.and' on 'mma'", 7, 1, Stage::Form),
+    sm("Modifier '.and' on 'mma'", &[Target::sm(80)], Stage::Form),
+];
+const G245: &[Gate] = &[
+    ptx("Feature '.m8n8k128'", 7, 0, Stage::Form),
+    sm("Feature '.m8n8k128'", &[Target::sm(75)], Stage::Form),
+];
+const G246: &[Gate] = &[
+    ptx("Feature '.m16n8k128'", 7, 0, Stage::Form),
+    sm("Feature '.m16n8k128'", &[Target::sm(80)], Stage::Form),
+];
+const G247: &[Gate] = &[
+    ptx("Feature '.m16n8k256'", 7, 0, Stage::Form),
+    sm("Feature '.m16n8k256'", &[Target::sm(80)], Stage::Form),
+];
+const G248: &[Gate] =
+    &[ptx("Feature 'mma with FP8 floating point type and .m16n8k16 shape'", 8, 7, Stage::Form)];
+const G249: &[Gate] =
+    &[ptx("Feature 'mma with FP8 floating point type and FP16 accumulation'", 8, 7, Stage::Form)];
+const G250: &[Gate] = &[
+    ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Form),
+    sm(
+        "Feature '.kind::f8f6f4'",
+        &[
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Form,
+    ),
+];
+const G251: &[Gate] = &[
+    ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
+    sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
+];
+const G252: &[Gate] = &[
+    ptx("Feature 'mma with with FP6/FP4 floating point type'", 8, 7, Stage::Form),
+    sm(
+        "Instruction 'mma with with FP6/FP4 floating point type'",
+        &[Target::new(120, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G253: &[Gate] = &[
+    ptx("Feature '.sp::ordered_metadata'", 8, 5, Stage::Token),
+    sm("Feature '.sp::ordered_metadata'", &[Target::sm(80)], Stage::Token),
+];
+const G254: &[Gate] = &[
+    ptx("Feature 'mma'", 6, 4, Stage::Form),
+    sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
+    ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
+    sm("Feature 'Sparse MMA'", &[Target::sm(80)], Stage::Form),
+];
+const G255: &[Gate] = &[
+    ptx("Feature 'mma'", 6, 4, Stage::Form),
+    sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
+    ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
+    sm("Feature 'Sparse MMA'", &[Target::sm(80)], Stage::Form),
+    ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
+    sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
+];
+const G256: &[Gate] = &[
+    ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
+    sm("Feature 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
+];
+const G257: &[Gate] = &[
+    ptx("Feature 'movmatrix'", 7, 8, Stage::Form),
+    sm("Feature 'movmatrix'", &[Target::sm(75)], Stage::Form),
+];
+const G258: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
+const G259: &[Gate] = &[
     sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
 ];
-const G168: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
-const G169: &[Gate] = &[
+const G260: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
+const G261: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16'", 7, 8, Stage::Form),
 ];
-const G170: &[Gate] = &[
+const G262: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16x2'", 7, 8, Stage::Form),
 ];
-const G171: &[Gate] = &[
+const G263: &[Gate] = &[
+    sm("Feature 'multimem.ld_reduce'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'multimem.ld_reduce'", 8, 1, Stage::Form),
+];
+const G264: &[Gate] = &[
+    sm("Modifier '.acc::f32'", &[Target::sm(90)], Stage::Form),
+    ptx("Modifier '.acc::f32'", 8, 2, Stage::Form),
+];
+const G265: &[Gate] = &[
+    sm("Feature 'multimem.st'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'multimem.st'", 8, 1, Stage::Form),
+];
+const G266: &[Gate] = &[
+    sm("Feature 'multimem.red'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'multimem.red'", 8, 1, Stage::Form),
+];
+const G267: &[Gate] = &[
     sm("Instruction 'nanosleep'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'nanosleep'", 6, 2, Stage::Form),
 ];
-const G172: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
-const G173: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
-const G174: &[Gate] = &[
+const G268: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
+const G269: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
+const G270: &[Gate] = &[
     ptx("Feature 'pmevent.mask'", 3, 0, Stage::Form),
     sm("Feature 'pmevent.mask'", &[Target::sm(20)], Stage::Form),
 ];
-const G175: &[Gate] =
+const G271: &[Gate] =
     &[sm("Instruction 'popc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'popc'", 2, 0, Stage::Form)];
-const G176: &[Gate] = &[
+const G272: &[Gate] = &[
     sm("Instruction 'prefetch'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetch'", 2, 0, Stage::Form),
 ];
-const G177: &[Gate] = &[
+const G273: &[Gate] = &[
     ptx("Modifier 'cache eviction priority' on 'prefetch'", 7, 4, Stage::Token),
     sm("Modifier 'cache eviction priority' on 'prefetch'", &[Target::sm(80)], Stage::Token),
 ];
-const G178: &[Gate] = &[
+const G274: &[Gate] = &[
     sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
 ];
-const G179: &[Gate] = &[
+const G275: &[Gate] = &[
     sm("Instruction 'prefetchu'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetchu'", 2, 0, Stage::Form),
 ];
-const G180: &[Gate] =
+const G276: &[Gate] =
     &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
-const G181: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G182: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G183: &[Gate] = &[
+const G277: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G278: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G279: &[Gate] = &[
     ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
     sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G184: &[Gate] = &[
+const G280: &[Gate] = &[
     sm("Instruction 'red with this operation on .b64'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'red with this operation on .b64'", 3, 1, Stage::Form),
 ];
-const G185: &[Gate] =
+const G281: &[Gate] =
     &[ptx("Feature 'red'", 1, 2, Stage::Form), sm("Instruction 'red'", &[Target::sm(11)], Stage::Form)];
-const G186: &[Gate] = &[
+const G282: &[Gate] = &[
     sm("Instruction 'red.add.f64'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'red.add.f64'", 5, 0, Stage::Form),
 ];
-const G187: &[Gate] = &[
+const G283: &[Gate] = &[
     sm("Instruction 'red of 64 bits'", &[Target::sm(12)], Stage::Form),
     ptx("Instruction 'red of 64 bits'", 1, 2, Stage::Form),
 ];
-const G188: &[Gate] = &[
+const G284: &[Gate] = &[
     sm("Instruction 'red.shared of 64 bits'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'red.shared of 64 bits'", 2, 0, Stage::Form),
 ];
-const G189: &[Gate] = &[
+const G285: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G190: &[Gate] = &[
+const G286: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Instruction 'red.add.f32'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'red.add.f32'", 2, 0, Stage::Form),
 ];
-const G191: &[Gate] = &[
+const G287: &[Gate] = &[
     sm("Instruction 'red.add.f16'", &[Target::sm(70)], Stage::Form),
     ptx("Instruction 'red.add.f16'", 6, 3, Stage::Form),
 ];
-const G192: &[Gate] = &[
+const G288: &[Gate] = &[
     sm("Instruction 'red.add.f16x2'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'red.add.f16x2'", 6, 2, Stage::Form),
 ];
-const G193: &[Gate] = &[
+const G289: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Instruction 'red.add.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'red.add.bf16'", 7, 8, Stage::Form),
 ];
-const G194: &[Gate] = &[
+const G290: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Instruction 'red.add.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'red.add.bf16x2'", 7, 8, Stage::Form),
 ];
-const G195: &[Gate] = &[
+const G291: &[Gate] = &[
     sm("Instruction 'red with this operation on 64 bits'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'red with this operation on 64 bits'", 3, 1, Stage::Form),
 ];
-const G196: &[Gate] = &[
+const G292: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G197: &[Gate] =
+const G293: &[Gate] =
     &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
-const G198: &[Gate] = &[
+const G294: &[Gate] = &[
     sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
     ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
 ];
-const G199: &[Gate] = &[
+const G295: &[Gate] = &[
     ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
     sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G200: &[Gate] =
+const G296: &[Gate] =
     &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
-const G201: &[Gate] = &[
+const G297: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
@@ -779,7 +1237,7 @@ const G201: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G202: &[Gate] = &[
+const G298: &[Gate] = &[
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
@@ -787,11 +1245,11 @@ const G202: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G203: &[Gate] = &[
+const G299: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G204: &[Gate] = &[
+const G300: &[Gate] = &[
     sm(
         "Instruction 'setmaxnreg'",
         &[
@@ -804,124 +1262,359 @@ const G204: &[Gate] = &[
     ),
     ptx("Instruction 'setmaxnreg'", 8, 0, Stage::Form),
 ];
-const G205: &[Gate] = &[
+const G301: &[Gate] = &[
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G206: &[Gate] = &[
+const G302: &[Gate] = &[
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
-const G207: &[Gate] =
+const G303: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
-const G208: &[Gate] = &[
+const G304: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'shfl'", 3, 0, Stage::Form),
     until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G209: &[Gate] = &[
+const G305: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'shfl'", 3, 0, Stage::Form),
     ptx("Feature 'shfl.sync'", 6, 0, Stage::Form),
 ];
-const G210: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G211: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G212: &[Gate] = &[
+const G306: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G307: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G308: &[Gate] = &[
     sm("Instruction 'st'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G213: &[Gate] = &[
+const G309: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G214: &[Gate] = &[
+const G310: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G215: &[Gate] = &[
+const G311: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G216: &[Gate] = &[
+const G312: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G217: &[Gate] = &[
+const G313: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G218: &[Gate] = &[
+const G314: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G219: &[Gate] = &[
+const G315: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G220: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
-const G221: &[Gate] = &[
+const G316: &[Gate] =
+    &[sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form), ptx("Feature 'stmatrix'", 7, 8, Stage::Form)];
+const G317: &[Gate] = &[
+    sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form),
+    ptx("Feature 'stmatrix'", 7, 8, Stage::Form),
+    ptx("Feature '.m16n8'", 8, 6, Stage::Form),
+    sm(
+        "Feature '.m16n8'",
+        &[
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Form,
+    ),
+];
+const G318: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
+const G319: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G222: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
-const G223: &[Gate] = &[
+const G320: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
+const G321: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G224: &[Gate] = &[
+const G322: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G225: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G226: &[Gate] = &[
+const G323: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G324: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G227: &[Gate] = &[
+const G325: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G228: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G229: &[Gate] =
+const G326: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G327: &[Gate] =
     &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
-const G230: &[Gate] =
+const G328: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G231: &[Gate] = &[
+const G329: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G232: &[Gate] = &[
+const G330: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G233: &[Gate] =
+const G331: &[Gate] = &[
+    ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
+    sm(
+        "Feature '.cta_group::1'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G332: &[Gate] = &[
+    ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
+    sm(
+        "Feature '.cta_group::2'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G333: &[Gate] = &[
+    ptx("Feature 'tcgen05.alloc'", 8, 6, Stage::Form),
+    sm(
+        "Instruction 'tcgen05.alloc'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G334: &[Gate] = &[
+    ptx("Feature 'tcgen05.dealloc'", 8, 6, Stage::Form),
+    sm(
+        "Instruction 'tcgen05.dealloc'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G335: &[Gate] = &[
+    ptx("Feature 'tcgen05.relinquish_alloc_permit'", 8, 6, Stage::Form),
+    sm(
+        "Instruction 'tcgen05.relinquish_alloc_permit'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G336: &[Gate] = &[
+    ptx("Feature 'tcgen05.ld'", 8, 6, Stage::Form),
+    sm(
+        "Instruction 'tcgen05.ld'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G337: &[Gate] = &[
+    ptx("Feature 'tcgen05.st'", 8, 6, Stage::Form),
+    sm(
+        "Instruction 'tcgen05.st'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G338: &[Gate] = &[
+    ptx("Feature 'tcgen05.wait'", 8, 6, Stage::Form),
+    sm(
+        "Instruction 'tcgen05.wait'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G339: &[Gate] = &[
+    ptx("Feature 'tcgen05.cp'", 8, 6, Stage::Form),
+    sm(
+        "Instruction 'tcgen05.cp'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G340: &[Gate] = &[
+    ptx("Feature 'tcgen05.shift'", 8, 6, Stage::Form),
+    sm(
+        "Instruction 'tcgen05.shift'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G341: &[Gate] = &[
+    ptx("Feature 'tcgen05.mma'", 8, 6, Stage::Form),
+    sm(
+        "Instruction 'tcgen05.mma'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G342: &[Gate] = &[
+    ptx("Feature 'tcgen05.commit'", 8, 6, Stage::Form),
+    sm(
+        "Instruction 'tcgen05.commit'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G343: &[Gate] = &[
+    ptx("Feature 'tcgen05.fence'", 8, 6, Stage::Form),
+    sm(
+        "Instruction 'tcgen05.fence'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G344: &[Gate] = &[
+    ptx("Feature 'tensormap.replace'", 8, 3, Stage::Form),
+    sm(
+        "Instruction 'tensormap.replace'",
+        &[
+            Target::new(90, Suffix::Architecture),
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Form,
+    ),
+];
+const G345: &[Gate] = &[
+    ptx("Feature 'tensormap.cp_fenceproxy'", 8, 3, Stage::Form),
+    sm("Instruction 'tensormap.cp_fenceproxy'", &[Target::sm(90)], Stage::Form),
+];
+const G346: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G234: &[Gate] = &[
+const G347: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G235: &[Gate] = &[
+const G348: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G236: &[Gate] = &[
+const G349: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Form),
     sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Form),
+];
+const G350: &[Gate] = &[
+    ptx("Feature 'WGMMA with floating point types'", 8, 0, Stage::Form),
+    sm(
+        "Instruction 'wgmma.mma_async with floating point types'",
+        &[Target::new(90, Suffix::Architecture)],
+        Stage::Form,
+    ),
+];
+const G351: &[Gate] = &[
+    ptx("Feature 'WGMMA with FP8 types'", 8, 0, Stage::Form),
+    sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
+];
+const G352: &[Gate] = &[
+    ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form),
+    sm(
+        "Instruction 'wgmma.mma_async with integer types'",
+        &[Target::new(90, Suffix::Architecture)],
+        Stage::Form,
+    ),
+];
+const G353: &[Gate] = &[
+    ptx("Feature 'WGMMA with boolean type'", 8, 0, Stage::Form),
+    sm(
+        "Instruction 'wgmma.mma_async with boolean type'",
+        &[Target::new(90, Suffix::Architecture)],
+        Stage::Form,
+    ),
+];
+const G354: &[Gate] = &[
+    ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
+    sm("Instruction 'wgmma.fence'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
+];
+const G355: &[Gate] = &[
+    ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
+    sm("Instruction 'wgmma.commit_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
+];
+const G356: &[Gate] = &[
+    ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
+    sm("Instruction 'wgmma.wait_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
+];
+const G357: &[Gate] = &[
+    ptx("Feature '.m16n16k16'", 6, 0, Stage::Form),
+    sm("Modifier '.m16n16k16'", &[Target::sm(70)], Stage::Form),
+];
+const G358: &[Gate] = &[
+    ptx("Feature '.m8n32k16'", 6, 1, Stage::Form),
+    sm("Modifier '.m8n32k16'", &[Target::sm(70)], Stage::Form),
+];
+const G359: &[Gate] = &[
+    ptx("Feature '.m32n8k16'", 6, 1, Stage::Form),
+    sm("Modifier '.m32n8k16'", &[Target::sm(70)], Stage::Form),
+];
+const G360: &[Gate] = &[
+    ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
+    sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
+    ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
+];
+const G361: &[Gate] = &[
+    ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
+    sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
+    ptx("Feature 'WMMA with .bf16/.tf32 FP types'", 7, 0, Stage::Form),
+    sm("Feature 'WMMA with .bf16/.tf32 FP types'", &[Target::sm(80)], Stage::Form),
+    ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
+];
+const G362: &[Gate] = &[
+    ptx("Feature '.m16n16k8'", 7, 0, Stage::Form),
+    sm("Modifier '.m16n16k8'", &[Target::sm(80)], Stage::Form),
+];
+const G363: &[Gate] =
+    &[ptx("Feature '.m8n8k4'", 7, 0, Stage::Form), sm("Modifier '.m8n8k4'", &[Target::sm(80)], Stage::Form)];
+const G364: &[Gate] = &[
+    ptx("Feature 'WMMA with fp64 types'", 7, 0, Stage::Form),
+    sm("Feature 'WMMA with fp64 types'", &[Target::sm(80)], Stage::Form),
+    ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
+];
+const G365: &[Gate] = &[
+    ptx("Feature 'WMMA with integer types'", 6, 3, Stage::Form),
+    sm("Feature 'WMMA with integer types'", &[Target::sm(72)], Stage::Form),
+    ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
+];
+const G366: &[Gate] = &[
+    ptx("Feature '.m8n8k32'", 6, 3, Stage::Form),
+    sm("Modifier '.m8n8k32'", &[Target::sm(75)], Stage::Form),
+];
+const G367: &[Gate] = &[
+    ptx("Feature 'WMMA with sub-byte integer types'", 6, 3, Stage::Form),
+    sm("Feature 'WMMA with sub-byte integer types'", &[Target::sm(75)], Stage::Form),
+    ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
+];
+const G368: &[Gate] = &[
+    ptx("Feature '.m8n8k128'", 6, 3, Stage::Form),
+    sm("Modifier '.m8n8k128'", &[Target::sm(75)], Stage::Form),
+];
+const G369: &[Gate] = &[
+    ptx("Feature 'WMMA with bit types'", 6, 3, Stage::Form),
+    sm("Feature 'WMMA with bit types'", &[Target::sm(75)], Stage::Form),
+    ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
 
 const C0: &[Choice] = &[md(Mod::Ftz).gated(G0)];
@@ -1005,18 +1698,79 @@ const C57: &[Choice] = &[md(Mod::Shiftamt)];
 const C58: &[Choice] = &[md(Mod::Clamp), md(Mod::Wrap)];
 const C59: &[Choice] = &[md(Mod::Uni)];
 const C60: &[Choice] = &[md(Mod::Idx)];
-const C61: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64)];
-const C62: &[Choice] = &[ty(Type::F32), ty(Type::F64)];
-const C63: &[Choice] = &[md(Mod::Approx).gated(G66)];
-const C64: &[Choice] = &[md(Mod::Range)];
-const C65: &[Choice] =
+const C61: &[Choice] = &[md(Mod::TryCancel)];
+const C62: &[Choice] = &[md(Mod::Async)];
+const C63: &[Choice] = &[md(Mod::SharedCta).gated(G25)];
+const C64: &[Choice] = &[md(Mod::MbarrierCompleteTxBytes).gated(G64)];
+const C65: &[Choice] = &[md(Mod::MulticastClusterAll)];
+const C66: &[Choice] = &[ty(Type::B128).gated(G33)];
+const C67: &[Choice] = &[md(Mod::QueryCancel)];
+const C68: &[Choice] = &[md(Mod::IsCanceled)];
+const C69: &[Choice] = &[md(Mod::GetFirstCtaidX), md(Mod::GetFirstCtaidY), md(Mod::GetFirstCtaidZ)];
+const C70: &[Choice] = &[md(Mod::GetFirstCtaid)];
+const C71: &[Choice] = &[md(Mod::V4)];
+const C72: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64)];
+const C73: &[Choice] = &[ty(Type::F32), ty(Type::F64)];
+const C74: &[Choice] = &[md(Mod::Approx).gated(G69)];
+const C75: &[Choice] = &[md(Mod::Ca).gated(G70), md(Mod::Cg).gated(G70)];
+const C76: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
+const C77: &[Choice] = &[md(Mod::L264B).gated(G71), md(Mod::L2128B).gated(G71), md(Mod::L2256B).gated(G72)];
+const C78: &[Choice] = &[md(Mod::CommitGroup)];
+const C79: &[Choice] = &[md(Mod::WaitGroup)];
+const C80: &[Choice] = &[md(Mod::WaitAll)];
+const C81: &[Choice] = &[md(Mod::Mbarrier)];
+const C82: &[Choice] = &[md(Mod::Noinc)];
+const C83: &[Choice] = &[ty(Type::B64)];
+const C84: &[Choice] = &[md(Mod::Bulk)];
+const C85: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G79)];
+const C86: &[Choice] = &[md(Mod::SharedCluster).gated(G26)];
+const C87: &[Choice] = &[md(Mod::BulkGroup).gated(G81)];
+const C88: &[Choice] = &[md(Mod::MulticastCluster).gated(G82)];
+const C89: &[Choice] = &[md(Mod::CpMask)];
+const C90: &[Choice] = &[md(Mod::Reduce)];
+const C91: &[Choice] = &[
+    md(Mod::Add),
+    md(Mod::Min),
+    md(Mod::Max),
+    md(Mod::Inc),
+    md(Mod::Dec),
+    md(Mod::And),
+    md(Mod::Or),
+    md(Mod::Xor),
+];
+const C92: &[Choice] = &[
+    ty(Type::F16),
+    ty(Type::Bf16).gated(G3),
+    ty(Type::B32),
+    ty(Type::U32),
+    ty(Type::S32),
+    ty(Type::B64),
+    ty(Type::U64),
+    ty(Type::S64),
+    ty(Type::F32),
+    ty(Type::F64),
+];
+const C93: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64)];
+const C94: &[Choice] = &[md(Mod::Prefetch)];
+const C95: &[Choice] = &[md(Mod::L2)];
+const C96: &[Choice] = &[md(Mod::Read).gated(G87)];
+const C97: &[Choice] = &[md(Mod::Tensor)];
+const C98: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
+const C99: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G89)];
+const C100: &[Choice] = &[md(Mod::Tile).gated(G90)];
+const C101: &[Choice] = &[md(Mod::CtaGroup1), md(Mod::CtaGroup2)];
+const C102: &[Choice] = &[md(Mod::N3d)];
+const C103: &[Choice] = &[md(Mod::Im2col)];
+const C104: &[Choice] = &[md(Mod::N4d)];
+const C105: &[Choice] = &[md(Mod::N5d)];
+const C106: &[Choice] = &[md(Mod::Im2colNoOffs)];
+const C107: &[Choice] = &[md(Mod::Range)];
+const C108: &[Choice] =
     &[md(Mod::L2EvictLast), md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
-const C66: &[Choice] = &[md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
-const C67: &[Choice] = &[ty(Type::B64)];
-const C68: &[Choice] = &[md(Mod::Fractional)];
-const C69: &[Choice] = &[md(Mod::Cvt)];
-const C70: &[Choice] = &[md(Mod::L2)];
-const C71: &[Choice] = &[
+const C109: &[Choice] = &[md(Mod::L2EvictFirst), md(Mod::L2EvictUnchanged)];
+const C110: &[Choice] = &[md(Mod::Fractional)];
+const C111: &[Choice] = &[md(Mod::Cvt)];
+const C112: &[Choice] = &[
     ty(Type::U8),
     ty(Type::U16),
     ty(Type::U32),
@@ -1026,36 +1780,36 @@ const C71: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C72: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)];
-const C73: &[Choice] = &[ty(Type::F16)];
-const C74: &[Choice] = &[ty(Type::Bf16).gated(G3)];
-const C75: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
-const C76: &[Choice] = &[md(Mod::Relu).gated(G75)];
-const C77: &[Choice] = &[md(Mod::Satfinite).gated(G76)];
-const C78: &[Choice] = &[md(Mod::Rna)];
-const C79: &[Choice] = &[ty(Type::Tf32).gated(G78)];
-const C80: &[Choice] = &[ty(Type::F16x2)];
-const C81: &[Choice] = &[ty(Type::Bf16x2).gated(G4)];
-const C82: &[Choice] = &[md(Mod::Rs).gated(G82)];
-const C83: &[Choice] = &[ty(Type::E4m3x2).gated(G83), ty(Type::E5m2x2).gated(G84)];
-const C84: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
-const C85: &[Choice] = &[ty(Type::E2m1x2)];
-const C86: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
-const C87: &[Choice] = &[ty(Type::Ue8m0x2)];
-const C88: &[Choice] = &[ty(Type::E4m3x4), ty(Type::E5m2x4)];
-const C89: &[Choice] = &[ty(Type::E2m3x4), ty(Type::E3m2x4)];
-const C90: &[Choice] = &[ty(Type::E2m1x4)];
-const C91: &[Choice] = &[md(Mod::Pack)];
-const C92: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
-const C93: &[Choice] = &[
-    ty(Type::U2).gated(G88),
-    ty(Type::S2).gated(G89),
-    ty(Type::U4).gated(G90),
-    ty(Type::S4).gated(G91),
+const C113: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)];
+const C114: &[Choice] = &[ty(Type::F16)];
+const C115: &[Choice] = &[ty(Type::Bf16).gated(G3)];
+const C116: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
+const C117: &[Choice] = &[md(Mod::Relu).gated(G104)];
+const C118: &[Choice] = &[md(Mod::Satfinite).gated(G105)];
+const C119: &[Choice] = &[md(Mod::Rna)];
+const C120: &[Choice] = &[ty(Type::Tf32).gated(G107)];
+const C121: &[Choice] = &[ty(Type::F16x2)];
+const C122: &[Choice] = &[ty(Type::Bf16x2).gated(G4)];
+const C123: &[Choice] = &[md(Mod::Rs).gated(G111)];
+const C124: &[Choice] = &[ty(Type::E4m3x2).gated(G112), ty(Type::E5m2x2).gated(G113)];
+const C125: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
+const C126: &[Choice] = &[ty(Type::E2m1x2)];
+const C127: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
+const C128: &[Choice] = &[ty(Type::Ue8m0x2)];
+const C129: &[Choice] = &[ty(Type::E4m3x4), ty(Type::E5m2x4)];
+const C130: &[Choice] = &[ty(Type::E2m3x4), ty(Type::E3m2x4)];
+const C131: &[Choice] = &[ty(Type::E2m1x4)];
+const C132: &[Choice] = &[md(Mod::Pack)];
+const C133: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
+const C134: &[Choice] = &[
+    ty(Type::U2).gated(G117),
+    ty(Type::S2).gated(G118),
+    ty(Type::U4).gated(G119),
+    ty(Type::S4).gated(G120),
     ty(Type::U8),
     ty(Type::S8),
 ];
-const C94: &[Choice] = &[
+const C135: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
@@ -1063,57 +1817,54 @@ const C94: &[Choice] = &[
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G92),
+    md(Mod::ParamEntry).gated(G121),
 ];
-const C95: &[Choice] = &[md(Mod::To)];
-const C96: &[Choice] = &[md(Mod::Full)];
-const C97: &[Choice] =
+const C136: &[Choice] = &[md(Mod::To)];
+const C137: &[Choice] = &[md(Mod::Full)];
+const C138: &[Choice] =
     &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S32), ty(Type::S64)];
-const C98: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
-const C99: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
-const C100: &[Choice] = &[ty(Type::Bf16).gated(G104), ty(Type::Bf16x2).gated(G105)];
-const C101: &[Choice] = &[
-    md(Mod::Sc).gated(G106),
+const C139: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
+const C140: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
+const C141: &[Choice] = &[ty(Type::Bf16).gated(G133), ty(Type::Bf16x2).gated(G134)];
+const C142: &[Choice] = &[
+    md(Mod::Sc).gated(G135),
     md(Mod::AcqRel).gated(G23),
     md(Mod::Acquire).gated(G21),
     md(Mod::Release).gated(G22),
 ];
-const C102: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G110)];
-const C103: &[Choice] = &[md(Mod::Release).gated(G22)];
-const C104: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G110)];
-const C105: &[Choice] = &[md(Mod::MbarrierInit).gated(G111)];
-const C106: &[Choice] = &[md(Mod::Proxy)];
-const C107: &[Choice] = &[md(Mod::Alias).gated(G112)];
-const C108: &[Choice] = &[md(Mod::Async).gated(G114)];
-const C109: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
-const C110: &[Choice] = &[md(Mod::TensormapGeneric)];
-const C111: &[Choice] = &[md(Mod::AsyncGeneric)];
-const C112: &[Choice] = &[md(Mod::Oob).gated(G119)];
-const C113: &[Choice] = &[ty(Type::F16).gated(G120), ty(Type::Bf16).gated(G121)];
-const C114: &[Choice] = &[md(Mod::SharedCluster).gated(G26)];
-const C115: &[Choice] = &[md(Mod::LaunchDependents), md(Mod::Wait)];
-const C116: &[Choice] = &[md(Mod::Weak).gated(G126)];
-const C117: &[Choice] = &[
+const C143: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G139)];
+const C144: &[Choice] = &[md(Mod::Release).gated(G22)];
+const C145: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G139)];
+const C146: &[Choice] = &[md(Mod::MbarrierInit).gated(G140)];
+const C147: &[Choice] = &[md(Mod::Proxy)];
+const C148: &[Choice] = &[md(Mod::Alias).gated(G141)];
+const C149: &[Choice] = &[md(Mod::Async).gated(G143)];
+const C150: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
+const C151: &[Choice] = &[md(Mod::TensormapGeneric)];
+const C152: &[Choice] = &[md(Mod::AsyncGeneric)];
+const C153: &[Choice] = &[md(Mod::Oob).gated(G148)];
+const C154: &[Choice] = &[ty(Type::F16).gated(G149), ty(Type::Bf16).gated(G150)];
+const C155: &[Choice] = &[md(Mod::LaunchDependents), md(Mod::Wait)];
+const C156: &[Choice] = &[md(Mod::Weak).gated(G155)];
+const C157: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G92),
-    md(Mod::ParamFunc).gated(G127),
+    md(Mod::ParamEntry).gated(G121),
+    md(Mod::ParamFunc).gated(G156),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
-const C118: &[Choice] = &[
-    md(Mod::Ca).gated(G128),
-    md(Mod::Cg).gated(G128),
-    md(Mod::Cs).gated(G128),
-    md(Mod::Lu).gated(G128),
-    md(Mod::Cv).gated(G128),
+const C158: &[Choice] = &[
+    md(Mod::Ca).gated(G157),
+    md(Mod::Cg).gated(G157),
+    md(Mod::Cs).gated(G157),
+    md(Mod::Lu).gated(G157),
+    md(Mod::Cv).gated(G157),
 ];
-const C119: &[Choice] =
-    &[md(Mod::L264B).gated(G129), md(Mod::L2128B).gated(G129), md(Mod::L2256B).gated(G130)];
-const C120: &[Choice] = &[
+const C159: &[Choice] = &[
     ty(Type::B8),
     ty(Type::B16),
     ty(Type::B32),
@@ -1130,40 +1881,106 @@ const C120: &[Choice] = &[
     ty(Type::F64),
     ty(Type::B128).gated(G33),
 ];
-const C121: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G133),
-    md(Mod::L1EvictUnchanged).gated(G134),
-    md(Mod::L1EvictFirst).gated(G135),
-    md(Mod::L1EvictLast).gated(G136),
-    md(Mod::L1NoAllocate).gated(G137),
+const C160: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G160),
+    md(Mod::L1EvictUnchanged).gated(G161),
+    md(Mod::L1EvictFirst).gated(G162),
+    md(Mod::L1EvictLast).gated(G163),
+    md(Mod::L1NoAllocate).gated(G164),
 ];
-const C122: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
-const C123: &[Choice] = &[md(Mod::Volatile).gated(G138)];
-const C124: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Acquire).gated(G21)];
-const C125: &[Choice] = &[md(Mod::Mmio).gated(G139)];
-const C126: &[Choice] = &[md(Mod::Relaxed).gated(G20)];
-const C127: &[Choice] = &[md(Mod::Sys)];
-const C128: &[Choice] = &[md(Mod::Ca).gated(G128), md(Mod::Cg).gated(G128), md(Mod::Cs).gated(G128)];
-const C129: &[Choice] = &[md(Mod::Nc).gated(G140)];
-const C130: &[Choice] = &[md(Mod::Or), md(Mod::And)];
-const C131: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
-const C132: &[Choice] = &[md(Mod::Wide)];
-const C133: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
-const C134: &[Choice] = &[md(Mod::Hi)];
-const C135: &[Choice] = &[md(Mod::Any)];
-const C136: &[Choice] = &[md(Mod::All)];
-const C137: &[Choice] = &[md(Mod::NaN).gated(G150)];
-const C138: &[Choice] = &[md(Mod::Xorsign).gated(G151)];
-const C139: &[Choice] = &[md(Mod::Abs).gated(G152)];
-const C140: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G155)];
-const C141: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G156)];
-const C142: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G158)];
-const C143: &[Choice] = &[md(Mod::Alias).gated(G112), md(Mod::Async).gated(G114)];
-const C144: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G163)];
-const C145: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G164)];
-const C146: &[Choice] = &[
+const C161: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
+const C162: &[Choice] = &[md(Mod::Volatile).gated(G165)];
+const C163: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Acquire).gated(G21)];
+const C164: &[Choice] = &[md(Mod::Mmio).gated(G166)];
+const C165: &[Choice] = &[md(Mod::Relaxed).gated(G20)];
+const C166: &[Choice] = &[md(Mod::Sys)];
+const C167: &[Choice] = &[md(Mod::Ca).gated(G157), md(Mod::Cg).gated(G157), md(Mod::Cs).gated(G157)];
+const C168: &[Choice] = &[md(Mod::Nc).gated(G167)];
+const C169: &[Choice] = &[md(Mod::M8n8)];
+const C170: &[Choice] = &[md(Mod::X1)];
+const C171: &[Choice] = &[md(Mod::Trans)];
+const C172: &[Choice] = &[ty(Type::B16)];
+const C173: &[Choice] = &[md(Mod::X2)];
+const C174: &[Choice] = &[md(Mod::X4)];
+const C175: &[Choice] = &[md(Mod::M8n16)];
+const C176: &[Choice] = &[md(Mod::B8x16)];
+const C177: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
+const C178: &[Choice] = &[md(Mod::M16n16)];
+const C179: &[Choice] = &[ty(Type::B8)];
+const C180: &[Choice] = &[md(Mod::Or), md(Mod::And)];
+const C181: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
+const C182: &[Choice] = &[md(Mod::Wide)];
+const C183: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
+const C184: &[Choice] = &[md(Mod::Hi)];
+const C185: &[Choice] = &[md(Mod::Any)];
+const C186: &[Choice] = &[md(Mod::All)];
+const C187: &[Choice] = &[md(Mod::NaN).gated(G180)];
+const C188: &[Choice] = &[md(Mod::Xorsign).gated(G181)];
+const C189: &[Choice] = &[md(Mod::Abs).gated(G182)];
+const C190: &[Choice] =
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G185)];
+const C191: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G186)];
+const C192: &[Choice] = &[md(Mod::Init)];
+const C193: &[Choice] = &[md(Mod::Inval)];
+const C194: &[Choice] = &[md(Mod::ExpectTx)];
+const C195: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
+const C196: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G136)];
+const C197: &[Choice] = &[md(Mod::CompleteTx)];
+const C198: &[Choice] = &[md(Mod::Release).gated(G194), md(Mod::Relaxed).gated(G195)];
+const C199: &[Choice] = &[md(Mod::NoComplete)];
+const C200: &[Choice] = &[md(Mod::Release).gated(G199), md(Mod::Relaxed).gated(G200)];
+const C201: &[Choice] = &[md(Mod::ArriveDrop)];
+const C202: &[Choice] = &[md(Mod::Release).gated(G202), md(Mod::Relaxed).gated(G203)];
+const C203: &[Choice] = &[md(Mod::Release).gated(G207), md(Mod::Relaxed).gated(G208)];
+const C204: &[Choice] = &[md(Mod::TestWait)];
+const C205: &[Choice] = &[md(Mod::Acquire).gated(G210), md(Mod::Relaxed).gated(G211)];
+const C206: &[Choice] = &[md(Mod::Parity)];
+const C207: &[Choice] = &[md(Mod::Acquire).gated(G213), md(Mod::Relaxed).gated(G214)];
+const C208: &[Choice] = &[md(Mod::TryWait)];
+const C209: &[Choice] = &[md(Mod::Acquire).gated(G216), md(Mod::Relaxed).gated(G217)];
+const C210: &[Choice] = &[md(Mod::Acquire).gated(G219), md(Mod::Relaxed).gated(G220)];
+const C211: &[Choice] = &[md(Mod::PendingCount)];
+const C212: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G222)];
+const C213: &[Choice] = &[md(Mod::Alias).gated(G141), md(Mod::Async).gated(G143)];
+const C214: &[Choice] =
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G227)];
+const C215: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G228)];
+const C216: &[Choice] = &[md(Mod::M8n8k4)];
+const C217: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
+const C218: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
+const C219: &[Choice] = &[md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C220: &[Choice] = &[md(Mod::Row)];
+const C221: &[Choice] = &[md(Mod::Col)];
+const C222: &[Choice] = &[md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C223: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C224: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
+const C225: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
+const C226: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
+const C227: &[Choice] = &[ty(Type::U4).gated(G119), ty(Type::S4).gated(G120)];
+const C228: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
+const C229: &[Choice] = &[ty(Type::B1)];
+const C230: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
+const C231: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
+const C232: &[Choice] = &[md(Mod::KindF8f6f4)];
+const C233: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
+const C234: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
+const C235: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G253)];
+const C236: &[Choice] = &[md(Mod::M16n8k32), md(Mod::M16n8k64)];
+const C237: &[Choice] = &[md(Mod::M16n8k64), md(Mod::M16n8k128)];
+const C238: &[Choice] = &[md(Mod::SpOrderedMetadata)];
+const C239: &[Choice] = &[md(Mod::M16n8k64)];
+const C240: &[Choice] = &[md(Mod::KindMxf4)];
+const C241: &[Choice] = &[md(Mod::BlockScale)];
+const C242: &[Choice] = &[md(Mod::ScaleVec2X)];
+const C243: &[Choice] = &[ty(Type::E2m1)];
+const C244: &[Choice] = &[ty(Type::Ue8m0)];
+const C245: &[Choice] = &[md(Mod::KindMxf4nvf4)];
+const C246: &[Choice] = &[md(Mod::ScaleVec2X), md(Mod::ScaleVec4X)];
+const C247: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
+const C248: &[Choice] = &[md(Mod::M16n8k32)];
+const C249: &[Choice] = &[md(Mod::KindMxf8f6f4)];
+const C250: &[Choice] = &[md(Mod::ScaleVec1X)];
+const C251: &[Choice] = &[
     ty(Type::Pred),
     ty(Type::B16),
     ty(Type::B32),
@@ -1178,24 +1995,53 @@ const C146: &[Choice] = &[
     ty(Type::F64),
     ty(Type::B128).gated(G33),
 ];
-const C147: &[Choice] = &[ty(Type::Bf16).gated(G169), ty(Type::Bf16x2).gated(G170)];
-const C148: &[Choice] = &[md(Mod::Mask)];
-const C149: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
-const C150: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
-const C151: &[Choice] = &[md(Mod::L2EvictLast).gated(G177), md(Mod::L2EvictNormal).gated(G177)];
-const C152: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
-const C153: &[Choice] = &[md(Mod::Tensormap).gated(G178)];
-const C154: &[Choice] = &[md(Mod::L1)];
-const C155: &[Choice] =
-    &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
-const C156: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Release).gated(G22)];
-const C157: &[Choice] = &[
-    ty(Type::F16).gated(G191),
-    ty(Type::F16x2).gated(G192),
-    ty(Type::Bf16).gated(G193),
-    ty(Type::Bf16x2).gated(G194),
+const C252: &[Choice] = &[ty(Type::Bf16).gated(G261), ty(Type::Bf16x2).gated(G262)];
+const C253: &[Choice] = &[md(Mod::LdReduce)];
+const C254: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
+const C255: &[Choice] =
+    &[ty(Type::B32), ty(Type::B64), ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::S64)];
+const C256: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
+const C257: &[Choice] = &[md(Mod::AccF32)];
+const C258: &[Choice] = &[
+    ty(Type::F16),
+    ty(Type::F16x2),
+    ty(Type::Bf16).gated(G3),
+    ty(Type::Bf16x2).gated(G4),
+    ty(Type::F32),
+    ty(Type::F64),
 ];
-const C158: &[Choice] = &[
+const C259: &[Choice] = &[md(Mod::St)];
+const C260: &[Choice] = &[
+    ty(Type::B32),
+    ty(Type::B64),
+    ty(Type::U32),
+    ty(Type::U64),
+    ty(Type::S32),
+    ty(Type::S64),
+    ty(Type::F16),
+    ty(Type::F16x2),
+    ty(Type::Bf16).gated(G3),
+    ty(Type::Bf16x2).gated(G4),
+    ty(Type::F32),
+    ty(Type::F64),
+];
+const C261: &[Choice] = &[md(Mod::Mask)];
+const C262: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
+const C263: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
+const C264: &[Choice] = &[md(Mod::L2EvictLast).gated(G273), md(Mod::L2EvictNormal).gated(G273)];
+const C265: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
+const C266: &[Choice] = &[md(Mod::Tensormap).gated(G274)];
+const C267: &[Choice] = &[md(Mod::L1)];
+const C268: &[Choice] =
+    &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
+const C269: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Release).gated(G22)];
+const C270: &[Choice] = &[
+    ty(Type::F16).gated(G287),
+    ty(Type::F16x2).gated(G288),
+    ty(Type::Bf16).gated(G289),
+    ty(Type::Bf16x2).gated(G290),
+];
+const C271: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -1208,7 +2054,7 @@ const C158: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C159: &[Choice] = &[
+const C272: &[Choice] = &[
     md(Mod::Eq),
     md(Mod::Ne),
     md(Mod::Lt),
@@ -1228,8 +2074,8 @@ const C159: &[Choice] = &[
     md(Mod::Num),
     md(Mod::Nan),
 ];
-const C160: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
-const C161: &[Choice] = &[
+const C273: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
+const C274: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -1243,7 +2089,7 @@ const C161: &[Choice] = &[
     ty(Type::F64),
     ty(Type::F16),
 ];
-const C162: &[Choice] = &[
+const C275: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -1258,12 +2104,12 @@ const C162: &[Choice] = &[
     ty(Type::F16),
     ty(Type::Bf16).gated(G3),
 ];
-const C163: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
-const C164: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
-const C165: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
-const C166: &[Choice] = &[md(Mod::L), md(Mod::R)];
-const C167: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
-const C168: &[Choice] = &[
+const C276: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
+const C277: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
+const C278: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
+const C279: &[Choice] = &[md(Mod::L), md(Mod::R)];
+const C280: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
+const C281: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -1274,28 +2120,85 @@ const C168: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C169: &[Choice] = &[
+const C282: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamFunc).gated(G127),
+    md(Mod::ParamFunc).gated(G156),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
-const C170: &[Choice] =
-    &[md(Mod::Wb).gated(G212), md(Mod::Cg).gated(G212), md(Mod::Cs).gated(G212), md(Mod::Wt).gated(G212)];
-const C171: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G213),
-    md(Mod::L1EvictUnchanged).gated(G214),
-    md(Mod::L1EvictFirst).gated(G215),
-    md(Mod::L1EvictLast).gated(G216),
-    md(Mod::L1NoAllocate).gated(G217),
+const C283: &[Choice] =
+    &[md(Mod::Wb).gated(G308), md(Mod::Cg).gated(G308), md(Mod::Cs).gated(G308), md(Mod::Wt).gated(G308)];
+const C284: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G309),
+    md(Mod::L1EvictUnchanged).gated(G310),
+    md(Mod::L1EvictFirst).gated(G311),
+    md(Mod::L1EvictLast).gated(G312),
+    md(Mod::L1NoAllocate).gated(G313),
 ];
-const C172: &[Choice] = &[ty(Type::Bf16).gated(G223), ty(Type::Bf16x2).gated(G224)];
-const C173: &[Choice] = &[ty(Type::F16).gated(G226), ty(Type::Bf16).gated(G227)];
-const C174: &[Choice] = &[ty(Type::Bf16).gated(G231), ty(Type::Bf16x2).gated(G232)];
-const C175: &[Choice] = &[
+const C285: &[Choice] = &[md(Mod::M16n8)];
+const C286: &[Choice] = &[ty(Type::Bf16).gated(G321), ty(Type::Bf16x2).gated(G322)];
+const C287: &[Choice] = &[ty(Type::F16).gated(G324), ty(Type::Bf16).gated(G325)];
+const C288: &[Choice] = &[ty(Type::Bf16).gated(G329), ty(Type::Bf16x2).gated(G330)];
+const C289: &[Choice] = &[md(Mod::Alloc)];
+const C290: &[Choice] = &[md(Mod::Dealloc)];
+const C291: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
+const C292: &[Choice] = &[md(Mod::Ld)];
+const C293: &[Choice] = &[md(Mod::N16x64b), md(Mod::N16x128b), md(Mod::N16x256b), md(Mod::N32x32b)];
+const C294: &[Choice] = &[
+    md(Mod::X1),
+    md(Mod::X2),
+    md(Mod::X4),
+    md(Mod::X8),
+    md(Mod::X16),
+    md(Mod::X32),
+    md(Mod::X64),
+    md(Mod::X128),
+];
+const C295: &[Choice] = &[md(Mod::Pack16b)];
+const C296: &[Choice] = &[md(Mod::N16x32bx2)];
+const C297: &[Choice] = &[md(Mod::Unpack16b)];
+const C298: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
+const C299: &[Choice] = &[md(Mod::Cp)];
+const C300: &[Choice] = &[md(Mod::N128x256b), md(Mod::N4x256b), md(Mod::N128x128b)];
+const C301: &[Choice] = &[md(Mod::N64x128b)];
+const C302: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
+const C303: &[Choice] = &[md(Mod::N32x128b)];
+const C304: &[Choice] = &[md(Mod::Warpx4)];
+const C305: &[Choice] = &[md(Mod::Shift)];
+const C306: &[Choice] = &[md(Mod::Down)];
+const C307: &[Choice] = &[md(Mod::Mma)];
+const C308: &[Choice] = &[md(Mod::KindF16), md(Mod::KindTf32), md(Mod::KindF8f6f4), md(Mod::KindI8)];
+const C309: &[Choice] = &[
+    md(Mod::CollectorAFill),
+    md(Mod::CollectorAUse),
+    md(Mod::CollectorALastuse),
+    md(Mod::CollectorADiscard),
+];
+const C310: &[Choice] = &[md(Mod::Sp)];
+const C311: &[Choice] = &[md(Mod::KindMxf8f6f4), md(Mod::KindMxf4), md(Mod::KindMxf4nvf4)];
+const C312: &[Choice] =
+    &[md(Mod::ScaleVec1X), md(Mod::ScaleVec2X), md(Mod::ScaleVec4X), md(Mod::Block16), md(Mod::Block32)];
+const C313: &[Choice] = &[md(Mod::Commit)];
+const C314: &[Choice] = &[md(Mod::MbarrierArriveOne)];
+const C315: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
+const C316: &[Choice] = &[md(Mod::Replace)];
+const C317: &[Choice] = &[
+    md(Mod::GlobalAddress),
+    md(Mod::Rank),
+    md(Mod::Elemtype),
+    md(Mod::InterleaveLayout),
+    md(Mod::SwizzleMode),
+    md(Mod::FillMode),
+    md(Mod::SwizzleAtomicity),
+];
+const C318: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25)];
+const C319: &[Choice] = &[md(Mod::B1024)];
+const C320: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
+const C321: &[Choice] = &[md(Mod::CpFenceproxy)];
+const C322: &[Choice] = &[
     md(Mod::Finite),
     md(Mod::Infinite),
     md(Mod::Number),
@@ -1303,8 +2206,182 @@ const C175: &[Choice] = &[
     md(Mod::Normal),
     md(Mod::Subnormal),
 ];
-const C176: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
-const C177: &[Choice] = &[md(Mod::Ballot)];
+const C323: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
+const C324: &[Choice] = &[md(Mod::Ballot)];
+const C325: &[Choice] = &[md(Mod::MmaAsync)];
+const C326: &[Choice] = &[
+    md(Mod::M64n8k16),
+    md(Mod::M64n16k16),
+    md(Mod::M64n24k16),
+    md(Mod::M64n32k16),
+    md(Mod::M64n40k16),
+    md(Mod::M64n48k16),
+    md(Mod::M64n56k16),
+    md(Mod::M64n64k16),
+    md(Mod::M64n72k16),
+    md(Mod::M64n80k16),
+    md(Mod::M64n88k16),
+    md(Mod::M64n96k16),
+    md(Mod::M64n104k16),
+    md(Mod::M64n112k16),
+    md(Mod::M64n120k16),
+    md(Mod::M64n128k16),
+    md(Mod::M64n136k16),
+    md(Mod::M64n144k16),
+    md(Mod::M64n152k16),
+    md(Mod::M64n160k16),
+    md(Mod::M64n168k16),
+    md(Mod::M64n176k16),
+    md(Mod::M64n184k16),
+    md(Mod::M64n192k16),
+    md(Mod::M64n200k16),
+    md(Mod::M64n208k16),
+    md(Mod::M64n216k16),
+    md(Mod::M64n224k16),
+    md(Mod::M64n232k16),
+    md(Mod::M64n240k16),
+    md(Mod::M64n248k16),
+    md(Mod::M64n256k16),
+];
+const C327: &[Choice] = &[
+    md(Mod::M64n8k8),
+    md(Mod::M64n16k8),
+    md(Mod::M64n24k8),
+    md(Mod::M64n32k8),
+    md(Mod::M64n40k8),
+    md(Mod::M64n48k8),
+    md(Mod::M64n56k8),
+    md(Mod::M64n64k8),
+    md(Mod::M64n72k8),
+    md(Mod::M64n80k8),
+    md(Mod::M64n88k8),
+    md(Mod::M64n96k8),
+    md(Mod::M64n104k8),
+    md(Mod::M64n112k8),
+    md(Mod::M64n120k8),
+    md(Mod::M64n128k8),
+    md(Mod::M64n136k8),
+    md(Mod::M64n144k8),
+    md(Mod::M64n152k8),
+    md(Mod::M64n160k8),
+    md(Mod::M64n168k8),
+    md(Mod::M64n176k8),
+    md(Mod::M64n184k8),
+    md(Mod::M64n192k8),
+    md(Mod::M64n200k8),
+    md(Mod::M64n208k8),
+    md(Mod::M64n216k8),
+    md(Mod::M64n224k8),
+    md(Mod::M64n232k8),
+    md(Mod::M64n240k8),
+    md(Mod::M64n248k8),
+    md(Mod::M64n256k8),
+];
+const C328: &[Choice] = &[
+    md(Mod::M64n8k32),
+    md(Mod::M64n16k32),
+    md(Mod::M64n24k32),
+    md(Mod::M64n32k32),
+    md(Mod::M64n40k32),
+    md(Mod::M64n48k32),
+    md(Mod::M64n56k32),
+    md(Mod::M64n64k32),
+    md(Mod::M64n72k32),
+    md(Mod::M64n80k32),
+    md(Mod::M64n88k32),
+    md(Mod::M64n96k32),
+    md(Mod::M64n104k32),
+    md(Mod::M64n112k32),
+    md(Mod::M64n120k32),
+    md(Mod::M64n128k32),
+    md(Mod::M64n136k32),
+    md(Mod::M64n144k32),
+    md(Mod::M64n152k32),
+    md(Mod::M64n160k32),
+    md(Mod::M64n168k32),
+    md(Mod::M64n176k32),
+    md(Mod::M64n184k32),
+    md(Mod::M64n192k32),
+    md(Mod::M64n200k32),
+    md(Mod::M64n208k32),
+    md(Mod::M64n216k32),
+    md(Mod::M64n224k32),
+    md(Mod::M64n232k32),
+    md(Mod::M64n240k32),
+    md(Mod::M64n248k32),
+    md(Mod::M64n256k32),
+];
+const C329: &[Choice] = &[
+    md(Mod::M64n8k32),
+    md(Mod::M64n16k32),
+    md(Mod::M64n24k32),
+    md(Mod::M64n32k32),
+    md(Mod::M64n48k32),
+    md(Mod::M64n64k32),
+    md(Mod::M64n80k32),
+    md(Mod::M64n96k32),
+    md(Mod::M64n112k32),
+    md(Mod::M64n128k32),
+    md(Mod::M64n144k32),
+    md(Mod::M64n160k32),
+    md(Mod::M64n176k32),
+    md(Mod::M64n192k32),
+    md(Mod::M64n208k32),
+    md(Mod::M64n224k32),
+    md(Mod::M64n240k32),
+    md(Mod::M64n256k32),
+];
+const C330: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
+const C331: &[Choice] = &[
+    md(Mod::M64n8k256),
+    md(Mod::M64n16k256),
+    md(Mod::M64n24k256),
+    md(Mod::M64n32k256),
+    md(Mod::M64n48k256),
+    md(Mod::M64n64k256),
+    md(Mod::M64n80k256),
+    md(Mod::M64n96k256),
+    md(Mod::M64n112k256),
+    md(Mod::M64n128k256),
+    md(Mod::M64n144k256),
+    md(Mod::M64n160k256),
+    md(Mod::M64n176k256),
+    md(Mod::M64n192k256),
+    md(Mod::M64n208k256),
+    md(Mod::M64n224k256),
+    md(Mod::M64n240k256),
+    md(Mod::M64n256k256),
+];
+const C332: &[Choice] = &[md(Mod::And)];
+const C333: &[Choice] = &[md(Mod::Fence)];
+const C334: &[Choice] = &[md(Mod::Load)];
+const C335: &[Choice] = &[md(Mod::A)];
+const C336: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
+const C337: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
+const C338: &[Choice] = &[md(Mod::B)];
+const C339: &[Choice] = &[md(Mod::M16n16k8)];
+const C340: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
+const C341: &[Choice] = &[md(Mod::M8n32k16)];
+const C342: &[Choice] = &[md(Mod::M32n8k16)];
+const C343: &[Choice] = &[md(Mod::M8n8k32)];
+const C344: &[Choice] = &[md(Mod::M8n8k128)];
+const C345: &[Choice] = &[md(Mod::C)];
+const C346: &[Choice] = &[
+    md(Mod::M16n16k16),
+    md(Mod::M8n32k16),
+    md(Mod::M32n8k16),
+    md(Mod::M16n16k8),
+    md(Mod::M8n8k32),
+    md(Mod::M8n8k128),
+];
+const C347: &[Choice] =
+    &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
+const C348: &[Choice] = &[md(Mod::Store)];
+const C349: &[Choice] = &[md(Mod::D)];
+const C350: &[Choice] = &[ty(Type::U8)];
+const C351: &[Choice] = &[ty(Type::S8)];
+const C352: &[Choice] = &[ty(Type::U4).gated(G119)];
+const C353: &[Choice] = &[ty(Type::S4).gated(G120)];
 
 const T0: &[Type] = &[Type::Pred];
 const T1: &[Type] = &[Type::U64, Type::S64];
@@ -1312,22 +2389,29 @@ const T2: &[Type] = &[Type::B64];
 const T3: &[Type] = &[Type::B16];
 const T4: &[Type] = &[Type::F64];
 const T5: &[Type] = &[Type::U64];
-const T6: &[Type] = &[Type::U8];
-const T7: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
-const T8: &[Type] = &[Type::U16];
-const T9: &[Type] = &[Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
-const T10: &[Type] = &[Type::U32];
-const T11: &[Type] = &[Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
-const T12: &[Type] = &[Type::S16, Type::S32, Type::S64, Type::S8];
-const T13: &[Type] = &[Type::S8];
-const T14: &[Type] = &[Type::U8, Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64];
-const T15: &[Type] = &[Type::S16];
-const T16: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S32, Type::S64];
-const T17: &[Type] = &[Type::S32];
-const T18: &[Type] = &[Type::U32, Type::U64, Type::S64];
-const T19: &[Type] = &[Type::S64];
-const T20: &[Type] = &[Type::U8, Type::S8];
-const T21: &[Type] = &[
+const T6: &[Type] = &[Type::B32, Type::B64];
+const T7: &[Type] = &[Type::U32];
+const T8: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::S64, Type::F16, Type::Bf16];
+const T9: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::F32, Type::F64, Type::F16, Type::Bf16];
+const T10: &[Type] = &[Type::F16, Type::Bf16];
+const T11: &[Type] = &[Type::B32];
+const T12: &[Type] = &[Type::U32, Type::S32];
+const T13: &[Type] = &[Type::U32, Type::S32, Type::U64];
+const T14: &[Type] = &[Type::U8];
+const T15: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
+const T16: &[Type] = &[Type::U16];
+const T17: &[Type] = &[Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
+const T18: &[Type] = &[Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
+const T19: &[Type] = &[Type::S16, Type::S32, Type::S64, Type::S8];
+const T20: &[Type] = &[Type::S8];
+const T21: &[Type] = &[Type::U8, Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64];
+const T22: &[Type] = &[Type::S16];
+const T23: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S32, Type::S64];
+const T24: &[Type] = &[Type::S32];
+const T25: &[Type] = &[Type::U32, Type::U64, Type::S64];
+const T26: &[Type] = &[Type::S64];
+const T27: &[Type] = &[Type::U8, Type::S8];
+const T28: &[Type] = &[
     Type::B8,
     Type::B16,
     Type::B32,
@@ -1343,7 +2427,7 @@ const T21: &[Type] = &[
     Type::F32,
     Type::F64,
 ];
-const T22: &[Type] = &[
+const T29: &[Type] = &[
     Type::B8,
     Type::B16,
     Type::B32,
@@ -1355,18 +2439,36 @@ const T22: &[Type] = &[
     Type::S32,
     Type::F32,
 ];
-const T23: &[Type] = &[Type::B64, Type::U64, Type::S64, Type::F64];
-const T24: &[Type] = &[Type::B32, Type::U32, Type::S32, Type::F32];
-const T25: &[Type] = &[Type::F32];
-const T26: &[Type] = &[Type::U16, Type::U32, Type::U64];
-const T27: &[Type] =
+const T30: &[Type] = &[Type::B64, Type::U64, Type::S64, Type::F64];
+const T31: &[Type] = &[Type::B32, Type::U32, Type::S32, Type::F32];
+const T32: &[Type] = &[Type::F32];
+const T33: &[Type] = &[Type::F16];
+const T34: &[Type] = &[Type::Ue8m0];
+const T35: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::S64];
+const T36: &[Type] = &[Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2];
+const T37: &[Type] = &[Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2, Type::F32];
+const T38: &[Type] =
+    &[Type::U32, Type::S32, Type::U64, Type::S64, Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2];
+const T39: &[Type] = &[
+    Type::U32,
+    Type::S32,
+    Type::U64,
+    Type::F16,
+    Type::F16x2,
+    Type::Bf16,
+    Type::Bf16x2,
+    Type::F32,
+    Type::F64,
+];
+const T40: &[Type] = &[Type::U16, Type::U32, Type::U64];
+const T41: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64];
-const T28: &[Type] = &[Type::F32, Type::F64];
-const T29: &[Type] = &[Type::F16, Type::F32];
-const T30: &[Type] =
+const T42: &[Type] = &[Type::F32, Type::F64];
+const T43: &[Type] = &[Type::F16, Type::F32];
+const T44: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64, Type::F16];
-const T31: &[Type] = &[Type::F32, Type::F64, Type::F16];
-const T32: &[Type] = &[
+const T45: &[Type] = &[Type::F32, Type::F64, Type::F16];
+const T46: &[Type] = &[
     Type::U16,
     Type::U32,
     Type::U64,
@@ -1378,8 +2480,7 @@ const T32: &[Type] = &[
     Type::F16,
     Type::Bf16,
 ];
-const T33: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
-const T34: &[Type] = &[Type::U32, Type::S32];
+const T47: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
 
 const M0: &[Mod] = &[Mod::Rm, Mod::Rp];
 const M1: &[Mod] = &[Mod::Global, Mod::Shared, Mod::SharedCta, Mod::SharedCluster];
@@ -1390,20 +2491,27 @@ const M5: &[Mod] = &[Mod::Global];
 const M6: &[Mod] = &[Mod::Noftz];
 const M7: &[Mod] = &[Mod::Cta];
 const M8: &[Mod] = &[Mod::Acquire, Mod::Release, Mod::Relaxed];
-const M9: &[Mod] = &[Mod::Sat];
-const M10: &[Mod] = &[Mod::Ftz];
-const M11: &[Mod] = &[Mod::Satfinite];
-const M12: &[Mod] = &[Mod::Const];
-const M13: &[Mod] = &[Mod::Param, Mod::ParamEntry];
-const M14: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
-const M15: &[Mod] = &[Mod::Rn];
-const M16: &[Mod] = &[Mod::Cluster];
-const M17: &[Mod] = &[Mod::Acquire, Mod::Release];
-const M18: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
-const M19: &[Mod] = &[Mod::V2, Mod::V4, Mod::V8];
-const M20: &[Mod] = &[Mod::V8];
-const M21: &[Mod] = &[Mod::V4];
-const M22: &[Mod] = &[
+const M9: &[Mod] = &[Mod::CpMask];
+const M10: &[Mod] = &[Mod::And, Mod::Or, Mod::Xor];
+const M11: &[Mod] = &[Mod::Inc, Mod::Dec];
+const M12: &[Mod] = &[Mod::Min, Mod::Max];
+const M13: &[Mod] = &[Mod::Add];
+const M14: &[Mod] = &[Mod::CtaGroup1];
+const M15: &[Mod] = &[Mod::CtaGroup2];
+const M16: &[Mod] = &[Mod::Sat];
+const M17: &[Mod] = &[Mod::Ftz];
+const M18: &[Mod] = &[Mod::Satfinite];
+const M19: &[Mod] = &[Mod::Const];
+const M20: &[Mod] = &[Mod::Param, Mod::ParamEntry];
+const M21: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
+const M22: &[Mod] = &[Mod::Rn];
+const M23: &[Mod] = &[Mod::Cluster];
+const M24: &[Mod] = &[Mod::Acquire, Mod::Release];
+const M25: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
+const M26: &[Mod] = &[Mod::V2, Mod::V4, Mod::V8];
+const M27: &[Mod] = &[Mod::V8];
+const M28: &[Mod] = &[Mod::V4];
+const M29: &[Mod] = &[
     Mod::Const,
     Mod::Global,
     Mod::Local,
@@ -1414,7 +2522,7 @@ const M22: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M23: &[Mod] = &[
+const M30: &[Mod] = &[
     Mod::Const,
     Mod::Local,
     Mod::Param,
@@ -1424,7 +2532,7 @@ const M23: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M24: &[Mod] = &[
+const M31: &[Mod] = &[
     Mod::L1EvictNormal,
     Mod::L1EvictUnchanged,
     Mod::L1EvictFirst,
@@ -1434,17 +2542,55 @@ const M24: &[Mod] = &[
     Mod::L2EvictFirst,
     Mod::L2EvictLast,
 ];
-const M25: &[Mod] = &[Mod::Volatile];
-const M26: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
-const M27: &[Mod] = &[Mod::Local];
-const M28: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
-const M29: &[Mod] = &[Mod::V4, Mod::V8];
-const M30: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
-const M31: &[Mod] = &[Mod::Relu];
-const M32: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
-const M33: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
-const M34: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
-const M35: &[Mod] = &[Mod::Ballot];
+const M32: &[Mod] = &[Mod::Volatile];
+const M33: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
+const M34: &[Mod] = &[Mod::Local];
+const M35: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
+const M36: &[Mod] = &[Mod::V4, Mod::V8];
+const M37: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
+const M38: &[Mod] = &[Mod::Relu];
+const M39: &[Mod] = &[Mod::Relaxed];
+const M40: &[Mod] = &[Mod::Release, Mod::Relaxed];
+const M41: &[Mod] = &[Mod::Release];
+const M42: &[Mod] = &[Mod::Acquire, Mod::Relaxed];
+const M43: &[Mod] = &[Mod::M16n8k8];
+const M44: &[Mod] = &[Mod::M16n8k16];
+const M45: &[Mod] = &[Mod::M16n8k4];
+const M46: &[Mod] = &[Mod::M8n8k4];
+const M47: &[Mod] = &[Mod::M8n8k16];
+const M48: &[Mod] = &[Mod::M16n8k32];
+const M49: &[Mod] = &[Mod::M8n8k32];
+const M50: &[Mod] = &[Mod::M16n8k64];
+const M51: &[Mod] = &[Mod::And];
+const M52: &[Mod] = &[Mod::M8n8k128];
+const M53: &[Mod] = &[Mod::M16n8k128];
+const M54: &[Mod] = &[Mod::M16n8k256];
+const M55: &[Mod] = &[Mod::KindF8f6f4];
+const M56: &[Mod] = &[Mod::ScaleVec2X];
+const M57: &[Mod] = &[Mod::AccF32];
+const M58: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
+const M59: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
+const M60: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
+const M61: &[Mod] = &[Mod::N16x128b];
+const M62: &[Mod] = &[Mod::X128];
+const M63: &[Mod] = &[Mod::N16x256b];
+const M64: &[Mod] = &[Mod::X64, Mod::X128];
+const M65: &[Mod] = &[Mod::GlobalAddress];
+const M66: &[Mod] = &[
+    Mod::Rank,
+    Mod::Elemtype,
+    Mod::InterleaveLayout,
+    Mod::SwizzleMode,
+    Mod::FillMode,
+    Mod::SwizzleAtomicity,
+];
+const M67: &[Mod] = &[Mod::GlobalStride];
+const M68: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
+const M69: &[Mod] = &[Mod::Ballot];
+const M70: &[Mod] = &[Mod::M16n16k16];
+const M71: &[Mod] = &[Mod::M8n32k16];
+const M72: &[Mod] = &[Mod::M32n8k16];
+const M73: &[Mod] = &[Mod::M16n16k8];
 
 /// The table, sorted by opcode; within one, in the order of the files.
 pub static FORMS: &[Form] = &[
@@ -2547,6 +3693,74 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Call),
     },
     Form {
+        opcode: "clusterlaunchcontrol",
+        syntax: "clusterlaunchcontrol.try_cancel.async{.shared::cta}.bulk_mbarrier{.multicast::cluster::all}.b128 [dst], [mbar]",
+        section: "9.7.13.16.1",
+        slots: &[
+            slot("try_cancel", C61),
+            slot("async", C62),
+            optional("shared::cta", C63),
+            slot("bulk_mbarrier", C64),
+            optional("multicast::cluster::all", C65),
+            slot("b128", C66),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[read("dst", Kind::Address, Ty::None), read("mbar", Kind::Address, Ty::None)],
+        rules: &[],
+        gates: G65,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "clusterlaunchcontrol",
+        syntax: "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 d, a:b128",
+        section: "9.7.13.16.2",
+        slots: &[slot("query_cancel", C67), slot("is_canceled", C68), slot("pred", C49), slot("b128", C66)],
+        ignored: &[],
+        head: 1,
+        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
+        rules: &[],
+        gates: G66,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "clusterlaunchcontrol",
+        syntax: "clusterlaunchcontrol.query_cancel.coordinate.b32.b128 d, a:b128",
+        section: "9.7.13.16.2",
+        slots: &[slot("query_cancel", C67), slot("coordinate", C69), slot("b32", C6), slot("b128", C66)],
+        ignored: &[],
+        head: 1,
+        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
+        rules: &[],
+        gates: G66,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "clusterlaunchcontrol",
+        syntax: "clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 d.vec, a:b128",
+        section: "9.7.13.16.2",
+        slots: &[
+            slot("query_cancel", C67),
+            slot("get_first_ctaid", C70),
+            slot("v4", C71),
+            slot("b32", C6),
+            slot("b128", C66),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector),
+            read("a", Kind::Source, Ty::Pick(1)),
+        ],
+        rules: &[],
+        gates: G66,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
         opcode: "clz",
         syntax: "clz.type d:u32, a",
         section: "9.7.1.15",
@@ -2555,7 +3769,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G64,
+        gates: G67,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::clz"),
     },
@@ -2563,7 +3777,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cnot",
         syntax: "cnot.bits d, a",
         section: "9.7.8.5",
-        slots: &[slot("bits", C61)],
+        slots: &[slot("bits", C72)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -2576,7 +3790,7 @@ pub static FORMS: &[Form] = &[
         opcode: "copysign",
         syntax: "copysign.type d, a, b",
         section: "9.7.3.2",
-        slots: &[slot("type", C62)],
+        slots: &[slot("type", C73)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -2585,7 +3799,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G65,
+        gates: G68,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::copysign"),
     },
@@ -2593,7 +3807,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cos",
         syntax: "cos.approx{.ftz}.f32 d, a",
         section: "9.7.3.19",
-        slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -2603,15 +3817,947 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::cos_approx"),
     },
     Form {
+        opcode: "cp",
+        syntax: "cp.async.level.cta_space.global{.prefetch_size} [dst], [src], cp-size<imm>:u32{, src-size:u32}",
+        section: "9.7.9.25.3.1",
+        slots: &[
+            slot("async", C62),
+            slot("level", C75),
+            slot("cta_space", C76),
+            slot("global", C19),
+            optional("prefetch_size", C77),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("cp-size", Kind::Immediate, Ty::Fixed(Type::U32)),
+            read("src-size", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[],
+        gates: G73,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsync),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.level.cta_space.global.L2::cache_hint{.prefetch_size} [dst], [src], cp-size<imm>:u32, cache-policy:b64",
+        section: "9.7.9.25.3.1",
+        slots: &[
+            slot("async", C62),
+            slot("level", C75),
+            slot("cta_space", C76),
+            slot("global", C19),
+            slot("L2::cache_hint", C25),
+            optional("prefetch_size", C77),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("cp-size", Kind::Immediate, Ty::Fixed(Type::U32)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
+        ],
+        rules: &[],
+        gates: G73,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsync),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.level.cta_space.global.L2::cache_hint{.prefetch_size} [dst], [src], cp-size<imm>:u32, src-size:u32, cache-policy:b64",
+        section: "9.7.9.25.3.1",
+        slots: &[
+            slot("async", C62),
+            slot("level", C75),
+            slot("cta_space", C76),
+            slot("global", C19),
+            slot("L2::cache_hint", C25),
+            optional("prefetch_size", C77),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("cp-size", Kind::Immediate, Ty::Fixed(Type::U32)),
+            read("src-size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
+        ],
+        rules: &[],
+        gates: G73,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsync),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.level.cta_space.global{.prefetch_size} [dst], [src], cp-size<imm>:u32, {!}ignore-src",
+        section: "9.7.9.25.3.1",
+        slots: &[
+            slot("async", C62),
+            slot("level", C75),
+            slot("cta_space", C76),
+            slot("global", C19),
+            optional("prefetch_size", C77),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("cp-size", Kind::Immediate, Ty::Fixed(Type::U32)),
+            read("ignore-src", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+        ],
+        rules: &[],
+        gates: G74,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsync),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.level.cta_space.global.L2::cache_hint{.prefetch_size} [dst], [src], cp-size<imm>:u32, {!}ignore-src, cache-policy:b64",
+        section: "9.7.9.25.3.1",
+        slots: &[
+            slot("async", C62),
+            slot("level", C75),
+            slot("cta_space", C76),
+            slot("global", C19),
+            slot("L2::cache_hint", C25),
+            optional("prefetch_size", C77),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("cp-size", Kind::Immediate, Ty::Fixed(Type::U32)),
+            read("ignore-src", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
+        ],
+        rules: &[],
+        gates: G74,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsync),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.commit_group",
+        section: "9.7.9.25.3.2",
+        slots: &[slot("async", C62), slot("commit_group", C78)],
+        ignored: &[],
+        head: 2,
+        operands: &[],
+        rules: &[],
+        gates: G75,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncGroup),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.wait_group n<imm>:u32",
+        section: "9.7.9.25.3.3",
+        slots: &[slot("async", C62), slot("wait_group", C79)],
+        ignored: &[],
+        head: 2,
+        operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
+        rules: &[],
+        gates: G76,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncGroup),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.wait_all",
+        section: "9.7.9.25.3.3",
+        slots: &[slot("async", C62), slot("wait_all", C80)],
+        ignored: &[],
+        head: 2,
+        operands: &[],
+        rules: &[],
+        gates: G77,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncGroup),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.mbarrier.arrive{.noinc}{.cta_space}.b64 [a]",
+        section: "9.7.13.15.17",
+        slots: &[
+            slot("async", C62),
+            slot("mbarrier", C81),
+            slot("arrive", C45),
+            optional("noinc", C82),
+            optional("cta_space", C76),
+            slot("b64", C83),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[read("a", Kind::Address, Ty::None)],
+        rules: &[],
+        gates: G78,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncArrive),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.bulk.target.global.bulk_mbarrier [dst], [src], size:u32, [mbar]",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("target", C85),
+            slot("global", C19),
+            slot("bulk_mbarrier", C64),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("mbar", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G80,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.bulk.target.global.bulk_mbarrier.L2::cache_hint [dst], [src], size:u32, [mbar], cache-policy:b64",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("target", C85),
+            slot("global", C19),
+            slot("bulk_mbarrier", C64),
+            slot("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("mbar", Kind::Address, Ty::None),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
+        ],
+        rules: &[],
+        gates: G80,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.bulk.shared::cluster.shared::cta.bulk_mbarrier [dst], [src], size:u32, [mbar]",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("shared::cluster", C86),
+            slot("shared::cta", C63),
+            slot("bulk_mbarrier", C64),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("mbar", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G80,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.bulk.global.shared::cta.bulk_group [dst], [src], size:u32",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("global", C19),
+            slot("shared::cta", C63),
+            slot("bulk_group", C87),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+        ],
+        rules: &[],
+        gates: G80,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [dst], [src], size:u32, cache-policy:b64",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("global", C19),
+            slot("shared::cta", C63),
+            slot("bulk_group", C87),
+            slot("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
+        ],
+        rules: &[],
+        gates: G80,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncBulk),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.bulk.shared::cluster.global.bulk_mbarrier.multicast{.L2::cache_hint} [dst], [src], size:u32, [mbar], mask:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("shared::cluster", C86),
+            slot("global", C19),
+            slot("bulk_mbarrier", C64),
+            slot("multicast", C88),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("mbar", Kind::Address, Ty::None),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G83) }],
+        gates: G80,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [dst], [src], size:u32, mask:u16",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("global", C19),
+            slot("shared::cta", C63),
+            slot("bulk_group", C87),
+            slot("cp_mask", C89),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G83) }],
+        gates: G80,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.cp_mask [dst], [src], size:u32, cache-policy:b64, mask:u16",
+        section: "9.7.9.25.4.1",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("global", C19),
+            slot("shared::cta", C63),
+            slot("bulk_group", C87),
+            slot("L2::cache_hint", C25),
+            slot("cp_mask", C89),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G83) }],
+        gates: G80,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.reduction{.noftz}.type [dst], [src], size:u32{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.4.2",
+        slots: &[
+            slot("reduce", C90),
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("global", C19),
+            slot("shared::cta", C63),
+            slot("bulk_group", C87),
+            optional("L2::cache_hint", C25),
+            slot("reduction", C91),
+            optional("noftz", C33),
+            slot("type", C92),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T6)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M11)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M12)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M13)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T9)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M13), Condition::TypeIn(0, T10)],
+                then: Consequence::Needs(&[Condition::Has(M6)], Fault::Missing("noftz")),
+            },
+            Rule {
+                when: &[Condition::Has(M6)],
+                then: Consequence::Needs(&[Condition::Has(M13)], Fault::Illegal(M6)),
+            },
+            Rule {
+                when: &[Condition::Has(M6)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T10)], Fault::Illegal(M6)),
+            },
+        ],
+        gates: G84,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.reduce.async.bulk.shared::cluster.shared::cta.bulk_mbarrier.reduction.type [dst], [src], size:u32, [mbar]",
+        section: "9.7.9.25.4.2",
+        slots: &[
+            slot("reduce", C90),
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("shared::cluster", C86),
+            slot("shared::cta", C63),
+            slot("bulk_mbarrier", C64),
+            slot("reduction", C91),
+            slot("type", C93),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("mbar", Kind::Address, Ty::None),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M11)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M12)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M13)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
+            },
+        ],
+        gates: G84,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.bulk.prefetch.L2.global{.L2::cache_hint} [src], size:u32{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.4.3",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("prefetch", C94),
+            slot("L2", C95),
+            slot("global", C19),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Source, Ty::Fixed(Type::U32)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[],
+        gates: G85,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.bulk.commit_group",
+        section: "9.7.9.25.5.1",
+        slots: &[slot("async", C62), slot("bulk", C84), slot("commit_group", C78)],
+        ignored: &[],
+        head: 3,
+        operands: &[],
+        rules: &[],
+        gates: G86,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncGroup),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.bulk.wait_group{.read} n<imm>:u32",
+        section: "9.7.9.25.5.1",
+        slots: &[slot("async", C62), slot("bulk", C84), slot("wait_group", C79), optional("read", C96)],
+        ignored: &[],
+        head: 3,
+        operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
+        rules: &[],
+        gates: G88,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::CpAsyncGroup),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar]{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("tensor", C97),
+            slot("dim", C98),
+            slot("target", C99),
+            slot("global", C19),
+            optional("tile", C100),
+            slot("bulk_mbarrier", C64),
+            optional("cta_group", C101),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G91) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G92) },
+        ],
+        gates: G93,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("tensor", C97),
+            slot("dim", C98),
+            slot("target", C99),
+            slot("global", C19),
+            optional("tile", C100),
+            slot("bulk_mbarrier", C64),
+            slot("multicast", C88),
+            optional("cta_group", C101),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G91) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G92) },
+        ],
+        gates: G93,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("tensor", C97),
+            slot("dim", C102),
+            slot("target", C99),
+            slot("global", C19),
+            slot("im2col", C103),
+            slot("bulk_mbarrier", C64),
+            optional("cta_group", C101),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(1)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G91) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G92) },
+        ],
+        gates: G93,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16, mask:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("tensor", C97),
+            slot("dim", C102),
+            slot("target", C99),
+            slot("global", C19),
+            slot("im2col", C103),
+            slot("bulk_mbarrier", C64),
+            slot("multicast", C88),
+            optional("cta_group", C101),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(1)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G91) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G92) },
+        ],
+        gates: G93,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("tensor", C97),
+            slot("dim", C104),
+            slot("target", C99),
+            slot("global", C19),
+            slot("im2col", C103),
+            slot("bulk_mbarrier", C64),
+            optional("cta_group", C101),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G91) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G92) },
+        ],
+        gates: G93,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("tensor", C97),
+            slot("dim", C104),
+            slot("target", C99),
+            slot("global", C19),
+            slot("im2col", C103),
+            slot("bulk_mbarrier", C64),
+            slot("multicast", C88),
+            optional("cta_group", C101),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G91) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G92) },
+        ],
+        gates: G93,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("tensor", C97),
+            slot("dim", C105),
+            slot("target", C99),
+            slot("global", C19),
+            slot("im2col", C103),
+            slot("bulk_mbarrier", C64),
+            optional("cta_group", C101),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(3)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G91) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G92) },
+        ],
+        gates: G93,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16, mask:u16{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("tensor", C97),
+            slot("dim", C105),
+            slot("target", C99),
+            slot("global", C19),
+            slot("im2col", C103),
+            slot("bulk_mbarrier", C64),
+            slot("multicast", C88),
+            optional("cta_group", C101),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("tensor", Kind::Address, Ty::None),
+            read("mbar", Kind::Address, Ty::None),
+            read("offsets", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(3)),
+            read("mask", Kind::Source, Ty::Fixed(Type::U16)),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G91) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G92) },
+        ],
+        gates: G93,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.bulk.tensor.tensor_dim.global.shared::cta{.tile}.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("tensor", C97),
+            slot("tensor_dim", C98),
+            slot("global", C19),
+            slot("shared::cta", C63),
+            optional("tile", C100),
+            slot("bulk_group", C87),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[],
+        gates: G93,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.bulk.tensor.tensor_dim.global.shared::cta.im2col_no_offs.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.2",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("tensor", C97),
+            slot("tensor_dim", C98),
+            slot("global", C19),
+            slot("shared::cta", C63),
+            slot("im2col_no_offs", C106),
+            slot("bulk_group", C87),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 3,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[],
+        gates: G93,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.reduce.async.bulk.tensor.tensor_dim.global.shared::cta.reduction{.tile}.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.3",
+        slots: &[
+            slot("reduce", C90),
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("tensor", C97),
+            slot("tensor_dim", C98),
+            slot("global", C19),
+            slot("shared::cta", C63),
+            slot("reduction", C91),
+            optional("tile", C100),
+            slot("bulk_group", C87),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 4,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[],
+        gates: G94,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "cp",
+        syntax: "cp.async.bulk.prefetch.tensor.tensor_dim.L2.global{.tile}{.L2::cache_hint} [tensor]{, cache-policy:b64 with .L2::cache_hint}",
+        section: "9.7.9.25.5.4",
+        slots: &[
+            slot("async", C62),
+            slot("bulk", C84),
+            slot("prefetch", C94),
+            slot("tensor", C97),
+            slot("tensor_dim", C98),
+            slot("L2", C95),
+            slot("global", C19),
+            optional("tile", C100),
+            optional("L2::cache_hint", C25),
+        ],
+        ignored: &[],
+        head: 4,
+        operands: &[
+            read("tensor", Kind::Address, Ty::None),
+            read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
+                .presence(Presence::With(Mod::L2CacheHint)),
+        ],
+        rules: &[],
+        gates: G95,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
         opcode: "createpolicy",
         syntax: "createpolicy.range{.global}.primary{.secondary}.b64 d, [a], size:u32, total-size:u32",
         section: "9.7.9.18",
         slots: &[
-            slot("range", C64),
+            slot("range", C107),
             optional("global", C19),
-            slot("primary", C65),
-            optional("secondary", C66),
-            slot("b64", C67),
+            slot("primary", C108),
+            optional("secondary", C109),
+            slot("b64", C83),
         ],
         ignored: &[],
         head: 1,
@@ -2622,7 +4768,7 @@ pub static FORMS: &[Form] = &[
             read("total-size", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G67,
+        gates: G96,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -2630,7 +4776,12 @@ pub static FORMS: &[Form] = &[
         opcode: "createpolicy",
         syntax: "createpolicy.fractional.primary{.secondary}.b64 d{, fraction<imm>:f32}",
         section: "9.7.9.18",
-        slots: &[slot("fractional", C68), slot("primary", C65), optional("secondary", C66), slot("b64", C67)],
+        slots: &[
+            slot("fractional", C110),
+            slot("primary", C108),
+            optional("secondary", C109),
+            slot("b64", C83),
+        ],
         ignored: &[],
         head: 1,
         operands: &[
@@ -2638,7 +4789,7 @@ pub static FORMS: &[Form] = &[
             read("fraction", Kind::Immediate, Ty::Fixed(Type::F32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: G67,
+        gates: G96,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -2646,7 +4797,7 @@ pub static FORMS: &[Form] = &[
         opcode: "createpolicy",
         syntax: "createpolicy.cvt.L2.b64 d, access-property:b64",
         section: "9.7.9.18",
-        slots: &[slot("cvt", C69), slot("L2", C70), slot("b64", C67)],
+        slots: &[slot("cvt", C111), slot("L2", C95), slot("b64", C83)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -2654,7 +4805,7 @@ pub static FORMS: &[Form] = &[
             read("access-property", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G67,
+        gates: G96,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -2662,7 +4813,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt{.sat}.dtype.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[optional("sat", C8), slot("dtype", C71), slot("atype", C71)],
+        slots: &[optional("sat", C8), slot("dtype", C112), slot("atype", C112)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -2671,36 +4822,36 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M9), Condition::TypeIn(0, T6)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Illegal(M9)),
+                when: &[Condition::Has(M16), Condition::TypeIn(0, T14)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T15)], Fault::Illegal(M16)),
             },
             Rule {
-                when: &[Condition::Has(M9), Condition::TypeIn(0, T8)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T9)], Fault::Illegal(M9)),
+                when: &[Condition::Has(M16), Condition::TypeIn(0, T16)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T17)], Fault::Illegal(M16)),
             },
             Rule {
-                when: &[Condition::Has(M9), Condition::TypeIn(0, T10)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T11)], Fault::Illegal(M9)),
+                when: &[Condition::Has(M16), Condition::TypeIn(0, T7)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T18)], Fault::Illegal(M16)),
             },
             Rule {
-                when: &[Condition::Has(M9), Condition::TypeIn(0, T5)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T12)], Fault::Illegal(M9)),
+                when: &[Condition::Has(M16), Condition::TypeIn(0, T5)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T19)], Fault::Illegal(M16)),
             },
             Rule {
-                when: &[Condition::Has(M9), Condition::TypeIn(0, T13)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T14)], Fault::Illegal(M9)),
+                when: &[Condition::Has(M16), Condition::TypeIn(0, T20)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T21)], Fault::Illegal(M16)),
             },
             Rule {
-                when: &[Condition::Has(M9), Condition::TypeIn(0, T15)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T16)], Fault::Illegal(M9)),
+                when: &[Condition::Has(M16), Condition::TypeIn(0, T22)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T23)], Fault::Illegal(M16)),
             },
             Rule {
-                when: &[Condition::Has(M9), Condition::TypeIn(0, T17)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T18)], Fault::Illegal(M9)),
+                when: &[Condition::Has(M16), Condition::TypeIn(0, T24)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M16)),
             },
             Rule {
-                when: &[Condition::Has(M9), Condition::TypeIn(0, T19)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T5)], Fault::Illegal(M9)),
+                when: &[Condition::Has(M16), Condition::TypeIn(0, T26)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T5)], Fault::Illegal(M16)),
             },
         ],
         gates: &[],
@@ -2711,7 +4862,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.irnd{.sat}.dtype.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C72), optional("sat", C8), slot("dtype", C71), slot("f16", C73)],
+        slots: &[slot("irnd", C113), optional("sat", C8), slot("dtype", C112), slot("f16", C114)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -2719,8 +4870,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M10), Condition::TypeIn(0, T1)],
-            then: Consequence::Gates(G68),
+            when: &[Condition::Has(M17), Condition::TypeIn(0, T1)],
+            then: Consequence::Gates(G97),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -2731,10 +4882,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.irnd{.ftz}{.sat}.dtype.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("irnd", C72),
+            slot("irnd", C113),
             optional("ftz", C0),
             optional("sat", C8),
-            slot("dtype", C71),
+            slot("dtype", C112),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -2744,8 +4895,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M10), Condition::TypeIn(0, T1)],
-            then: Consequence::Gates(G68),
+            when: &[Condition::Has(M17), Condition::TypeIn(0, T1)],
+            then: Consequence::Gates(G97),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -2755,7 +4906,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.irnd{.sat}.dtype.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C72), optional("sat", C8), slot("dtype", C71), slot("f64", C2)],
+        slots: &[slot("irnd", C113), optional("sat", C8), slot("dtype", C112), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -2763,8 +4914,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M10), Condition::TypeIn(0, T1)],
-            then: Consequence::Gates(G68),
+            when: &[Condition::Has(M17), Condition::TypeIn(0, T1)],
+            then: Consequence::Gates(G97),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -2774,7 +4925,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.irnd.dtype.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[slot("irnd", C72), slot("dtype", C71), slot("bf16", C74)],
+        slots: &[slot("irnd", C113), slot("dtype", C112), slot("bf16", C115)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -2782,7 +4933,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G69,
+        gates: G98,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_int"),
     },
@@ -2790,7 +4941,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.rnd{.sat}.f16.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C73), slot("atype", C71)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C114), slot("atype", C112)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -2798,8 +4949,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M10), Condition::TypeIn(1, T20)],
-            then: Consequence::Gates(G70),
+            when: &[Condition::Has(M17), Condition::TypeIn(1, T27)],
+            then: Consequence::Gates(G99),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -2814,7 +4965,7 @@ pub static FORMS: &[Form] = &[
             optional("ftz", C0),
             optional("sat", C8),
             slot("f32", C1),
-            slot("atype", C71),
+            slot("atype", C112),
         ],
         ignored: &[],
         head: 0,
@@ -2823,8 +4974,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M10), Condition::TypeIn(1, T20)],
-            then: Consequence::Gates(G70),
+            when: &[Condition::Has(M17), Condition::TypeIn(1, T27)],
+            then: Consequence::Gates(G99),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -2834,7 +4985,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.rnd{.sat}.f64.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f64", C2), slot("atype", C71)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f64", C2), slot("atype", C112)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -2842,8 +4993,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M10), Condition::TypeIn(1, T20)],
-            then: Consequence::Gates(G70),
+            when: &[Condition::Has(M17), Condition::TypeIn(1, T27)],
+            then: Consequence::Gates(G99),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -2853,7 +5004,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.rnd.bf16.atype d+, a+",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), slot("bf16", C74), slot("atype", C71)],
+        slots: &[slot("rnd", C7), slot("bf16", C115), slot("atype", C112)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -2861,7 +5012,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G71,
+        gates: G100,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::int_to_float"),
     },
@@ -2869,7 +5020,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt{.irnd}{.sat}.f16.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C72), optional("sat", C8), slot("f16", C73), slot("f16", C73)],
+        slots: &[optional("irnd", C113), optional("sat", C8), slot("f16", C114), slot("f16", C114)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -2886,7 +5037,7 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt{.irnd}{.ftz}{.sat}.f32.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
-            optional("irnd", C72),
+            optional("irnd", C113),
             optional("ftz", C0),
             optional("sat", C8),
             slot("f32", C1),
@@ -2907,7 +5058,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt{.irnd}{.sat}.f64.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C72), optional("sat", C8), slot("f64", C2), slot("f64", C2)],
+        slots: &[optional("irnd", C113), optional("sat", C8), slot("f64", C2), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -2927,7 +5078,7 @@ pub static FORMS: &[Form] = &[
             slot("rnd", C7),
             optional("ftz", C0),
             optional("sat", C8),
-            slot("f16", C73),
+            slot("f16", C114),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -2945,7 +5096,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.rnd{.sat}.f16.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C73), slot("f64", C2)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C114), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -2961,7 +5112,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt{.ftz}{.sat}.f32.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f16", C73)],
+        slots: &[optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f16", C114)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -2977,7 +5128,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt{.sat}.f64.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("sat", C8), slot("f64", C2), slot("f16", C73)],
+        slots: &[optional("sat", C8), slot("f64", C2), slot("f16", C114)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -3009,7 +5160,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.rnd{.ftz}.bf16.f32 d+, a+:f32",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), optional("ftz", C0), slot("bf16", C74), slot("f32", C1)],
+        slots: &[slot("rnd", C7), optional("ftz", C0), slot("bf16", C115), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -3032,7 +5183,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G68) }],
+        rules: &[Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G97) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
@@ -3041,15 +5192,15 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt{.rnd}{.ftz}.f32.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32", C1), slot("bf16", C74)],
+        slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32", C1), slot("bf16", C115)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G72) }],
-        gates: G73,
+        rules: &[Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) }],
+        gates: G102,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -3057,7 +5208,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt{.irnd}.bf16.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("irnd", C72), slot("bf16", C74), slot("bf16", C74)],
+        slots: &[optional("irnd", C113), slot("bf16", C115), slot("bf16", C115)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -3065,7 +5216,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)).wider(),
         ],
         rules: &[],
-        gates: G74,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -3073,7 +5224,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt{.rnd}.f16.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("f16", C73), slot("bf16", C74)],
+        slots: &[optional("rnd", C7), slot("f16", C114), slot("bf16", C115)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -3081,7 +5232,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G74,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -3089,7 +5240,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt{.rnd}.bf16.f16 d+, a+:f16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("bf16", C74), slot("f16", C73)],
+        slots: &[optional("rnd", C7), slot("bf16", C115), slot("f16", C114)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -3097,7 +5248,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G74,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -3105,7 +5256,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.rnd.bf16.f64 d+, a+:f64",
         section: "9.7.9.21",
-        slots: &[slot("rnd", C7), slot("bf16", C74), slot("f64", C2)],
+        slots: &[slot("rnd", C7), slot("bf16", C115), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -3113,7 +5264,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G74,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -3121,7 +5272,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt{.rnd}.f64.bf16 d+, a+:bf16",
         section: "9.7.9.21",
-        slots: &[optional("rnd", C7), slot("f64", C2), slot("bf16", C74)],
+        slots: &[optional("rnd", C7), slot("f64", C2), slot("bf16", C115)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -3129,7 +5280,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G74,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -3138,16 +5289,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}.f16.f32 d, a:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C75),
-            optional("relu", C76),
-            optional("satfinite", C77),
-            slot("f16", C73),
+            slot("frnd2", C116),
+            optional("relu", C117),
+            optional("satfinite", C118),
+            slot("f16", C114),
             slot("f32", C1),
         ],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G77) }],
+        rules: &[Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -3157,16 +5308,16 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}.bf16.f32 d, a:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C75),
-            optional("relu", C76),
-            optional("satfinite", C77),
-            slot("bf16", C74),
+            slot("frnd2", C116),
+            optional("relu", C117),
+            optional("satfinite", C118),
+            slot("bf16", C115),
             slot("f32", C1),
         ],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G77) }],
+        rules: &[Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -3175,11 +5326,11 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.rna{.satfinite}.tf32.f32 d:b32, a:f32",
         section: "9.7.9.21",
-        slots: &[slot("rna", C78), optional("satfinite", C77), slot("tf32", C79), slot("f32", C1)],
+        slots: &[slot("rna", C119), optional("satfinite", C118), slot("tf32", C120), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B32)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G77) }],
+        rules: &[Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -3189,17 +5340,17 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.satfinite}{.relu}.tf32.f32 d:b32, a:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C75),
-            optional("satfinite", C77),
-            optional("relu", C76),
-            slot("tf32", C79),
+            slot("frnd2", C116),
+            optional("satfinite", C118),
+            optional("relu", C117),
+            slot("tf32", C120),
             slot("f32", C1),
         ],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B32)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G79) }],
-        gates: G80,
+        rules: &[Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G108) }],
+        gates: G109,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
     },
@@ -3208,10 +5359,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}.f16x2.f32 d, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C75),
-            optional("relu", C76),
-            optional("satfinite", C77),
-            slot("f16x2", C80),
+            slot("frnd2", C116),
+            optional("relu", C117),
+            optional("satfinite", C118),
+            slot("f16x2", C121),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -3221,8 +5372,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G77) }],
-        gates: G81,
+        rules: &[Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) }],
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -3231,10 +5382,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.frnd2{.relu}{.satfinite}.bf16x2.f32 d, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
-            slot("frnd2", C75),
-            optional("relu", C76),
-            optional("satfinite", C77),
-            slot("bf16x2", C81),
+            slot("frnd2", C116),
+            optional("relu", C117),
+            optional("satfinite", C118),
+            slot("bf16x2", C122),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -3244,8 +5395,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G77) }],
-        gates: G81,
+        rules: &[Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) }],
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -3254,10 +5405,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}{.satfinite}.f16x2.f32 d, a:f32, b:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C82),
-            optional("relu", C76),
-            optional("satfinite", C77),
-            slot("f16x2", C80),
+            slot("rs", C123),
+            optional("relu", C117),
+            optional("satfinite", C118),
+            slot("f16x2", C121),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -3268,8 +5419,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G77) }],
-        gates: G81,
+        rules: &[Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) }],
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -3278,10 +5429,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}{.satfinite}.bf16x2.f32 d, a:f32, b:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C82),
-            optional("relu", C76),
-            optional("satfinite", C77),
-            slot("bf16x2", C81),
+            slot("rs", C123),
+            optional("relu", C117),
+            optional("satfinite", C118),
+            slot("bf16x2", C122),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -3292,8 +5443,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M11)], then: Consequence::Gates(G77) }],
-        gates: G81,
+        rules: &[Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) }],
+        gates: G110,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -3303,9 +5454,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            slot("satfinite", C77),
-            optional("relu", C76),
-            slot("f8x2type", C83),
+            slot("satfinite", C118),
+            optional("relu", C117),
+            slot("f8x2type", C124),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -3326,10 +5477,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            slot("satfinite", C77),
-            optional("relu", C76),
-            slot("f8x2type", C83),
-            slot("f16x2", C80),
+            slot("satfinite", C118),
+            optional("relu", C117),
+            slot("f8x2type", C124),
+            slot("f16x2", C121),
         ],
         ignored: &[],
         head: 0,
@@ -3343,7 +5494,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.rn{.relu}.f16x2.f8x2type d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C76), slot("f16x2", C80), slot("f8x2type", C83)],
+        slots: &[slot("rn", C10), optional("relu", C117), slot("f16x2", C121), slot("f8x2type", C124)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
@@ -3358,9 +5509,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            slot("satfinite", C77),
-            optional("relu", C76),
-            slot("f6x2type", C84),
+            slot("satfinite", C118),
+            optional("relu", C117),
+            slot("f6x2type", C125),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -3371,7 +5522,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G85,
+        gates: G114,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -3379,12 +5530,12 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.rn{.relu}.f16x2.f6x2type d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C76), slot("f16x2", C80), slot("f6x2type", C84)],
+        slots: &[slot("rn", C10), optional("relu", C117), slot("f16x2", C121), slot("f6x2type", C125)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G85,
+        gates: G114,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -3394,9 +5545,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.21",
         slots: &[
             slot("rn", C10),
-            slot("satfinite", C77),
-            optional("relu", C76),
-            slot("e2m1x2", C85),
+            slot("satfinite", C118),
+            optional("relu", C117),
+            slot("e2m1x2", C126),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -3407,7 +5558,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G85,
+        gates: G114,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -3415,12 +5566,12 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.rn{.relu}.f16x2.e2m1x2 d, a:b8",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), optional("relu", C76), slot("f16x2", C80), slot("e2m1x2", C85)],
+        slots: &[slot("rn", C10), optional("relu", C117), slot("f16x2", C121), slot("e2m1x2", C126)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B8))],
         rules: &[],
-        gates: G85,
+        gates: G114,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -3428,7 +5579,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.frnd3{.satfinite}.ue8m0x2.f32 d:b16, a:f32, b:f32",
         section: "9.7.9.21",
-        slots: &[slot("frnd3", C86), optional("satfinite", C77), slot("ue8m0x2", C87), slot("f32", C1)],
+        slots: &[slot("frnd3", C127), optional("satfinite", C118), slot("ue8m0x2", C128), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -3437,7 +5588,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G86,
+        gates: G115,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -3445,12 +5596,17 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.frnd3{.satfinite}.ue8m0x2.bf16x2 d:b16, a:bf16x2",
         section: "9.7.9.21",
-        slots: &[slot("frnd3", C86), optional("satfinite", C77), slot("ue8m0x2", C87), slot("bf16x2", C81)],
+        slots: &[
+            slot("frnd3", C127),
+            optional("satfinite", C118),
+            slot("ue8m0x2", C128),
+            slot("bf16x2", C122),
+        ],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B16)), read("a", Kind::Source, Ty::Pick(1))],
         rules: &[],
-        gates: G86,
+        gates: G115,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -3458,12 +5614,12 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.rn.bf16x2.ue8m0x2 d, a:b16",
         section: "9.7.9.21",
-        slots: &[slot("rn", C10), slot("bf16x2", C81), slot("ue8m0x2", C87)],
+        slots: &[slot("rn", C10), slot("bf16x2", C122), slot("ue8m0x2", C128)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G86,
+        gates: G115,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -3472,10 +5628,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.f8x4type.f32 d:b32, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C82),
-            optional("relu", C76),
-            slot("satfinite", C77),
-            slot("f8x4type", C88),
+            slot("rs", C123),
+            optional("relu", C117),
+            slot("satfinite", C118),
+            slot("f8x4type", C129),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -3495,10 +5651,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.f6x4type.f32 d:b32, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C82),
-            optional("relu", C76),
-            slot("satfinite", C77),
-            slot("f6x4type", C89),
+            slot("rs", C123),
+            optional("relu", C117),
+            slot("satfinite", C118),
+            slot("f6x4type", C130),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -3518,10 +5674,10 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.rs{.relu}.satfinite.e2m1x4.f32 d:b16, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
-            slot("rs", C82),
-            optional("relu", C76),
-            slot("satfinite", C77),
-            slot("e2m1x4", C90),
+            slot("rs", C123),
+            optional("relu", C117),
+            slot("satfinite", C118),
+            slot("e2m1x4", C131),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -3540,7 +5696,7 @@ pub static FORMS: &[Form] = &[
         opcode: "cvt",
         syntax: "cvt.pack.sat.convertType.s32 d:b32, a:s32, b:s32",
         section: "9.7.9.22",
-        slots: &[slot("pack", C91), slot("sat", C8), slot("convertType", C92), slot("s32", C13)],
+        slots: &[slot("pack", C132), slot("sat", C8), slot("convertType", C133), slot("s32", C13)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -3549,7 +5705,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G87,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -3558,9 +5714,9 @@ pub static FORMS: &[Form] = &[
         syntax: "cvt.pack.sat.convertType.s32.b32 d:b32, a:s32, b:s32, c:b32",
         section: "9.7.9.22",
         slots: &[
-            slot("pack", C91),
+            slot("pack", C132),
             slot("sat", C8),
-            slot("convertType", C93),
+            slot("convertType", C134),
             slot("s32", C13),
             slot("b32", C6),
         ],
@@ -3573,7 +5729,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(2)),
         ],
         rules: &[],
-        gates: G87,
+        gates: G116,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -3581,15 +5737,15 @@ pub static FORMS: &[Form] = &[
         opcode: "cvta",
         syntax: "cvta.space.size d, a<address>",
         section: "9.7.9.20",
-        slots: &[slot("space", C94), slot("size", C17)],
+        slots: &[slot("space", C135), slot("size", C17)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G93) },
-            Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G94) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G122) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G123) },
         ],
-        gates: G95,
+        gates: G124,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -3597,15 +5753,15 @@ pub static FORMS: &[Form] = &[
         opcode: "cvta",
         syntax: "cvta.to.space.size d, a<address>",
         section: "9.7.9.20",
-        slots: &[slot("to", C95), slot("space", C94), slot("size", C17)],
+        slots: &[slot("to", C136), slot("space", C135), slot("size", C17)],
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G93) },
-            Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G94) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G122) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G123) },
         ],
-        gates: G95,
+        gates: G124,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -3613,7 +5769,7 @@ pub static FORMS: &[Form] = &[
         opcode: "discard",
         syntax: "discard{.global}.L2 [a], size<imm 128>:u32",
         section: "9.7.9.17",
-        slots: &[optional("global", C19), slot("L2", C70)],
+        slots: &[optional("global", C19), slot("L2", C95)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -3621,7 +5777,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G96,
+        gates: G125,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Discard),
     },
@@ -3629,7 +5785,7 @@ pub static FORMS: &[Form] = &[
         opcode: "div",
         syntax: "div.approx{.ftz}.f32 d, a, b",
         section: "9.7.3.8",
-        slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -3637,7 +5793,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G97) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G126) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
@@ -3654,7 +5810,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G97) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G126) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -3671,7 +5827,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Gates(G98) }],
+        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G127) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -3680,7 +5836,7 @@ pub static FORMS: &[Form] = &[
         opcode: "div",
         syntax: "div.full{.ftz}.f32 d, a, b",
         section: "9.7.3.8",
-        slots: &[slot("full", C96), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("full", C137), optional("ftz", C0), slot("f32", C1)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -3689,7 +5845,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G99,
+        gates: G128,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
     },
@@ -3697,7 +5853,7 @@ pub static FORMS: &[Form] = &[
         opcode: "div",
         syntax: "div.type d, a, b",
         section: "9.7.1.8",
-        slots: &[slot("type", C97)],
+        slots: &[slot("type", C138)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -3714,7 +5870,7 @@ pub static FORMS: &[Form] = &[
         opcode: "dp2a",
         syntax: "dp2a.mode.atype.btype d:u32, a:b32, b:b32, c:u32",
         section: "9.7.1.24",
-        slots: &[slot("mode", C98), slot("atype", C99), slot("btype", C99)],
+        slots: &[slot("mode", C139), slot("atype", C140), slot("btype", C140)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -3724,7 +5880,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G100,
+        gates: G129,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp2a"),
     },
@@ -3732,7 +5888,7 @@ pub static FORMS: &[Form] = &[
         opcode: "dp4a",
         syntax: "dp4a.atype.btype d:u32, a:b32, b:b32, c:u32",
         section: "9.7.1.23",
-        slots: &[slot("atype", C99), slot("btype", C99)],
+        slots: &[slot("atype", C140), slot("btype", C140)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -3742,7 +5898,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G101,
+        gates: G130,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp4a"),
     },
@@ -3758,7 +5914,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G102,
+        gates: G131,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Elect),
     },
@@ -3766,7 +5922,7 @@ pub static FORMS: &[Form] = &[
         opcode: "ex2",
         syntax: "ex2.approx{.ftz}.f32 d, a",
         section: "9.7.3.21",
-        slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -3779,12 +5935,12 @@ pub static FORMS: &[Form] = &[
         opcode: "ex2",
         syntax: "ex2.approx.half d, a",
         section: "9.7.4.10",
-        slots: &[slot("approx", C63), slot("half", C3)],
+        slots: &[slot("approx", C74), slot("half", C3)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G103,
+        gates: G132,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::ex2_approx"),
     },
@@ -3792,7 +5948,7 @@ pub static FORMS: &[Form] = &[
         opcode: "ex2",
         syntax: "ex2.approx.ftz.bhalf d, a",
         section: "9.7.4.10",
-        slots: &[slot("approx", C63), slot("ftz", C0), slot("bhalf", C100)],
+        slots: &[slot("approx", C74), slot("ftz", C0), slot("bhalf", C141)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -3818,15 +5974,15 @@ pub static FORMS: &[Form] = &[
         opcode: "fence",
         syntax: "fence{.order}.scope",
         section: "9.7.13.4",
-        slots: &[optional("order", C101), slot("scope", C22)],
+        slots: &[optional("order", C142), slot("scope", C22)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G107) },
-            Rule { when: &[Condition::Has(M17), Condition::HasNot(M18)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G136) },
+            Rule { when: &[Condition::Has(M24), Condition::HasNot(M25)], then: Consequence::Gates(G137) },
         ],
-        gates: G109,
+        gates: G138,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3834,15 +5990,15 @@ pub static FORMS: &[Form] = &[
         opcode: "fence",
         syntax: "fence.acquire.sync_restrict::shared::cluster.cluster",
         section: "9.7.13.4",
-        slots: &[slot("acquire", C55), slot("sync_restrict::shared::cluster", C102), slot("cluster", C52)],
+        slots: &[slot("acquire", C55), slot("sync_restrict::shared::cluster", C143), slot("cluster", C52)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G107) },
-            Rule { when: &[Condition::Has(M17), Condition::HasNot(M18)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G136) },
+            Rule { when: &[Condition::Has(M24), Condition::HasNot(M25)], then: Consequence::Gates(G137) },
         ],
-        gates: G109,
+        gates: G138,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3850,15 +6006,15 @@ pub static FORMS: &[Form] = &[
         opcode: "fence",
         syntax: "fence.release.sync_restrict::shared::cta.cluster",
         section: "9.7.13.4",
-        slots: &[slot("release", C103), slot("sync_restrict::shared::cta", C104), slot("cluster", C52)],
+        slots: &[slot("release", C144), slot("sync_restrict::shared::cta", C145), slot("cluster", C52)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G107) },
-            Rule { when: &[Condition::Has(M17), Condition::HasNot(M18)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G136) },
+            Rule { when: &[Condition::Has(M24), Condition::HasNot(M25)], then: Consequence::Gates(G137) },
         ],
-        gates: G109,
+        gates: G138,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3866,15 +6022,15 @@ pub static FORMS: &[Form] = &[
         opcode: "fence",
         syntax: "fence.mbarrier_init.release.cluster",
         section: "9.7.13.4",
-        slots: &[slot("mbarrier_init", C105), slot("release", C103), slot("cluster", C52)],
+        slots: &[slot("mbarrier_init", C146), slot("release", C144), slot("cluster", C52)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G107) },
-            Rule { when: &[Condition::Has(M17), Condition::HasNot(M18)], then: Consequence::Gates(G108) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G136) },
+            Rule { when: &[Condition::Has(M24), Condition::HasNot(M25)], then: Consequence::Gates(G137) },
         ],
-        gates: G109,
+        gates: G138,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3882,12 +6038,12 @@ pub static FORMS: &[Form] = &[
         opcode: "fence",
         syntax: "fence.proxy.alias",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C106), slot("alias", C107)],
+        slots: &[slot("proxy", C147), slot("alias", C148)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G113,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3895,12 +6051,12 @@ pub static FORMS: &[Form] = &[
         opcode: "fence",
         syntax: "fence.proxy.async{.async_space}",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C106), slot("async", C108), optional("async_space", C109)],
+        slots: &[slot("proxy", C147), slot("async", C149), optional("async_space", C150)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G113,
+        gates: G142,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3909,16 +6065,16 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.tensormap::generic.release.scope",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C106),
-            slot("tensormap::generic", C110),
-            slot("release", C103),
+            slot("proxy", C147),
+            slot("tensormap::generic", C151),
+            slot("release", C144),
             slot("scope", C22),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G115,
+        gates: G144,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3927,8 +6083,8 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.tensormap::generic.acquire.scope [a], size<imm 128>:u32",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C106),
-            slot("tensormap::generic", C110),
+            slot("proxy", C147),
+            slot("tensormap::generic", C151),
             slot("acquire", C55),
             slot("scope", C22),
         ],
@@ -3939,7 +6095,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G115,
+        gates: G144,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3948,17 +6104,17 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C106),
-            slot("async::generic", C111),
+            slot("proxy", C147),
+            slot("async::generic", C152),
             slot("acquire", C55),
-            slot("sync_restrict::shared::cluster", C102),
+            slot("sync_restrict::shared::cluster", C143),
             slot("cluster", C52),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G115,
+        gates: G144,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3967,17 +6123,17 @@ pub static FORMS: &[Form] = &[
         syntax: "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster",
         section: "9.7.13.4",
         slots: &[
-            slot("proxy", C106),
-            slot("async::generic", C111),
-            slot("release", C103),
-            slot("sync_restrict::shared::cta", C104),
+            slot("proxy", C147),
+            slot("async::generic", C152),
+            slot("release", C144),
+            slot("sync_restrict::shared::cta", C145),
             slot("cluster", C52),
         ],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G115,
+        gates: G144,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -3995,7 +6151,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G116,
+        gates: G145,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -4013,7 +6169,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G117,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -4031,7 +6187,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G118,
+        gates: G147,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -4057,7 +6213,7 @@ pub static FORMS: &[Form] = &[
         opcode: "fma",
         syntax: "fma.rn{.ftz}.relu.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), optional("ftz", C0), slot("relu", C76), slot("half", C3)],
+        slots: &[slot("rn", C10), optional("ftz", C0), slot("relu", C117), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -4075,7 +6231,7 @@ pub static FORMS: &[Form] = &[
         opcode: "fma",
         syntax: "fma.rn.oob.sat.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), slot("oob", C112), slot("sat", C8), slot("half", C3)],
+        slots: &[slot("rn", C10), slot("oob", C153), slot("sat", C8), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -4093,7 +6249,7 @@ pub static FORMS: &[Form] = &[
         opcode: "fma",
         syntax: "fma.rnd{.oob}{.relu}.bf d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rnd", C7), optional("oob", C112), optional("relu", C76), slot("bf", C4)],
+        slots: &[slot("rnd", C7), optional("oob", C153), optional("relu", C117), slot("bf", C4)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -4111,7 +6267,7 @@ pub static FORMS: &[Form] = &[
         opcode: "fma",
         syntax: "fma.rn.oob{.relu}.half d, a, b, c",
         section: "9.7.4.4",
-        slots: &[slot("rn", C10), slot("oob", C112), optional("relu", C76), slot("half", C3)],
+        slots: &[slot("rn", C10), slot("oob", C153), optional("relu", C117), slot("half", C3)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -4129,7 +6285,7 @@ pub static FORMS: &[Form] = &[
         opcode: "fma",
         syntax: "fma.rnd{.sat}.f32.abtype d, a, b, c",
         section: "9.7.5.3",
-        slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C113)],
+        slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C154)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -4139,7 +6295,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G116,
+        gates: G145,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
@@ -4157,7 +6313,7 @@ pub static FORMS: &[Form] = &[
             read("offset", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G122,
+        gates: G151,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::fns"),
     },
@@ -4165,7 +6321,7 @@ pub static FORMS: &[Form] = &[
         opcode: "getctarank",
         syntax: "getctarank{.space}.type d:u32, a<address>",
         section: "9.7.9.24",
-        slots: &[optional("space", C114), slot("type", C17)],
+        slots: &[optional("space", C86), slot("type", C17)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4173,7 +6329,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G123,
+        gates: G152,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GetCtaRank),
     },
@@ -4181,12 +6337,12 @@ pub static FORMS: &[Form] = &[
         opcode: "griddepcontrol",
         syntax: "griddepcontrol.action",
         section: "9.7.13.13",
-        slots: &[slot("action", C115)],
+        slots: &[slot("action", C155)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G124,
+        gates: G153,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GridDepControl),
     },
@@ -4194,7 +6350,7 @@ pub static FORMS: &[Form] = &[
         opcode: "isspacep",
         syntax: "isspacep.space p, a<address>:address",
         section: "9.7.9.19",
-        slots: &[slot("space", C94)],
+        slots: &[slot("space", C135)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4202,10 +6358,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Address),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M12)], then: Consequence::Gates(G93) },
-            Rule { when: &[Condition::Has(M13)], then: Consequence::Gates(G94) },
+            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G122) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G123) },
         ],
-        gates: G125,
+        gates: G154,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::IsSpaceP),
     },
@@ -4214,13 +6370,13 @@ pub static FORMS: &[Form] = &[
         syntax: "ld{.weak}{.load_space}{.cop}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            optional("weak", C116),
-            optional("load_space", C117),
-            optional("cop", C118),
+            optional("weak", C156),
+            optional("load_space", C157),
+            optional("cop", C158),
             optional("cache_hint", C25),
-            optional("prefetch_size", C119),
+            optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C120),
+            slot("memory_type", C159),
         ],
         ignored: &[],
         head: 0,
@@ -4232,52 +6388,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
-            },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
-            Rule {
-                when: &[Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
+            },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule {
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M35), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+            },
+            Rule {
+                when: &[Condition::Has(M35), Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M30)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M30)),
+                when: &[Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M37)),
             },
         ],
         gates: &[],
@@ -4289,14 +6445,14 @@ pub static FORMS: &[Form] = &[
         syntax: "ld{.weak}{.load_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            optional("weak", C116),
-            optional("load_space", C117),
-            optional("level1_eviction", C121),
-            optional("level2_eviction", C122),
+            optional("weak", C156),
+            optional("load_space", C157),
+            optional("level1_eviction", C160),
+            optional("level2_eviction", C161),
             optional("cache_hint", C25),
-            optional("prefetch_size", C119),
+            optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C120),
+            slot("memory_type", C159),
         ],
         ignored: &[],
         head: 0,
@@ -4308,52 +6464,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
-            },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
-            Rule {
-                when: &[Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
+            },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule {
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M35), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+            },
+            Rule {
+                when: &[Condition::Has(M35), Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M30)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M30)),
+                when: &[Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M37)),
             },
         ],
         gates: &[],
@@ -4365,11 +6521,11 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.volatile{.load_space}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]",
         section: "9.7.9.8",
         slots: &[
-            slot("volatile", C123),
-            optional("load_space", C117),
-            optional("prefetch_size", C119),
+            slot("volatile", C162),
+            optional("load_space", C157),
+            optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C120),
+            slot("memory_type", C159),
         ],
         ignored: &[],
         head: 0,
@@ -4379,52 +6535,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
-            },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
-            Rule {
-                when: &[Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
+            },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule {
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M35), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+            },
+            Rule {
+                when: &[Condition::Has(M35), Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M30)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M30)),
+                when: &[Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M37)),
             },
         ],
         gates: &[],
@@ -4436,15 +6592,15 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            slot("order", C124),
+            slot("order", C163),
             slot("scope", C22),
             optional("shared_or_global", C23),
-            optional("level1_eviction", C121),
-            optional("level2_eviction", C122),
+            optional("level1_eviction", C160),
+            optional("level2_eviction", C161),
             optional("cache_hint", C25),
-            optional("prefetch_size", C119),
+            optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C120),
+            slot("memory_type", C159),
         ],
         ignored: &[],
         head: 0,
@@ -4456,52 +6612,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
-            },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
-            Rule {
-                when: &[Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
+            },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule {
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M35), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+            },
+            Rule {
+                when: &[Condition::Has(M35), Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M30)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M30)),
+                when: &[Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M37)),
             },
         ],
         gates: &[],
@@ -4513,63 +6669,63 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.mmio.relaxed.sys{.global}.memory_type d+, [a]",
         section: "9.7.9.8",
         slots: &[
-            slot("mmio", C125),
-            slot("relaxed", C126),
-            slot("sys", C127),
+            slot("mmio", C164),
+            slot("relaxed", C165),
+            slot("sys", C166),
             optional("global", C19),
-            slot("memory_type", C120),
+            slot("memory_type", C159),
         ],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).wider(), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
-            },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
-            Rule {
-                when: &[Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
+            },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule {
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M35), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+            },
+            Rule {
+                when: &[Condition::Has(M35), Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M30)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M30)),
+                when: &[Condition::Has(M37)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M37)),
             },
         ],
         gates: &[],
@@ -4582,12 +6738,12 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.9",
         slots: &[
             slot("global", C19),
-            optional("cop", C128),
-            slot("nc", C129),
+            optional("cop", C167),
+            slot("nc", C168),
             optional("cache_hint", C25),
-            optional("prefetch_size", C119),
+            optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C120),
+            slot("memory_type", C159),
         ],
         ignored: &[],
         head: 0,
@@ -4599,44 +6755,44 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
-            },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
-            Rule {
-                when: &[Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
+            },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule {
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M35), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+            },
+            Rule {
+                when: &[Condition::Has(M35), Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
             },
         ],
         gates: &[],
@@ -4649,13 +6805,13 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.9",
         slots: &[
             slot("global", C19),
-            slot("nc", C129),
-            optional("level1_eviction", C121),
-            optional("level2_eviction", C122),
+            slot("nc", C168),
+            optional("level1_eviction", C160),
+            optional("level2_eviction", C161),
             optional("cache_hint", C25),
-            optional("prefetch_size", C119),
+            optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C120),
+            slot("memory_type", C159),
         ],
         ignored: &[],
         head: 0,
@@ -4667,44 +6823,44 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
-            },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
-            Rule {
-                when: &[Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
+            },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule {
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M35), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+            },
+            Rule {
+                when: &[Condition::Has(M35), Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
             },
         ],
         gates: &[],
@@ -4712,10 +6868,252 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Ld),
     },
     Form {
+        opcode: "ldmatrix",
+        syntax: "ldmatrix.sync.aligned.m8n8.x1{.trans}{.ss}.b16 d.1:b32, [a]",
+        section: "9.7.14.5.15",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m8n8", C169),
+            slot("x1", C170),
+            optional("trans", C171),
+            optional("ss", C76),
+            slot("b16", C172),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G168,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::LdMatrix),
+    },
+    Form {
+        opcode: "ldmatrix",
+        syntax: "ldmatrix.sync.aligned.m8n8.x2{.trans}{.ss}.b16 d.2:b32, [a]",
+        section: "9.7.14.5.15",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m8n8", C169),
+            slot("x2", C173),
+            optional("trans", C171),
+            optional("ss", C76),
+            slot("b16", C172),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G168,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::LdMatrix),
+    },
+    Form {
+        opcode: "ldmatrix",
+        syntax: "ldmatrix.sync.aligned.m8n8.x4{.trans}{.ss}.b16 d.4:b32, [a]",
+        section: "9.7.14.5.15",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m8n8", C169),
+            slot("x4", C174),
+            optional("trans", C171),
+            optional("ss", C76),
+            slot("b16", C172),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G168,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::LdMatrix),
+    },
+    Form {
+        opcode: "ldmatrix",
+        syntax: "ldmatrix.sync.aligned.m8n16.x1{.ss}.b8x16.padded d.1:b32, [a]",
+        section: "9.7.14.5.15",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m8n16", C175),
+            slot("x1", C170),
+            optional("ss", C76),
+            slot("b8x16", C176),
+            slot("padded", C177),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G169,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::LdMatrix),
+    },
+    Form {
+        opcode: "ldmatrix",
+        syntax: "ldmatrix.sync.aligned.m8n16.x2{.ss}.b8x16.padded d.2:b32, [a]",
+        section: "9.7.14.5.15",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m8n16", C175),
+            slot("x2", C173),
+            optional("ss", C76),
+            slot("b8x16", C176),
+            slot("padded", C177),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G169,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::LdMatrix),
+    },
+    Form {
+        opcode: "ldmatrix",
+        syntax: "ldmatrix.sync.aligned.m8n16.x4{.ss}.b8x16.padded d.4:b32, [a]",
+        section: "9.7.14.5.15",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m8n16", C175),
+            slot("x4", C174),
+            optional("ss", C76),
+            slot("b8x16", C176),
+            slot("padded", C177),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G169,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::LdMatrix),
+    },
+    Form {
+        opcode: "ldmatrix",
+        syntax: "ldmatrix.sync.aligned.m16n16.x1.trans{.ss}.b8x16.padded d.2:b32, [a]",
+        section: "9.7.14.5.15",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m16n16", C178),
+            slot("x1", C170),
+            slot("trans", C171),
+            optional("ss", C76),
+            slot("b8x16", C176),
+            slot("padded", C177),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G169,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::LdMatrix),
+    },
+    Form {
+        opcode: "ldmatrix",
+        syntax: "ldmatrix.sync.aligned.m16n16.x2.trans{.ss}.b8x16.padded d.4:b32, [a]",
+        section: "9.7.14.5.15",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m16n16", C178),
+            slot("x2", C173),
+            slot("trans", C171),
+            optional("ss", C76),
+            slot("b8x16", C176),
+            slot("padded", C177),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G169,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::LdMatrix),
+    },
+    Form {
+        opcode: "ldmatrix",
+        syntax: "ldmatrix.sync.aligned.m16n16.x1.trans{.ss}.b8 d.2:b32, [a]",
+        section: "9.7.14.5.15",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m16n16", C178),
+            slot("x1", C170),
+            slot("trans", C171),
+            optional("ss", C76),
+            slot("b8", C179),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G170,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::LdMatrix),
+    },
+    Form {
+        opcode: "ldmatrix",
+        syntax: "ldmatrix.sync.aligned.m16n16.x2.trans{.ss}.b8 d.4:b32, [a]",
+        section: "9.7.14.5.15",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m16n16", C178),
+            slot("x2", C173),
+            slot("trans", C171),
+            optional("ss", C76),
+            slot("b8", C179),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: G170,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::LdMatrix),
+    },
+    Form {
         opcode: "ldu",
         syntax: "ldu{.global}{.vec}.memory_type d.vec+, [a]",
         section: "9.7.9.10",
-        slots: &[optional("global", C19), optional("vec", C38), slot("memory_type", C120)],
+        slots: &[optional("global", C19), optional("vec", C38), slot("memory_type", C159)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4725,15 +7123,15 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule { when: &[Condition::HasNot(M5)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
         ],
-        gates: G141,
+        gates: G171,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -4741,7 +7139,7 @@ pub static FORMS: &[Form] = &[
         opcode: "lg2",
         syntax: "lg2.approx{.ftz}.f32 d, a",
         section: "9.7.3.20",
-        slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -4765,7 +7163,7 @@ pub static FORMS: &[Form] = &[
             read("immLut", Kind::Immediate, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G142,
+        gates: G172,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -4773,7 +7171,7 @@ pub static FORMS: &[Form] = &[
         opcode: "lop3",
         syntax: "lop3.BoolOp.b32 d|p|_, a, b, c, immLut<imm>, {!}q",
         section: "9.7.8.6",
-        slots: &[slot("BoolOp", C130), slot("b32", C6)],
+        slots: &[slot("BoolOp", C180), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4785,7 +7183,7 @@ pub static FORMS: &[Form] = &[
             read("q", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G143,
+        gates: G173,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -4803,7 +7201,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G144,
+        gates: G174,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
     },
@@ -4820,7 +7218,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G145) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G175) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
@@ -4829,7 +7227,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mad",
         syntax: "mad.mode.type d, a, b, c",
         section: "9.7.1.4",
-        slots: &[slot("mode", C131), slot("type", C97)],
+        slots: &[slot("mode", C181), slot("type", C138)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -4847,7 +7245,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mad",
         syntax: "mad.wide.type d:wide(type), a, b, c:wide(type)",
         section: "9.7.1.4",
-        slots: &[slot("wide", C132), slot("type", C133)],
+        slots: &[slot("wide", C182), slot("type", C183)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -4865,7 +7263,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mad",
         syntax: "mad.hi.sat.s32 d, a, b, c",
         section: "9.7.1.4",
-        slots: &[slot("hi", C134), slot("sat", C8), slot("s32", C13)],
+        slots: &[slot("hi", C184), slot("sat", C8), slot("s32", C13)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -4883,7 +7281,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mad",
         syntax: "mad.mode.cc.type d, a, b, c",
         section: "9.7.2.5",
-        slots: &[slot("mode", C131), slot("cc", C14), slot("type", C15)],
+        slots: &[slot("mode", C181), slot("cc", C14), slot("type", C15)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -4893,7 +7291,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G146,
+        gates: G176,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::mad"),
     },
@@ -4901,7 +7299,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mad24",
         syntax: "mad24.mode.type d, a, b, c",
         section: "9.7.1.6",
-        slots: &[slot("mode", C131), slot("type", C99)],
+        slots: &[slot("mode", C181), slot("type", C140)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -4919,7 +7317,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mad24",
         syntax: "mad24.hi.sat.s32 d, a, b, c",
         section: "9.7.1.6",
-        slots: &[slot("hi", C134), slot("sat", C8), slot("s32", C13)],
+        slots: &[slot("hi", C184), slot("sat", C8), slot("s32", C13)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -4937,7 +7335,7 @@ pub static FORMS: &[Form] = &[
         opcode: "madc",
         syntax: "madc.mode.type d, a, b, c",
         section: "9.7.2.6",
-        slots: &[slot("mode", C131), slot("type", C15)],
+        slots: &[slot("mode", C181), slot("type", C15)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -4947,7 +7345,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G147,
+        gates: G177,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::madc"),
     },
@@ -4955,7 +7353,7 @@ pub static FORMS: &[Form] = &[
         opcode: "madc",
         syntax: "madc.mode.cc.type d, a, b, c",
         section: "9.7.2.6",
-        slots: &[slot("mode", C131), slot("cc", C14), slot("type", C15)],
+        slots: &[slot("mode", C181), slot("cc", C14), slot("type", C15)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -4965,7 +7363,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G147,
+        gates: G177,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::madc"),
     },
@@ -4973,7 +7371,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mapa",
         syntax: "mapa{.space}.type d, a<address>, b:u32",
         section: "9.7.9.23",
-        slots: &[optional("space", C114), slot("type", C17)],
+        slots: &[optional("space", C86), slot("type", C17)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4982,7 +7380,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G148,
+        gates: G178,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mapa),
     },
@@ -4990,7 +7388,7 @@ pub static FORMS: &[Form] = &[
         opcode: "match",
         syntax: "match.any.sync.type d:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("any", C135), slot("sync", C44), slot("type", C26)],
+        slots: &[slot("any", C185), slot("sync", C44), slot("type", C26)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -4999,7 +7397,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G149,
+        gates: G179,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -5007,7 +7405,7 @@ pub static FORMS: &[Form] = &[
         opcode: "match",
         syntax: "match.all.sync.type d[|p]:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("all", C136), slot("sync", C44), slot("type", C26)],
+        slots: &[slot("all", C186), slot("sync", C44), slot("type", C26)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -5016,7 +7414,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G149,
+        gates: G179,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -5024,7 +7422,7 @@ pub static FORMS: &[Form] = &[
         opcode: "max",
         syntax: "max{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.12",
-        slots: &[optional("ftz", C0), optional("NaN", C137), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C187), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -5043,9 +7441,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.3.12",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C137),
-            slot("xorsign", C138),
-            slot("abs", C139),
+            optional("NaN", C187),
+            slot("xorsign", C188),
+            slot("abs", C189),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -5081,7 +7479,7 @@ pub static FORMS: &[Form] = &[
         opcode: "max",
         syntax: "max{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.12",
-        slots: &[optional("ftz", C0), optional("NaN", C137), optional("abs", C139), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C187), optional("abs", C189), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -5091,7 +7489,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G153,
+        gates: G183,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::max3"),
     },
@@ -5099,7 +7497,7 @@ pub static FORMS: &[Form] = &[
         opcode: "max",
         syntax: "max{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("ftz", C0), optional("NaN", C137), slot("half", C3)],
+        slots: &[optional("ftz", C0), optional("NaN", C187), slot("half", C3)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -5108,7 +7506,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G154,
+        gates: G184,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
     },
@@ -5118,9 +7516,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.4.8",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C137),
-            slot("xorsign", C138),
-            slot("abs", C139),
+            optional("NaN", C187),
+            slot("xorsign", C188),
+            slot("abs", C189),
             slot("half", C3),
         ],
         ignored: &[],
@@ -5131,7 +7529,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G154,
+        gates: G184,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
     },
@@ -5139,7 +7537,7 @@ pub static FORMS: &[Form] = &[
         opcode: "max",
         syntax: "max{.NaN}.bf d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("NaN", C137), slot("bf", C4)],
+        slots: &[optional("NaN", C187), slot("bf", C4)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -5156,7 +7554,7 @@ pub static FORMS: &[Form] = &[
         opcode: "max",
         syntax: "max{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("NaN", C137), slot("xorsign", C138), slot("abs", C139), slot("bf", C4)],
+        slots: &[optional("NaN", C187), slot("xorsign", C188), slot("abs", C189), slot("bf", C4)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -5173,7 +7571,7 @@ pub static FORMS: &[Form] = &[
         opcode: "max",
         syntax: "max.type d, a, b",
         section: "9.7.1.13",
-        slots: &[slot("type", C140)],
+        slots: &[slot("type", C190)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -5190,7 +7588,7 @@ pub static FORMS: &[Form] = &[
         opcode: "max",
         syntax: "max{.relu}.type d, a, b",
         section: "9.7.1.13",
-        slots: &[optional("relu", C76), slot("type", C141)],
+        slots: &[optional("relu", C117), slot("type", C191)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -5198,21 +7596,619 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G157) }],
+        rules: &[Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G187) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
     },
     Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.init{.cta_space}.b64 [a], count<in 1..1048575>:u32",
+        section: "9.7.13.15.9",
+        slots: &[slot("init", C192), optional("cta_space", C76), slot("b64", C83)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+        ],
+        rules: &[],
+        gates: G188,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.inval{.cta_space}.b64 [a]",
+        section: "9.7.13.15.10",
+        slots: &[slot("inval", C193), optional("cta_space", C76), slot("b64", C83)],
+        ignored: &[],
+        head: 1,
+        operands: &[read("a", Kind::Address, Ty::None)],
+        rules: &[],
+        gates: G189,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.expect_tx{.any_shared}.b64 [a], tx:u32",
+        section: "9.7.13.15.11",
+        slots: &[slot("expect_tx", C194), optional("any_shared", C195), slot("b64", C83)],
+        ignored: &[],
+        head: 1,
+        operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
+        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G190) }],
+        gates: G191,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.expect_tx.relaxed.block_scope{.any_shared}.b64 [a], tx:u32",
+        section: "9.7.13.15.11",
+        slots: &[
+            slot("expect_tx", C194),
+            slot("relaxed", C165),
+            slot("block_scope", C196),
+            optional("any_shared", C195),
+            slot("b64", C83),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
+        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G190) }],
+        gates: G191,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.complete_tx{.any_shared}.b64 [a], tx:u32",
+        section: "9.7.13.15.12",
+        slots: &[slot("complete_tx", C197), optional("any_shared", C195), slot("b64", C83)],
+        ignored: &[],
+        head: 1,
+        operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
+        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G190) }],
+        gates: G192,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.complete_tx.relaxed.block_scope{.any_shared}.b64 [a], tx:u32",
+        section: "9.7.13.15.12",
+        slots: &[
+            slot("complete_tx", C197),
+            slot("relaxed", C165),
+            slot("block_scope", C196),
+            optional("any_shared", C195),
+            slot("b64", C83),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
+        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G190) }],
+        gates: G192,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.arrive{.any_shared}.b64 d|_, [a]",
+        section: "9.7.13.15.13",
+        slots: &[slot("arrive", C45), optional("any_shared", C195), slot("b64", C83)],
+        ignored: &[],
+        head: 1,
+        operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G193,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.arrive.arrive_order.block_scope{.any_shared}.b64 d|_, [a]",
+        section: "9.7.13.15.13",
+        slots: &[
+            slot("arrive", C45),
+            slot("arrive_order", C198),
+            slot("block_scope", C196),
+            optional("any_shared", C195),
+            slot("b64", C83),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G193,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.arrive{.any_shared}.b64 d|_, [a], count<in 1..1048575>:u32",
+        section: "9.7.13.15.13",
+        slots: &[slot("arrive", C45), optional("any_shared", C195), slot("b64", C83)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G196,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.arrive.arrive_order.block_scope{.any_shared}.b64 d|_, [a], count<in 1..1048575>:u32",
+        section: "9.7.13.15.13",
+        slots: &[
+            slot("arrive", C45),
+            slot("arrive_order", C198),
+            slot("block_scope", C196),
+            optional("any_shared", C195),
+            slot("b64", C83),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G196,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.arrive.noComplete{.cta_space}.b64 d|_, [a], count<in 1..1048575>:u32",
+        section: "9.7.13.15.13",
+        slots: &[slot("arrive", C45), slot("noComplete", C199), optional("cta_space", C76), slot("b64", C83)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G197) }],
+        gates: G193,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.arrive.noComplete.release.cta{.cta_space}.b64 d|_, [a], count<in 1..1048575>:u32",
+        section: "9.7.13.15.13",
+        slots: &[
+            slot("arrive", C45),
+            slot("noComplete", C199),
+            slot("release", C144),
+            slot("cta", C43),
+            optional("cta_space", C76),
+            slot("b64", C83),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G197) }],
+        gates: G193,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.arrive.expect_tx{.any_shared}.b64 d|_, [a], tx:u32",
+        section: "9.7.13.15.13",
+        slots: &[
+            slot("arrive", C45),
+            slot("expect_tx", C194),
+            optional("any_shared", C195),
+            slot("b64", C83),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("tx", Kind::Source, Ty::Fixed(Type::U32)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G198,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.arrive.expect_tx.arrive_order.block_scope{.any_shared}.b64 d|_, [a], tx:u32",
+        section: "9.7.13.15.13",
+        slots: &[
+            slot("arrive", C45),
+            slot("expect_tx", C194),
+            slot("arrive_order", C200),
+            slot("block_scope", C196),
+            optional("any_shared", C195),
+            slot("b64", C83),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("tx", Kind::Source, Ty::Fixed(Type::U32)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G198,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.arrive_drop{.any_shared}.b64 d|_, [a]",
+        section: "9.7.13.15.14",
+        slots: &[slot("arrive_drop", C201), optional("any_shared", C195), slot("b64", C83)],
+        ignored: &[],
+        head: 1,
+        operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G201,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d|_, [a]",
+        section: "9.7.13.15.14",
+        slots: &[
+            slot("arrive_drop", C201),
+            slot("arrive_order", C202),
+            slot("block_scope", C196),
+            optional("any_shared", C195),
+            slot("b64", C83),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G201,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.arrive_drop{.any_shared}.b64 d|_, [a], count<in 1..1048575>:u32",
+        section: "9.7.13.15.14",
+        slots: &[slot("arrive_drop", C201), optional("any_shared", C195), slot("b64", C83)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G204,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d|_, [a], count<in 1..1048575>:u32",
+        section: "9.7.13.15.14",
+        slots: &[
+            slot("arrive_drop", C201),
+            slot("arrive_order", C202),
+            slot("block_scope", C196),
+            optional("any_shared", C195),
+            slot("b64", C83),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G204,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.arrive_drop.noComplete{.cta_space}.b64 d|_, [a], count<in 1..1048575>:u32",
+        section: "9.7.13.15.14",
+        slots: &[
+            slot("arrive_drop", C201),
+            slot("noComplete", C199),
+            optional("cta_space", C76),
+            slot("b64", C83),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G205) }],
+        gates: G201,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.arrive_drop.noComplete.release.cta{.cta_space}.b64 d|_, [a], count<in 1..1048575>:u32",
+        section: "9.7.13.15.14",
+        slots: &[
+            slot("arrive_drop", C201),
+            slot("noComplete", C199),
+            slot("release", C144),
+            slot("cta", C43),
+            optional("cta_space", C76),
+            slot("b64", C83),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G205) }],
+        gates: G201,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.arrive_drop.expect_tx{.any_shared}.b64 d|_, [a], tx:u32",
+        section: "9.7.13.15.14",
+        slots: &[
+            slot("arrive_drop", C201),
+            slot("expect_tx", C194),
+            optional("any_shared", C195),
+            slot("b64", C83),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("tx", Kind::Source, Ty::Fixed(Type::U32)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G206,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.arrive_drop.expect_tx.arrive_order.block_scope{.any_shared}.b64 d|_, [a], tx:u32",
+        section: "9.7.13.15.14",
+        slots: &[
+            slot("arrive_drop", C201),
+            slot("expect_tx", C194),
+            slot("arrive_order", C203),
+            slot("block_scope", C196),
+            optional("any_shared", C195),
+            slot("b64", C83),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).sink(),
+            read("a", Kind::Address, Ty::None),
+            read("tx", Kind::Source, Ty::Fixed(Type::U32)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G206,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.test_wait{.cta_space}.b64 d:pred, [a], state:b64",
+        section: "9.7.13.15.16",
+        slots: &[slot("test_wait", C204), optional("cta_space", C76), slot("b64", C83)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::Pred)),
+            read("a", Kind::Address, Ty::None),
+            read("state", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
+        gates: G209,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.test_wait.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64",
+        section: "9.7.13.15.16",
+        slots: &[
+            slot("test_wait", C204),
+            slot("wait_order", C205),
+            slot("block_scope", C196),
+            optional("cta_space", C76),
+            slot("b64", C83),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::Pred)),
+            read("a", Kind::Address, Ty::None),
+            read("state", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
+        gates: G209,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.test_wait.parity{.cta_space}.b64 d:pred, [a], parity:u32",
+        section: "9.7.13.15.16",
+        slots: &[slot("test_wait", C204), slot("parity", C206), optional("cta_space", C76), slot("b64", C83)],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::Pred)),
+            read("a", Kind::Address, Ty::None),
+            read("parity", Kind::Source, Ty::Fixed(Type::U32)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
+        gates: G212,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.test_wait.parity.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32",
+        section: "9.7.13.15.16",
+        slots: &[
+            slot("test_wait", C204),
+            slot("parity", C206),
+            slot("wait_order", C207),
+            slot("block_scope", C196),
+            optional("cta_space", C76),
+            slot("b64", C83),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::Pred)),
+            read("a", Kind::Address, Ty::None),
+            read("parity", Kind::Source, Ty::Fixed(Type::U32)),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
+        gates: G212,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.try_wait{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
+        section: "9.7.13.15.16",
+        slots: &[slot("try_wait", C208), optional("cta_space", C76), slot("b64", C83)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::Pred)),
+            read("a", Kind::Address, Ty::None),
+            read("state", Kind::Source, Ty::Pick(0)),
+            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
+        gates: G215,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.try_wait.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
+        section: "9.7.13.15.16",
+        slots: &[
+            slot("try_wait", C208),
+            slot("wait_order", C209),
+            slot("block_scope", C196),
+            optional("cta_space", C76),
+            slot("b64", C83),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::Pred)),
+            read("a", Kind::Address, Ty::None),
+            read("state", Kind::Source, Ty::Pick(0)),
+            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
+        gates: G215,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.try_wait.parity{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
+        section: "9.7.13.15.16",
+        slots: &[slot("try_wait", C208), slot("parity", C206), optional("cta_space", C76), slot("b64", C83)],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::Pred)),
+            read("a", Kind::Address, Ty::None),
+            read("parity", Kind::Source, Ty::Fixed(Type::U32)),
+            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
+        gates: G218,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.try_wait.parity.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
+        section: "9.7.13.15.16",
+        slots: &[
+            slot("try_wait", C208),
+            slot("parity", C206),
+            slot("wait_order", C210),
+            slot("block_scope", C196),
+            optional("cta_space", C76),
+            slot("b64", C83),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::Pred)),
+            read("a", Kind::Address, Ty::None),
+            read("parity", Kind::Source, Ty::Fixed(Type::U32)),
+            read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
+        gates: G218,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
+        opcode: "mbarrier",
+        syntax: "mbarrier.pending_count.b64 d:u32, state:b64",
+        section: "9.7.13.15.15",
+        slots: &[slot("pending_count", C211), slot("b64", C83)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::U32)),
+            read("state", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[],
+        gates: G221,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mbarrier),
+    },
+    Form {
         opcode: "membar",
         syntax: "membar.level",
         section: "9.7.13.4",
-        slots: &[slot("level", C142)],
+        slots: &[slot("level", C212)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G159,
+        gates: G223,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -5220,12 +8216,12 @@ pub static FORMS: &[Form] = &[
         opcode: "membar",
         syntax: "membar.proxy.proxykind",
         section: "9.7.13.4",
-        slots: &[slot("proxy", C106), slot("proxykind", C143)],
+        slots: &[slot("proxy", C147), slot("proxykind", C213)],
         ignored: &[],
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G160,
+        gates: G224,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -5233,7 +8229,7 @@ pub static FORMS: &[Form] = &[
         opcode: "min",
         syntax: "min{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.11",
-        slots: &[optional("ftz", C0), optional("NaN", C137), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C187), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -5252,9 +8248,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.3.11",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C137),
-            slot("xorsign", C138),
-            slot("abs", C139),
+            optional("NaN", C187),
+            slot("xorsign", C188),
+            slot("abs", C189),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -5290,7 +8286,7 @@ pub static FORMS: &[Form] = &[
         opcode: "min",
         syntax: "min{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.11",
-        slots: &[optional("ftz", C0), optional("NaN", C137), optional("abs", C139), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C187), optional("abs", C189), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -5300,7 +8296,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G161,
+        gates: G225,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::min3"),
     },
@@ -5308,7 +8304,7 @@ pub static FORMS: &[Form] = &[
         opcode: "min",
         syntax: "min{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("ftz", C0), optional("NaN", C137), slot("half", C3)],
+        slots: &[optional("ftz", C0), optional("NaN", C187), slot("half", C3)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -5317,7 +8313,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G162,
+        gates: G226,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -5327,9 +8323,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.4.7",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C137),
-            slot("xorsign", C138),
-            slot("abs", C139),
+            optional("NaN", C187),
+            slot("xorsign", C188),
+            slot("abs", C189),
             slot("half", C3),
         ],
         ignored: &[],
@@ -5340,7 +8336,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G162,
+        gates: G226,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -5348,7 +8344,7 @@ pub static FORMS: &[Form] = &[
         opcode: "min",
         syntax: "min{.NaN}.bf d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("NaN", C137), slot("bf", C4)],
+        slots: &[optional("NaN", C187), slot("bf", C4)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -5365,7 +8361,7 @@ pub static FORMS: &[Form] = &[
         opcode: "min",
         syntax: "min{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("NaN", C137), slot("xorsign", C138), slot("abs", C139), slot("bf", C4)],
+        slots: &[optional("NaN", C187), slot("xorsign", C188), slot("abs", C189), slot("bf", C4)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -5382,7 +8378,7 @@ pub static FORMS: &[Form] = &[
         opcode: "min",
         syntax: "min.type d, a, b",
         section: "9.7.1.12",
-        slots: &[slot("type", C144)],
+        slots: &[slot("type", C214)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -5399,7 +8395,7 @@ pub static FORMS: &[Form] = &[
         opcode: "min",
         syntax: "min{.relu}.type d, a, b",
         section: "9.7.1.12",
-        slots: &[optional("relu", C76), slot("type", C145)],
+        slots: &[optional("relu", C117), slot("type", C215)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -5407,16 +8403,685 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M31)], then: Consequence::Gates(G165) }],
+        rules: &[Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G229) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
     },
     Form {
+        opcode: "mma",
+        syntax: "mma.sync.aligned.m8n8k4.alayout.blayout.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m8n8k4", C216),
+            slot("alayout", C217),
+            slot("blayout", C217),
+            slot("dtype", C218),
+            slot("atype", C114),
+            slot("btype", C114),
+            slot("ctype", C218),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[Rule {
+            when: &[Condition::TypeIn(3, T32)],
+            then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
+        }],
+        gates: G230,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C219),
+            slot("row", C220),
+            slot("col", C221),
+            slot("dtype", C218),
+            slot("atype", C114),
+            slot("btype", C114),
+            slot("ctype", C218),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G231) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G232) },
+            Rule {
+                when: &[Condition::TypeIn(3, T32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(3, T33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
+            },
+        ],
+        gates: G233,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C219),
+            slot("row", C220),
+            slot("col", C221),
+            slot("dtype", C1),
+            slot("atype", C115),
+            slot("btype", C115),
+            slot("ctype", C1),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G234) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G232) },
+        ],
+        gates: G233,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C222),
+            slot("row", C220),
+            slot("col", C221),
+            slot("dtype", C1),
+            slot("atype", C120),
+            slot("btype", C120),
+            slot("ctype", C1),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G235) },
+            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G234) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G232) },
+        ],
+        gates: G233,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sync.aligned.shape.row.col{.rnd}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C223),
+            slot("row", C220),
+            slot("col", C221),
+            optional("rnd", C7),
+            slot("dtype", C2),
+            slot("atype", C2),
+            slot("btype", C2),
+            slot("ctype", C2),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G236) },
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G237) },
+            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G238) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G239) },
+        ],
+        gates: G233,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C224),
+            slot("row", C220),
+            slot("col", C221),
+            optional("satfinite", C118),
+            slot("dtype", C13),
+            slot("atype", C225),
+            slot("btype", C225),
+            slot("ctype", C13),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G240) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G232) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G241) },
+        ],
+        gates: G233,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C226),
+            slot("row", C220),
+            slot("col", C221),
+            optional("satfinite", C118),
+            slot("dtype", C13),
+            slot("atype", C227),
+            slot("btype", C227),
+            slot("ctype", C13),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G242) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G241) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G243) },
+        ],
+        gates: G233,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype.bitOp.popc d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C228),
+            slot("row", C220),
+            slot("col", C221),
+            slot("dtype", C13),
+            slot("atype", C229),
+            slot("btype", C229),
+            slot("ctype", C13),
+            slot("bitOp", C230),
+            slot("popc", C47),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G244) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G245) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G246) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G247) },
+        ],
+        gates: G233,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sync.aligned.shape.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C231),
+            slot("row", C220),
+            slot("col", C221),
+            optional("kind::f8f6f4", C232),
+            slot("dtype", C218),
+            slot("atype", C233),
+            slot("btype", C233),
+            slot("ctype", C218),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G248) },
+            Rule { when: &[Condition::TypeIn(0, T33)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G250) },
+            Rule {
+                when: &[Condition::TypeIn(3, T32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(3, T33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
+            },
+        ],
+        gates: G251,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sync.aligned.shape.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C231),
+            slot("row", C220),
+            slot("col", C221),
+            slot("kind::f8f6f4", C232),
+            slot("dtype", C218),
+            slot("atype", C234),
+            slot("btype", C234),
+            slot("ctype", C218),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G248) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G250) },
+            Rule {
+                when: &[Condition::TypeIn(3, T32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(3, T33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
+            },
+        ],
+        gates: G252,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sparse.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sparse", C235),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C231),
+            slot("row", C220),
+            slot("col", C221),
+            slot("dtype", C218),
+            slot("atype", C114),
+            slot("btype", C114),
+            slot("ctype", C218),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::TypeIn(3, T32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(3, T33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
+            },
+        ],
+        gates: G254,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sparse.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sparse", C235),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C231),
+            slot("row", C220),
+            slot("col", C221),
+            slot("dtype", C1),
+            slot("atype", C115),
+            slot("btype", C115),
+            slot("ctype", C1),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
+        ],
+        rules: &[],
+        gates: G254,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sparse.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sparse", C235),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C219),
+            slot("row", C220),
+            slot("col", C221),
+            slot("dtype", C1),
+            slot("atype", C120),
+            slot("btype", C120),
+            slot("ctype", C1),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
+        ],
+        rules: &[],
+        gates: G254,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sparse.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sparse", C235),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C236),
+            slot("row", C220),
+            slot("col", C221),
+            optional("satfinite", C118),
+            slot("dtype", C13),
+            slot("atype", C225),
+            slot("btype", C225),
+            slot("ctype", C13),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
+        ],
+        rules: &[],
+        gates: G254,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sparse.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sparse", C235),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C237),
+            slot("row", C220),
+            slot("col", C221),
+            optional("satfinite", C118),
+            slot("dtype", C13),
+            slot("atype", C227),
+            slot("btype", C227),
+            slot("ctype", C13),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
+        ],
+        rules: &[],
+        gates: G254,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sp::ordered_metadata", C238),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m16n8k64", C239),
+            slot("row", C220),
+            slot("col", C221),
+            optional("kind::f8f6f4", C232),
+            slot("dtype", C218),
+            slot("atype", C233),
+            slot("btype", C233),
+            slot("ctype", C218),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
+        ],
+        rules: &[
+            Rule { when: &[Condition::TypeIn(0, T33)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G250) },
+            Rule {
+                when: &[Condition::TypeIn(3, T32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(3, T33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
+            },
+        ],
+        gates: G255,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a:b32, ids-a.2:u16, scale-b:b32, ids-b.2:u16",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m16n8k64", C239),
+            slot("row", C220),
+            slot("col", C221),
+            slot("kind::mxf4", C240),
+            slot("block_scale", C241),
+            optional("scale_vec::2X", C242),
+            slot("dtype", C1),
+            slot("atype", C243),
+            slot("btype", C243),
+            slot("ctype", C1),
+            slot("stype", C244),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("scale-a", Kind::Source, Ty::Fixed(Type::B32)),
+            read("ids-a", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("scale-b", Kind::Source, Ty::Fixed(Type::B32)),
+            read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+        ],
+        rules: &[],
+        gates: G256,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a:b32, ids-a.2:u16, scale-b:b32, ids-b.2:u16",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m16n8k64", C239),
+            slot("row", C220),
+            slot("col", C221),
+            slot("kind::mxf4nvf4", C245),
+            slot("block_scale", C241),
+            slot("scale_vec_size", C246),
+            slot("dtype", C1),
+            slot("atype", C243),
+            slot("btype", C243),
+            slot("ctype", C1),
+            slot("stype", C247),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("scale-a", Kind::Source, Ty::Fixed(Type::B32)),
+            read("ids-a", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("scale-b", Kind::Source, Ty::Fixed(Type::B32)),
+            read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M56)],
+            then: Consequence::Needs(&[Condition::TypeIn(4, T34)], Fault::Types),
+        }],
+        gates: G256,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a:b32, ids-a.2:u16, scale-b:b32, ids-b.2:u16",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m16n8k32", C248),
+            slot("row", C220),
+            slot("col", C221),
+            slot("kind::mxf8f6f4", C249),
+            slot("block_scale", C241),
+            optional("scale_vec::1X", C250),
+            slot("dtype", C1),
+            slot("atype", C234),
+            slot("btype", C234),
+            slot("ctype", C1),
+            slot("stype", C244),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("scale-a", Kind::Source, Ty::Fixed(Type::B32)),
+            read("ids-a", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("scale-b", Kind::Source, Ty::Fixed(Type::B32)),
+            read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+        ],
+        rules: &[],
+        gates: G256,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
         opcode: "mov",
         syntax: "mov.type d<unpack>, a<pack>",
         section: "9.7.9.3",
-        slots: &[slot("type", C146)],
+        slots: &[slot("type", C251)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::MovDestination, Ty::Pick(0)), read("a", Kind::MovSource, Ty::Pick(0))],
@@ -5424,6 +9089,28 @@ pub static FORMS: &[Form] = &[
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mov),
+    },
+    Form {
+        opcode: "movmatrix",
+        syntax: "movmatrix.sync.aligned.m8n8.trans.b16 d:b32, a<reg>:b32",
+        section: "9.7.14.5.17",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m8n8", C169),
+            slot("trans", C171),
+            slot("b16", C172),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Fixed(Type::B32)),
+            read("a", Kind::Register, Ty::Fixed(Type::B32)),
+        ],
+        rules: &[],
+        gates: G257,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::MovMatrix),
     },
     Form {
         opcode: "mul",
@@ -5437,7 +9124,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G166) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G258) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -5455,7 +9142,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G167,
+        gates: G259,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
     },
@@ -5471,7 +9158,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G168) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G260) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -5497,7 +9184,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mul",
         syntax: "mul{.rn}.bhalf d, a, b",
         section: "9.7.4.3",
-        slots: &[optional("rn", C10), slot("bhalf", C147)],
+        slots: &[optional("rn", C10), slot("bhalf", C252)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -5514,7 +9201,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mul",
         syntax: "mul.mode.type d, a, b",
         section: "9.7.1.3",
-        slots: &[slot("mode", C131), slot("type", C97)],
+        slots: &[slot("mode", C181), slot("type", C138)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -5531,7 +9218,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mul",
         syntax: "mul.wide.type d:wide(type), a, b",
         section: "9.7.1.3",
-        slots: &[slot("wide", C132), slot("type", C133)],
+        slots: &[slot("wide", C182), slot("type", C183)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -5548,7 +9235,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mul24",
         syntax: "mul24.mode.type d, a, b",
         section: "9.7.1.5",
-        slots: &[slot("mode", C131), slot("type", C99)],
+        slots: &[slot("mode", C181), slot("type", C140)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -5562,6 +9249,472 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::mul24"),
     },
     Form {
+        opcode: "multimem",
+        syntax: "multimem.ld_reduce{.weak}{.global}.op.type d, [a]",
+        section: "9.7.9.14",
+        slots: &[
+            slot("ld_reduce", C253),
+            optional("weak", C156),
+            optional("global", C19),
+            slot("op", C254),
+            slot("type", C255),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T6)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M12)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M13)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
+            },
+        ],
+        gates: G263,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "multimem",
+        syntax: "multimem.ld_reduce.relaxed.scope{.global}.op.type d, [a]",
+        section: "9.7.9.14",
+        slots: &[
+            slot("ld_reduce", C253),
+            slot("relaxed", C165),
+            slot("scope", C22),
+            optional("global", C19),
+            slot("op", C254),
+            slot("type", C255),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T6)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M12)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M13)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
+            },
+        ],
+        gates: G263,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "multimem",
+        syntax: "multimem.ld_reduce.acquire.scope{.global}.op.type d, [a]",
+        section: "9.7.9.14",
+        slots: &[
+            slot("ld_reduce", C253),
+            slot("acquire", C55),
+            slot("scope", C22),
+            optional("global", C19),
+            slot("op", C254),
+            slot("type", C255),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T6)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M12)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M13)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
+            },
+        ],
+        gates: G263,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "multimem",
+        syntax: "multimem.ld_reduce{.weak}{.global}.op{.acc::f32}{.wide_vec}.type d.vec, [a]",
+        section: "9.7.9.14",
+        slots: &[
+            slot("ld_reduce", C253),
+            optional("weak", C156),
+            optional("global", C19),
+            slot("op", C256),
+            optional("acc::f32", C257),
+            optional("wide_vec", C40),
+            slot("type", C258),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G264) },
+            Rule {
+                when: &[Condition::Has(M57)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M57)),
+            },
+            Rule {
+                when: &[Condition::Has(M57)],
+                then: Consequence::Needs(&[Condition::Has(M13)], Fault::Illegal(M57)),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T10)],
+                then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M26)),
+            },
+            Rule {
+                when: &[Condition::Has(M12)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
+            },
+        ],
+        gates: G263,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "multimem",
+        syntax: "multimem.ld_reduce.relaxed.scope{.global}.op{.acc::f32}{.wide_vec}.type d.vec, [a]",
+        section: "9.7.9.14",
+        slots: &[
+            slot("ld_reduce", C253),
+            slot("relaxed", C165),
+            slot("scope", C22),
+            optional("global", C19),
+            slot("op", C256),
+            optional("acc::f32", C257),
+            optional("wide_vec", C40),
+            slot("type", C258),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G264) },
+            Rule {
+                when: &[Condition::Has(M57)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M57)),
+            },
+            Rule {
+                when: &[Condition::Has(M57)],
+                then: Consequence::Needs(&[Condition::Has(M13)], Fault::Illegal(M57)),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T10)],
+                then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M26)),
+            },
+            Rule {
+                when: &[Condition::Has(M12)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
+            },
+        ],
+        gates: G263,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "multimem",
+        syntax: "multimem.ld_reduce.acquire.scope{.global}.op{.acc::f32}{.wide_vec}.type d.vec, [a]",
+        section: "9.7.9.14",
+        slots: &[
+            slot("ld_reduce", C253),
+            slot("acquire", C55),
+            slot("scope", C22),
+            optional("global", C19),
+            slot("op", C256),
+            optional("acc::f32", C257),
+            optional("wide_vec", C40),
+            slot("type", C258),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector),
+            read("a", Kind::Address, Ty::None),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G264) },
+            Rule {
+                when: &[Condition::Has(M57)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M57)),
+            },
+            Rule {
+                when: &[Condition::Has(M57)],
+                then: Consequence::Needs(&[Condition::Has(M13)], Fault::Illegal(M57)),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T10)],
+                then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M26)),
+            },
+            Rule {
+                when: &[Condition::Has(M12)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
+            },
+        ],
+        gates: G263,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "multimem",
+        syntax: "multimem.st{.weak}{.global}{.wide_vec}.type [a], b.vec",
+        section: "9.7.9.14",
+        slots: &[
+            slot("st", C259),
+            optional("weak", C156),
+            optional("global", C19),
+            optional("wide_vec", C40),
+            slot("type", C260),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M26)),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T10)],
+                then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
+            },
+        ],
+        gates: G265,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "multimem",
+        syntax: "multimem.st.relaxed.scope{.global}{.wide_vec}.type [a], b.vec",
+        section: "9.7.9.14",
+        slots: &[
+            slot("st", C259),
+            slot("relaxed", C165),
+            slot("scope", C22),
+            optional("global", C19),
+            optional("wide_vec", C40),
+            slot("type", C260),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M26)),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T10)],
+                then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
+            },
+        ],
+        gates: G265,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "multimem",
+        syntax: "multimem.st.release.scope{.global}{.wide_vec}.type [a], b.vec",
+        section: "9.7.9.14",
+        slots: &[
+            slot("st", C259),
+            slot("release", C144),
+            slot("scope", C22),
+            optional("global", C19),
+            optional("wide_vec", C40),
+            slot("type", C260),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M26)),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T10)],
+                then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
+            },
+        ],
+        gates: G265,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "multimem",
+        syntax: "multimem.red{.global}.op{.wide_vec}.type [a], b.vec",
+        section: "9.7.9.14",
+        slots: &[
+            slot("red", C46),
+            optional("global", C19),
+            slot("op", C254),
+            optional("wide_vec", C40),
+            slot("type", C260),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M26)),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T10)],
+                then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T6)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M12)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M13)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
+            },
+        ],
+        gates: G266,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "multimem",
+        syntax: "multimem.red.relaxed.scope{.global}.op{.wide_vec}.type [a], b.vec",
+        section: "9.7.9.14",
+        slots: &[
+            slot("red", C46),
+            slot("relaxed", C165),
+            slot("scope", C22),
+            optional("global", C19),
+            slot("op", C254),
+            optional("wide_vec", C40),
+            slot("type", C260),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M26)),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T10)],
+                then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T6)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M12)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M13)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
+            },
+        ],
+        gates: G266,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "multimem",
+        syntax: "multimem.red.release.scope{.global}.op{.wide_vec}.type [a], b.vec",
+        section: "9.7.9.14",
+        slots: &[
+            slot("red", C46),
+            slot("release", C144),
+            slot("scope", C22),
+            optional("global", C19),
+            slot("op", C254),
+            optional("wide_vec", C40),
+            slot("type", C260),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M26)),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T10)],
+                then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T6)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M12)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M13)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
+            },
+        ],
+        gates: G266,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
         opcode: "nanosleep",
         syntax: "nanosleep.u32 a",
         section: "9.7.19.2",
@@ -5570,7 +9723,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G171,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Nanosleep),
     },
@@ -5609,7 +9762,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G172,
+        gates: G268,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::neg"),
     },
@@ -5678,7 +9831,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G173,
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -5686,12 +9839,12 @@ pub static FORMS: &[Form] = &[
         opcode: "pmevent",
         syntax: "pmevent.mask a<imm>:u32",
         section: "9.7.19.3",
-        slots: &[slot("mask", C148)],
+        slots: &[slot("mask", C261)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G174,
+        gates: G270,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -5704,7 +9857,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G175,
+        gates: G271,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::popc"),
     },
@@ -5712,12 +9865,12 @@ pub static FORMS: &[Form] = &[
         opcode: "prefetch",
         syntax: "prefetch{.space}.level [a]",
         section: "9.7.9.15",
-        slots: &[optional("space", C149), slot("level", C150)],
+        slots: &[optional("space", C262), slot("level", C263)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G176,
+        gates: G272,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5725,12 +9878,12 @@ pub static FORMS: &[Form] = &[
         opcode: "prefetch",
         syntax: "prefetch.global.priority [a]",
         section: "9.7.9.15",
-        slots: &[slot("global", C19), slot("priority", C151)],
+        slots: &[slot("global", C19), slot("priority", C264)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G176,
+        gates: G272,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5738,12 +9891,12 @@ pub static FORMS: &[Form] = &[
         opcode: "prefetch",
         syntax: "prefetch{.tensormap_space}.tensormap [a]",
         section: "9.7.9.15",
-        slots: &[optional("tensormap_space", C152), slot("tensormap", C153)],
+        slots: &[optional("tensormap_space", C265), slot("tensormap", C266)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G176,
+        gates: G272,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5751,12 +9904,12 @@ pub static FORMS: &[Form] = &[
         opcode: "prefetchu",
         syntax: "prefetchu.L1 [a]",
         section: "9.7.9.15",
-        slots: &[slot("L1", C154)],
+        slots: &[slot("L1", C267)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G179,
+        gates: G275,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -5764,7 +9917,7 @@ pub static FORMS: &[Form] = &[
         opcode: "prmt",
         syntax: "prmt.b32{.mode} d, a, b, c",
         section: "9.7.9.7",
-        slots: &[slot("b32", C6), optional("mode", C155)],
+        slots: &[slot("b32", C6), optional("mode", C268)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -5774,7 +9927,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G180,
+        gates: G276,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::prmt"),
     },
@@ -5782,11 +9935,11 @@ pub static FORMS: &[Form] = &[
         opcode: "rcp",
         syntax: "rcp.approx{.ftz}.f32 d, a",
         section: "9.7.3.13",
-        slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G181) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G277) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -5799,7 +9952,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G181) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G277) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -5812,7 +9965,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Gates(G182) }],
+        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G278) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -5821,12 +9974,12 @@ pub static FORMS: &[Form] = &[
         opcode: "rcp",
         syntax: "rcp.approx.ftz.f64 d, a",
         section: "9.7.3.14",
-        slots: &[slot("approx", C63), slot("ftz", C0), slot("f64", C2)],
+        slots: &[slot("approx", C74), slot("ftz", C0), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G183,
+        gates: G279,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
     },
@@ -5835,7 +9988,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.bitwise{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C156),
+            optional("red_sem", C269),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("bitwise", C24),
@@ -5854,13 +10007,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G184) },
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G280) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G185,
+        gates: G281,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -5869,7 +10022,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C156),
+            optional("red_sem", C269),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("add", C31),
@@ -5888,15 +10041,15 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G186) },
-            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M5)], then: Consequence::Gates(G187) },
-            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M3)], then: Consequence::Gates(G188) },
+            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G282) },
+            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M5)], then: Consequence::Gates(G283) },
+            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M3)], then: Consequence::Gates(G284) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G185,
+        gates: G281,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -5905,7 +10058,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.noftz}{.cache_hint}.f32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C156),
+            optional("red_sem", C269),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("add", C31),
@@ -5925,13 +10078,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G285) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G190,
+        gates: G286,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -5940,13 +10093,13 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C156),
+            optional("red_sem", C269),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("add", C31),
             slot("noftz", C33),
             optional("cache_hint", C25),
-            slot("type", C157),
+            slot("type", C270),
         ],
         ignored: &[],
         head: 0,
@@ -5965,7 +10118,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G185,
+        gates: G281,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -5974,7 +10127,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.step{.cache_hint}.u32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C156),
+            optional("red_sem", C269),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("step", C35),
@@ -5998,7 +10151,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G185,
+        gates: G281,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -6007,7 +10160,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.minmax{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C156),
+            optional("red_sem", C269),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("minmax", C37),
@@ -6026,13 +10179,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G195) },
+            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G291) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G185,
+        gates: G281,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -6041,7 +10194,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.add{.noftz}{.cache_hint}.vec.f32 [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C156),
+            optional("red_sem", C269),
             optional("scope", C22),
             optional("global", C19),
             slot("add", C31),
@@ -6062,9 +10215,9 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G189) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G285) },
         ],
-        gates: G196,
+        gates: G292,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -6073,7 +10226,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C156),
+            optional("red_sem", C269),
             optional("scope", C22),
             optional("global", C19),
             slot("op", C39),
@@ -6095,7 +10248,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G196,
+        gates: G292,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -6104,7 +10257,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C156),
+            optional("red_sem", C269),
             optional("scope", C22),
             optional("global", C19),
             slot("op", C39),
@@ -6126,7 +10279,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G196,
+        gates: G292,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -6134,7 +10287,7 @@ pub static FORMS: &[Form] = &[
         opcode: "redux",
         syntax: "redux.sync.op.type d, a, membermask:b32",
         section: "9.7.13.12",
-        slots: &[slot("sync", C44), slot("op", C39), slot("type", C99)],
+        slots: &[slot("sync", C44), slot("op", C39), slot("type", C140)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -6143,7 +10296,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G197,
+        gates: G293,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -6160,7 +10313,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G197,
+        gates: G293,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -6171,8 +10324,8 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("op", C37),
-            optional("abs", C139),
-            optional("NaN", C137),
+            optional("abs", C189),
+            optional("NaN", C187),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -6183,7 +10336,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G198,
+        gates: G294,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -6191,7 +10344,7 @@ pub static FORMS: &[Form] = &[
         opcode: "rem",
         syntax: "rem.type d, a, b",
         section: "9.7.1.9",
-        slots: &[slot("type", C97)],
+        slots: &[slot("type", C138)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -6221,7 +10374,7 @@ pub static FORMS: &[Form] = &[
         opcode: "rsqrt",
         syntax: "rsqrt.approx{.ftz}.f32 d, a",
         section: "9.7.3.16",
-        slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -6234,7 +10387,7 @@ pub static FORMS: &[Form] = &[
         opcode: "rsqrt",
         syntax: "rsqrt.approx.f64 d, a",
         section: "9.7.3.16",
-        slots: &[slot("approx", C63), slot("f64", C2)],
+        slots: &[slot("approx", C74), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -6247,12 +10400,12 @@ pub static FORMS: &[Form] = &[
         opcode: "rsqrt",
         syntax: "rsqrt.approx.ftz.f64 d, a",
         section: "9.7.3.17",
-        slots: &[slot("approx", C63), slot("ftz", C0), slot("f64", C2)],
+        slots: &[slot("approx", C74), slot("ftz", C0), slot("f64", C2)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G199,
+        gates: G295,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -6260,7 +10413,7 @@ pub static FORMS: &[Form] = &[
         opcode: "sad",
         syntax: "sad.type d, a, b, c",
         section: "9.7.1.7",
-        slots: &[slot("type", C97)],
+        slots: &[slot("type", C138)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -6278,7 +10431,7 @@ pub static FORMS: &[Form] = &[
         opcode: "selp",
         syntax: "selp.type d, a, b, {!}c",
         section: "9.7.6.3",
-        slots: &[slot("type", C158)],
+        slots: &[slot("type", C271)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -6296,7 +10449,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp{.ftz}.dtype.stype d, a, b",
         section: "9.7.6.1",
-        slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("dtype", C160), slot("stype", C158)],
+        slots: &[slot("CmpOp", C272), optional("ftz", C0), slot("dtype", C273), slot("stype", C271)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6306,20 +10459,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M10)),
+                when: &[Condition::Has(M17)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Comparison),
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T27)], Fault::Comparison),
+                when: &[Condition::Has(M59)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T41)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T28)], Fault::Comparison),
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T42)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -6331,11 +10484,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.stype d, a, b, {!}c",
         section: "9.7.6.1",
         slots: &[
-            slot("CmpOp", C159),
+            slot("CmpOp", C272),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C160),
-            slot("stype", C158),
+            slot("dtype", C273),
+            slot("stype", C271),
         ],
         ignored: T0,
         head: 0,
@@ -6347,20 +10500,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M10)),
+                when: &[Condition::Has(M17)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Comparison),
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T27)], Fault::Comparison),
+                when: &[Condition::Has(M59)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T41)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T28)], Fault::Comparison),
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T42)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -6371,7 +10524,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp{.ftz}.f16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("f16", C73), slot("stype", C161)],
+        slots: &[slot("CmpOp", C272), optional("ftz", C0), slot("f16", C114), slot("stype", C274)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6381,20 +10534,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T29)], Fault::Illegal(M10)),
+                when: &[Condition::Has(M17)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T43)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Comparison),
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Comparison),
+                when: &[Condition::Has(M59)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T44)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Comparison),
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Comparison),
             },
         ],
         gates: G1,
@@ -6406,11 +10559,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.f16.stype d, a, b, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C159),
+            slot("CmpOp", C272),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("f16", C73),
-            slot("stype", C161),
+            slot("f16", C114),
+            slot("stype", C274),
         ],
         ignored: T0,
         head: 0,
@@ -6422,20 +10575,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T29)], Fault::Illegal(M10)),
+                when: &[Condition::Has(M17)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T43)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Comparison),
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T30)], Fault::Comparison),
+                when: &[Condition::Has(M59)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T44)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T31)], Fault::Comparison),
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Comparison),
             },
         ],
         gates: G1,
@@ -6446,7 +10599,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.bf16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C159), slot("bf16", C74), slot("stype", C162)],
+        slots: &[slot("CmpOp", C272), slot("bf16", C115), slot("stype", C275)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6456,19 +10609,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Comparison),
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Comparison),
+                when: &[Condition::Has(M59)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T46)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Comparison),
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T47)], Fault::Comparison),
             },
         ],
-        gates: G200,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6476,7 +10629,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.BoolOp.bf16.stype d, a, b, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C159), slot("BoolOp", C24), slot("bf16", C74), slot("stype", C162)],
+        slots: &[slot("CmpOp", C272), slot("BoolOp", C24), slot("bf16", C115), slot("stype", C275)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6487,19 +10640,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Comparison),
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Comparison),
+                when: &[Condition::Has(M59)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T46)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Comparison),
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T47)], Fault::Comparison),
             },
         ],
-        gates: G200,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6507,7 +10660,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp{.ftz}.dtype.f16 d, a:f16, b:f16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("dtype", C163), slot("f16", C73)],
+        slots: &[slot("CmpOp", C272), optional("ftz", C0), slot("dtype", C276), slot("f16", C114)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6516,10 +10669,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M32)],
-            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+            when: &[Condition::Has(M58)],
+            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
-        gates: G201,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6528,11 +10681,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16 d, a:f16, b:f16, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C159),
+            slot("CmpOp", C272),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C163),
-            slot("f16", C73),
+            slot("dtype", C276),
+            slot("f16", C114),
         ],
         ignored: T0,
         head: 0,
@@ -6543,10 +10696,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M32)],
-            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+            when: &[Condition::Has(M58)],
+            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
-        gates: G201,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6554,7 +10707,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.dtype.bf16 d, a:bf16, b:bf16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C159), slot("dtype", C163), slot("bf16", C74)],
+        slots: &[slot("CmpOp", C272), slot("dtype", C276), slot("bf16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6563,10 +10716,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M32)],
-            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+            when: &[Condition::Has(M58)],
+            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
-        gates: G200,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6574,7 +10727,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.BoolOp.dtype.bf16 d, a:bf16, b:bf16, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C159), slot("BoolOp", C24), slot("dtype", C163), slot("bf16", C74)],
+        slots: &[slot("CmpOp", C272), slot("BoolOp", C24), slot("dtype", C276), slot("bf16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6584,10 +10737,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M32)],
-            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+            when: &[Condition::Has(M58)],
+            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
-        gates: G200,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6595,7 +10748,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("dtype", C164), slot("f16x2", C80)],
+        slots: &[slot("CmpOp", C272), optional("ftz", C0), slot("dtype", C277), slot("f16x2", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6605,10 +10758,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T34)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G298) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -6619,11 +10772,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C159),
+            slot("CmpOp", C272),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C164),
-            slot("f16x2", C80),
+            slot("dtype", C277),
+            slot("f16x2", C121),
         ],
         ignored: T0,
         head: 0,
@@ -6635,10 +10788,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T34)], then: Consequence::Gates(G202) },
+            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G298) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -6648,7 +10801,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C159), slot("dtype", C165), slot("bf16x2", C81)],
+        slots: &[slot("CmpOp", C272), slot("dtype", C278), slot("bf16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6657,10 +10810,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M32)],
-            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+            when: &[Condition::Has(M58)],
+            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
-        gates: G203,
+        gates: G299,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6668,7 +10821,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.BoolOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C159), slot("BoolOp", C24), slot("dtype", C165), slot("bf16x2", C81)],
+        slots: &[slot("CmpOp", C272), slot("BoolOp", C24), slot("dtype", C278), slot("bf16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6678,10 +10831,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M32)],
-            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+            when: &[Condition::Has(M58)],
+            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
-        gates: G203,
+        gates: G299,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -6694,7 +10847,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
         rules: &[],
-        gates: G204,
+        gates: G300,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::SetMaxNReg),
     },
@@ -6702,7 +10855,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp{.ftz}.type p[|q], a, b",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("type", C158)],
+        slots: &[slot("CmpOp", C272), optional("ftz", C0), slot("type", C271)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6712,20 +10865,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T25)], Fault::Illegal(M10)),
+                when: &[Condition::Has(M17)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T26)], Fault::Comparison),
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T27)], Fault::Comparison),
+                when: &[Condition::Has(M59)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Comparison),
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -6736,7 +10889,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.BoolOp{.ftz}.type p[|q], a, b, {!}c",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C159), slot("BoolOp", C24), optional("ftz", C0), slot("type", C158)],
+        slots: &[slot("CmpOp", C272), slot("BoolOp", C24), optional("ftz", C0), slot("type", C271)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6747,20 +10900,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T25)], Fault::Illegal(M10)),
+                when: &[Condition::Has(M17)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T26)], Fault::Comparison),
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T27)], Fault::Comparison),
+                when: &[Condition::Has(M59)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M34)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Comparison),
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -6771,7 +10924,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp{.ftz}.f16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("f16", C73)],
+        slots: &[slot("CmpOp", C272), optional("ftz", C0), slot("f16", C114)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6780,8 +10933,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M32)],
-            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+            when: &[Condition::Has(M58)],
+            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -6791,7 +10944,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C159), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C73)],
+        slots: &[slot("CmpOp", C272), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C114)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6801,8 +10954,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M32)],
-            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+            when: &[Condition::Has(M58)],
+            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -6812,7 +10965,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp{.ftz}.f16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C159), optional("ftz", C0), slot("f16x2", C80)],
+        slots: &[slot("CmpOp", C272), optional("ftz", C0), slot("f16x2", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6821,8 +10974,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M32)],
-            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+            when: &[Condition::Has(M58)],
+            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -6832,7 +10985,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C159), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C80)],
+        slots: &[slot("CmpOp", C272), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6842,8 +10995,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M32)],
-            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+            when: &[Condition::Has(M58)],
+            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -6853,7 +11006,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.bf16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C159), slot("bf16", C74)],
+        slots: &[slot("CmpOp", C272), slot("bf16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6862,10 +11015,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M32)],
-            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+            when: &[Condition::Has(M58)],
+            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
-        gates: G205,
+        gates: G301,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -6873,7 +11026,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.BoolOp.bf16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C159), slot("BoolOp", C24), slot("bf16", C74)],
+        slots: &[slot("CmpOp", C272), slot("BoolOp", C24), slot("bf16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6883,10 +11036,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M32)],
-            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+            when: &[Condition::Has(M58)],
+            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
-        gates: G205,
+        gates: G301,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -6894,7 +11047,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.bf16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C159), slot("bf16x2", C81)],
+        slots: &[slot("CmpOp", C272), slot("bf16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6903,10 +11056,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M32)],
-            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+            when: &[Condition::Has(M58)],
+            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
-        gates: G206,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -6914,7 +11067,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.BoolOp.bf16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C159), slot("BoolOp", C24), slot("bf16x2", C81)],
+        slots: &[slot("CmpOp", C272), slot("BoolOp", C24), slot("bf16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -6924,10 +11077,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M32)],
-            then: Consequence::Needs(&[Condition::HasNot(M32)], Fault::Comparison),
+            when: &[Condition::Has(M58)],
+            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
-        gates: G206,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -6935,7 +11088,7 @@ pub static FORMS: &[Form] = &[
         opcode: "shf",
         syntax: "shf.direction.mode.b32 d, a, b, c",
         section: "9.7.8.7",
-        slots: &[slot("direction", C166), slot("mode", C58), slot("b32", C6)],
+        slots: &[slot("direction", C279), slot("mode", C58), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -6945,7 +11098,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G207,
+        gates: G303,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -6953,7 +11106,7 @@ pub static FORMS: &[Form] = &[
         opcode: "shfl",
         syntax: "shfl.mode.b32 d[|p], a, b:u32, c:u32",
         section: "9.7.9.5",
-        slots: &[slot("mode", C167), slot("b32", C6)],
+        slots: &[slot("mode", C280), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -6963,7 +11116,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G208,
+        gates: G304,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -6971,7 +11124,7 @@ pub static FORMS: &[Form] = &[
         opcode: "shfl",
         syntax: "shfl.sync.mode.b32 d[|p], a, b:u32, c:u32, membermask:b32",
         section: "9.7.9.6",
-        slots: &[slot("sync", C44), slot("mode", C167), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("mode", C280), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -6982,7 +11135,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G209,
+        gates: G305,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -6990,7 +11143,7 @@ pub static FORMS: &[Form] = &[
         opcode: "shl",
         syntax: "shl.bits d, a, b:u32",
         section: "9.7.8.8",
-        slots: &[slot("bits", C61)],
+        slots: &[slot("bits", C72)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7007,7 +11160,7 @@ pub static FORMS: &[Form] = &[
         opcode: "shr",
         syntax: "shr.type d, a, b:u32",
         section: "9.7.8.9",
-        slots: &[slot("type", C168)],
+        slots: &[slot("type", C281)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7024,7 +11177,7 @@ pub static FORMS: &[Form] = &[
         opcode: "sin",
         syntax: "sin.approx{.ftz}.f32 d, a",
         section: "9.7.3.18",
-        slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
@@ -7037,7 +11190,7 @@ pub static FORMS: &[Form] = &[
         opcode: "slct",
         syntax: "slct.dtype.s32 d, a, b, c:s32",
         section: "9.7.6.4",
-        slots: &[slot("dtype", C158), slot("s32", C13)],
+        slots: &[slot("dtype", C271), slot("s32", C13)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7055,7 +11208,7 @@ pub static FORMS: &[Form] = &[
         opcode: "slct",
         syntax: "slct{.ftz}.dtype.f32 d, a, b, c:f32",
         section: "9.7.6.4",
-        slots: &[optional("ftz", C0), slot("dtype", C158), slot("f32", C1)],
+        slots: &[optional("ftz", C0), slot("dtype", C271), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7073,11 +11226,11 @@ pub static FORMS: &[Form] = &[
         opcode: "sqrt",
         syntax: "sqrt.approx{.ftz}.f32 d, a",
         section: "9.7.3.15",
-        slots: &[slot("approx", C63), optional("ftz", C0), slot("f32", C1)],
+        slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G210) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G306) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -7090,7 +11243,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G210) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G306) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -7103,7 +11256,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M15)], then: Consequence::Gates(G211) }],
+        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G307) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -7113,12 +11266,12 @@ pub static FORMS: &[Form] = &[
         syntax: "st{.weak}{.store_space}{.cop}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            optional("weak", C116),
-            optional("store_space", C169),
-            optional("cop", C170),
+            optional("weak", C156),
+            optional("store_space", C282),
+            optional("cop", C283),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
-            slot("memory_type", C120),
+            slot("memory_type", C159),
         ],
         ignored: &[],
         head: 0,
@@ -7130,48 +11283,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
-            },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
-            Rule {
-                when: &[Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
+            },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule {
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M35), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+            },
+            Rule {
+                when: &[Condition::Has(M35), Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -7183,13 +11336,13 @@ pub static FORMS: &[Form] = &[
         syntax: "st{.weak}{.store_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            optional("weak", C116),
-            optional("store_space", C169),
-            optional("level1_eviction", C171),
-            optional("level2_eviction", C122),
+            optional("weak", C156),
+            optional("store_space", C282),
+            optional("level1_eviction", C284),
+            optional("level2_eviction", C161),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
-            slot("memory_type", C120),
+            slot("memory_type", C159),
         ],
         ignored: &[],
         head: 0,
@@ -7201,48 +11354,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
-            },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
-            Rule {
-                when: &[Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
+            },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule {
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M35), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+            },
+            Rule {
+                when: &[Condition::Has(M35), Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -7254,10 +11407,10 @@ pub static FORMS: &[Form] = &[
         syntax: "st.volatile{.store_space}{.wide_vec}.memory_type [a], b.vec+",
         section: "9.7.9.11",
         slots: &[
-            slot("volatile", C123),
-            optional("store_space", C169),
+            slot("volatile", C162),
+            optional("store_space", C282),
             optional("wide_vec", C40),
-            slot("memory_type", C120),
+            slot("memory_type", C159),
         ],
         ignored: &[],
         head: 0,
@@ -7267,48 +11420,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
-            },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
-            Rule {
-                when: &[Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
+            },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule {
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M35), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+            },
+            Rule {
+                when: &[Condition::Has(M35), Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -7320,14 +11473,14 @@ pub static FORMS: &[Form] = &[
         syntax: "st.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            slot("order", C156),
+            slot("order", C269),
             slot("scope", C22),
             optional("shared_or_global", C23),
-            optional("level1_eviction", C171),
-            optional("level2_eviction", C122),
+            optional("level1_eviction", C284),
+            optional("level2_eviction", C161),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
-            slot("memory_type", C120),
+            slot("memory_type", C159),
         ],
         ignored: &[],
         head: 0,
@@ -7339,48 +11492,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
-            },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
-            Rule {
-                when: &[Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
+            },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule {
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M35), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+            },
+            Rule {
+                when: &[Condition::Has(M35), Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -7392,59 +11545,59 @@ pub static FORMS: &[Form] = &[
         syntax: "st.mmio.relaxed.sys{.global}.memory_type [a], b+",
         section: "9.7.9.11",
         slots: &[
-            slot("mmio", C125),
-            slot("relaxed", C126),
-            slot("sys", C127),
+            slot("mmio", C164),
+            slot("relaxed", C165),
+            slot("sys", C166),
             optional("global", C19),
-            slot("memory_type", C120),
+            slot("memory_type", C159),
         ],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[
             Rule {
-                when: &[Condition::Has(M19)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T21)], Fault::Vector),
+                when: &[Condition::Has(M26)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T22)], Fault::Vector),
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M21), Condition::TypeIn(0, T23)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::Has(M20), Condition::TypeIn(0, T24)], then: Consequence::Gates(G131) },
-            Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G28) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M21), Condition::TypeIn(0, T23)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M20), Condition::TypeIn(0, T24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Vector),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M24)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M24)),
+                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M25)],
-                then: Consequence::Needs(&[Condition::HasNot(M26)], Fault::Illegal(M25)),
-            },
-            Rule { when: &[Condition::Has(M25), Condition::Has(M27)], then: Consequence::Gates(G132) },
-            Rule {
-                when: &[Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::Has(M29)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M31)],
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M21)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T23)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M32)],
+                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
+            },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule {
+                when: &[Condition::Has(M35)],
+                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
             },
             Rule {
-                when: &[Condition::Has(M28), Condition::Has(M20)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T24)], Fault::Illegal(M28)),
+                when: &[Condition::Has(M35), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+            },
+            Rule {
+                when: &[Condition::Has(M35), Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M23)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -7460,7 +11613,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G218,
+        gates: G314,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -7473,9 +11626,153 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G219,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
+    },
+    Form {
+        opcode: "stmatrix",
+        syntax: "stmatrix.sync.aligned.m8n8.x1{.trans}{.ss}.b16 [a], b.1:b32",
+        section: "9.7.14.5.16",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m8n8", C169),
+            slot("x1", C170),
+            optional("trans", C171),
+            optional("ss", C76),
+            slot("b16", C172),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
+        ],
+        rules: &[],
+        gates: G316,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::StMatrix),
+    },
+    Form {
+        opcode: "stmatrix",
+        syntax: "stmatrix.sync.aligned.m8n8.x2{.trans}{.ss}.b16 [a], b.2:b32",
+        section: "9.7.14.5.16",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m8n8", C169),
+            slot("x2", C173),
+            optional("trans", C171),
+            optional("ss", C76),
+            slot("b16", C172),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
+        ],
+        rules: &[],
+        gates: G316,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::StMatrix),
+    },
+    Form {
+        opcode: "stmatrix",
+        syntax: "stmatrix.sync.aligned.m8n8.x4{.trans}{.ss}.b16 [a], b.4:b32",
+        section: "9.7.14.5.16",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m8n8", C169),
+            slot("x4", C174),
+            optional("trans", C171),
+            optional("ss", C76),
+            slot("b16", C172),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+        ],
+        rules: &[],
+        gates: G316,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::StMatrix),
+    },
+    Form {
+        opcode: "stmatrix",
+        syntax: "stmatrix.sync.aligned.m16n8.x1.trans{.ss}.b8 [a], b.1:b32",
+        section: "9.7.14.5.16",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m16n8", C285),
+            slot("x1", C170),
+            slot("trans", C171),
+            optional("ss", C76),
+            slot("b8", C179),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
+        ],
+        rules: &[],
+        gates: G317,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::StMatrix),
+    },
+    Form {
+        opcode: "stmatrix",
+        syntax: "stmatrix.sync.aligned.m16n8.x2.trans{.ss}.b8 [a], b.2:b32",
+        section: "9.7.14.5.16",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m16n8", C285),
+            slot("x2", C173),
+            slot("trans", C171),
+            optional("ss", C76),
+            slot("b8", C179),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
+        ],
+        rules: &[],
+        gates: G317,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::StMatrix),
+    },
+    Form {
+        opcode: "stmatrix",
+        syntax: "stmatrix.sync.aligned.m16n8.x4.trans{.ss}.b8 [a], b.4:b32",
+        section: "9.7.14.5.16",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m16n8", C285),
+            slot("x4", C174),
+            slot("trans", C171),
+            optional("ss", C76),
+            slot("b8", C179),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+        ],
+        rules: &[],
+        gates: G317,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::StMatrix),
     },
     Form {
         opcode: "sub",
@@ -7489,7 +11786,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G220) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G318) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -7507,7 +11804,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G221,
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -7523,7 +11820,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G222) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G320) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -7549,7 +11846,7 @@ pub static FORMS: &[Form] = &[
         opcode: "sub",
         syntax: "sub{.rn}.bhalf d, a, b",
         section: "9.7.4.2",
-        slots: &[optional("rn", C10), slot("bhalf", C172)],
+        slots: &[optional("rn", C10), slot("bhalf", C286)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7566,7 +11863,7 @@ pub static FORMS: &[Form] = &[
         opcode: "sub",
         syntax: "sub.type d, a, b",
         section: "9.7.1.2",
-        slots: &[slot("type", C97)],
+        slots: &[slot("type", C138)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7609,7 +11906,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G225,
+        gates: G323,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -7617,7 +11914,7 @@ pub static FORMS: &[Form] = &[
         opcode: "sub",
         syntax: "sub{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.2",
-        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C173)],
+        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C287)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -7643,7 +11940,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G228,
+        gates: G326,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -7660,7 +11957,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G228,
+        gates: G326,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -7668,7 +11965,7 @@ pub static FORMS: &[Form] = &[
         opcode: "szext",
         syntax: "szext.mode.type d, a, b:u32",
         section: "9.7.1.21",
-        slots: &[slot("mode", C58), slot("type", C99)],
+        slots: &[slot("mode", C58), slot("type", C140)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7677,7 +11974,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G229,
+        gates: G327,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -7685,12 +11982,12 @@ pub static FORMS: &[Form] = &[
         opcode: "tanh",
         syntax: "tanh.approx.f32 d, a",
         section: "9.7.3.22",
-        slots: &[slot("approx", C63), slot("f32", C1)],
+        slots: &[slot("approx", C74), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G230,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -7698,12 +11995,12 @@ pub static FORMS: &[Form] = &[
         opcode: "tanh",
         syntax: "tanh.approx.half d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C63), slot("half", C3)],
+        slots: &[slot("approx", C74), slot("half", C3)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G230,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -7711,20 +12008,995 @@ pub static FORMS: &[Form] = &[
         opcode: "tanh",
         syntax: "tanh.approx.bhalf d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C63), slot("bhalf", C174)],
+        slots: &[slot("approx", C74), slot("bhalf", C288)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G230,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.alloc.cta_group.sync.aligned{.cta_space}.b32 [dst], columns:u32",
+        section: "9.7.16.7.1",
+        slots: &[
+            slot("alloc", C289),
+            slot("cta_group", C101),
+            slot("sync", C44),
+            slot("aligned", C51),
+            optional("cta_space", C63),
+            slot("b32", C6),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("columns", Kind::Source, Ty::Fixed(Type::U32)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G333,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.dealloc.cta_group.sync.aligned.b32 taddr<reg>:b32, columns:u32",
+        section: "9.7.16.7.1",
+        slots: &[
+            slot("dealloc", C290),
+            slot("cta_group", C101),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("b32", C6),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("taddr", Kind::Register, Ty::Pick(0)),
+            read("columns", Kind::Source, Ty::Fixed(Type::U32)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G334,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.relinquish_alloc_permit.cta_group.sync.aligned",
+        section: "9.7.16.7.1",
+        slots: &[
+            slot("relinquish_alloc_permit", C291),
+            slot("cta_group", C101),
+            slot("sync", C44),
+            slot("aligned", C51),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G335,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 d.frag, [taddr]",
+        section: "9.7.16.8.2",
+        slots: &[
+            slot("ld", C292),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C293),
+            slot("num", C294),
+            optional("pack::16b", C295),
+            slot("b32", C6),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("taddr", Kind::Address, Ty::None),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M61)],
+                then: Consequence::Needs(&[Condition::HasNot(M62)], Fault::Illegal(M61)),
+            },
+            Rule {
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::HasNot(M64)], Fault::Illegal(M63)),
+            },
+        ],
+        gates: G336,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.ld.sync.aligned.16x32bx2.num{.pack::16b}.b32 d.frag, [taddr], split<imm>:u32",
+        section: "9.7.16.8.2",
+        slots: &[
+            slot("ld", C292),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("16x32bx2", C296),
+            slot("num", C294),
+            optional("pack::16b", C295),
+            slot("b32", C6),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("taddr", Kind::Address, Ty::None),
+            read("split", Kind::Immediate, Ty::Fixed(Type::U32)),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M61)],
+                then: Consequence::Needs(&[Condition::HasNot(M62)], Fault::Illegal(M61)),
+            },
+            Rule {
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::HasNot(M64)], Fault::Illegal(M63)),
+            },
+        ],
+        gates: G336,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32 [taddr], b.frag",
+        section: "9.7.16.8.3",
+        slots: &[
+            slot("st", C259),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C293),
+            slot("num", C294),
+            optional("unpack::16b", C297),
+            slot("b32", C6),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("taddr", Kind::Address, Ty::None),
+            read("b", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M61)],
+                then: Consequence::Needs(&[Condition::HasNot(M62)], Fault::Illegal(M61)),
+            },
+            Rule {
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::HasNot(M64)], Fault::Illegal(M63)),
+            },
+        ],
+        gates: G337,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.st.sync.aligned.16x32bx2.num{.unpack::16b}.b32 [taddr], split<imm>:u32, b.frag",
+        section: "9.7.16.8.3",
+        slots: &[
+            slot("st", C259),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("16x32bx2", C296),
+            slot("num", C294),
+            optional("unpack::16b", C297),
+            slot("b32", C6),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("taddr", Kind::Address, Ty::None),
+            read("split", Kind::Immediate, Ty::Fixed(Type::U32)),
+            read("b", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M61)],
+                then: Consequence::Needs(&[Condition::HasNot(M62)], Fault::Illegal(M61)),
+            },
+            Rule {
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::HasNot(M64)], Fault::Illegal(M63)),
+            },
+        ],
+        gates: G337,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.wait.sync.aligned",
+        section: "9.7.16.8.4",
+        slots: &[slot("wait", C298), slot("sync", C44), slot("aligned", C51)],
+        ignored: &[],
+        head: 1,
+        operands: &[],
+        rules: &[],
+        gates: G338,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.cp.cta_group.shape [taddr], desc:b64",
+        section: "9.7.16.9.2",
+        slots: &[slot("cp", C299), slot("cta_group", C101), slot("shape", C300)],
+        ignored: &[],
+        head: 1,
+        operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G339,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.cp.cta_group.64x128b.half [taddr], desc:b64",
+        section: "9.7.16.9.2",
+        slots: &[slot("cp", C299), slot("cta_group", C101), slot("64x128b", C301), slot("half", C302)],
+        ignored: &[],
+        head: 1,
+        operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G339,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.cp.cta_group.32x128b.warpx4 [taddr], desc:b64",
+        section: "9.7.16.9.2",
+        slots: &[slot("cp", C299), slot("cta_group", C101), slot("32x128b", C303), slot("warpx4", C304)],
+        ignored: &[],
+        head: 1,
+        operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G339,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.cp.cta_group.shape.b8x16.padded [taddr], desc:b64",
+        section: "9.7.16.9.2",
+        slots: &[
+            slot("cp", C299),
+            slot("cta_group", C101),
+            slot("shape", C300),
+            slot("b8x16", C176),
+            slot("padded", C177),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G339,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.cp.cta_group.64x128b.half.b8x16.padded [taddr], desc:b64",
+        section: "9.7.16.9.2",
+        slots: &[
+            slot("cp", C299),
+            slot("cta_group", C101),
+            slot("64x128b", C301),
+            slot("half", C302),
+            slot("b8x16", C176),
+            slot("padded", C177),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G339,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.cp.cta_group.32x128b.warpx4.b8x16.padded [taddr], desc:b64",
+        section: "9.7.16.9.2",
+        slots: &[
+            slot("cp", C299),
+            slot("cta_group", C101),
+            slot("32x128b", C303),
+            slot("warpx4", C304),
+            slot("b8x16", C176),
+            slot("padded", C177),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G339,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.shift.cta_group.down [taddr]",
+        section: "9.7.16.9.3",
+        slots: &[slot("shift", C305), slot("cta_group", C101), slot("down", C306)],
+        ignored: &[],
+        head: 1,
+        operands: &[read("taddr", Kind::Address, Ty::None)],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G340,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
+        section: "9.7.16.10.9.1",
+        slots: &[slot("mma", C307), slot("cta_group", C101), slot("kind", C308), optional("collector", C309)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("d-tmem", Kind::Address, Ty::None),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
+            read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+                .range(0, 15)
+                .presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G341,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
+        section: "9.7.16.10.9.1",
+        slots: &[slot("mma", C307), slot("cta_group", C101), slot("kind", C308), optional("collector", C309)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("d-tmem", Kind::Address, Ty::None),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
+            read("lanes", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+            read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+                .range(0, 15)
+                .presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G341,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
+        section: "9.7.16.10.9.1",
+        slots: &[slot("mma", C307), slot("cta_group", C101), slot("kind", C308), optional("collector", C309)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("d-tmem", Kind::Address, Ty::None),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
+            read("lanes", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(8)),
+            read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+                .range(0, 15)
+                .presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G341,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
+        section: "9.7.16.10.9.1",
+        slots: &[slot("mma", C307), slot("cta_group", C101), slot("kind", C308), optional("collector", C309)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("d-tmem", Kind::Address, Ty::None),
+            read("a", Kind::Address, Ty::None),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
+            read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+                .range(0, 15)
+                .presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G341,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
+        section: "9.7.16.10.9.1",
+        slots: &[slot("mma", C307), slot("cta_group", C101), slot("kind", C308), optional("collector", C309)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("d-tmem", Kind::Address, Ty::None),
+            read("a", Kind::Address, Ty::None),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
+            read("lanes", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+            read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+                .range(0, 15)
+                .presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G341,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
+        section: "9.7.16.10.9.1",
+        slots: &[slot("mma", C307), slot("cta_group", C101), slot("kind", C308), optional("collector", C309)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("d-tmem", Kind::Address, Ty::None),
+            read("a", Kind::Address, Ty::None),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
+            read("lanes", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(8)),
+            read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+                .range(0, 15)
+                .presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G341,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
+        section: "9.7.16.10.9.1",
+        slots: &[
+            slot("mma", C307),
+            slot("sp", C310),
+            slot("cta_group", C101),
+            slot("kind", C308),
+            optional("collector", C309),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("d-tmem", Kind::Address, Ty::None),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("sparse-meta", Kind::Address, Ty::None),
+            read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
+            read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+                .range(0, 15)
+                .presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G341,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
+        section: "9.7.16.10.9.1",
+        slots: &[
+            slot("mma", C307),
+            slot("sp", C310),
+            slot("cta_group", C101),
+            slot("kind", C308),
+            optional("collector", C309),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("d-tmem", Kind::Address, Ty::None),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("sparse-meta", Kind::Address, Ty::None),
+            read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
+            read("lanes", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+            read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+                .range(0, 15)
+                .presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G341,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
+        section: "9.7.16.10.9.1",
+        slots: &[
+            slot("mma", C307),
+            slot("sp", C310),
+            slot("cta_group", C101),
+            slot("kind", C308),
+            optional("collector", C309),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("d-tmem", Kind::Address, Ty::None),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("sparse-meta", Kind::Address, Ty::None),
+            read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
+            read("lanes", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(8)),
+            read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+                .range(0, 15)
+                .presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G341,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
+        section: "9.7.16.10.9.1",
+        slots: &[
+            slot("mma", C307),
+            slot("sp", C310),
+            slot("cta_group", C101),
+            slot("kind", C308),
+            optional("collector", C309),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("d-tmem", Kind::Address, Ty::None),
+            read("a", Kind::Address, Ty::None),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("sparse-meta", Kind::Address, Ty::None),
+            read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
+            read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+                .range(0, 15)
+                .presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G341,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
+        section: "9.7.16.10.9.1",
+        slots: &[
+            slot("mma", C307),
+            slot("sp", C310),
+            slot("cta_group", C101),
+            slot("kind", C308),
+            optional("collector", C309),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("d-tmem", Kind::Address, Ty::None),
+            read("a", Kind::Address, Ty::None),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("sparse-meta", Kind::Address, Ty::None),
+            read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
+            read("lanes", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
+            read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+                .range(0, 15)
+                .presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G341,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
+        section: "9.7.16.10.9.1",
+        slots: &[
+            slot("mma", C307),
+            slot("sp", C310),
+            slot("cta_group", C101),
+            slot("kind", C308),
+            optional("collector", C309),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("d-tmem", Kind::Address, Ty::None),
+            read("a", Kind::Address, Ty::None),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("sparse-meta", Kind::Address, Ty::None),
+            read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
+            read("lanes", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(8)),
+            read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("scale-input-d", Kind::Immediate, Ty::Fixed(Type::U32))
+                .range(0, 15)
+                .presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G341,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
+        section: "9.7.16.10.9.1",
+        slots: &[
+            slot("mma", C307),
+            slot("cta_group", C101),
+            slot("kind", C311),
+            slot("block_scale", C241),
+            optional("scale_vec_size", C312),
+            optional("collector", C309),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("d-tmem", Kind::Address, Ty::None),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
+            read("scale-a", Kind::Address, Ty::None),
+            read("scale-b", Kind::Address, Ty::None),
+            read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G341,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
+        section: "9.7.16.10.9.1",
+        slots: &[
+            slot("mma", C307),
+            slot("cta_group", C101),
+            slot("kind", C311),
+            slot("block_scale", C241),
+            optional("scale_vec_size", C312),
+            optional("collector", C309),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("d-tmem", Kind::Address, Ty::None),
+            read("a", Kind::Address, Ty::None),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
+            read("scale-a", Kind::Address, Ty::None),
+            read("scale-b", Kind::Address, Ty::None),
+            read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G341,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
+        section: "9.7.16.10.9.1",
+        slots: &[
+            slot("mma", C307),
+            slot("sp", C310),
+            slot("cta_group", C101),
+            slot("kind", C311),
+            slot("block_scale", C241),
+            optional("scale_vec_size", C312),
+            optional("collector", C309),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("d-tmem", Kind::Address, Ty::None),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("sparse-meta", Kind::Address, Ty::None),
+            read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
+            read("scale-a", Kind::Address, Ty::None),
+            read("scale-b", Kind::Address, Ty::None),
+            read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G341,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
+        section: "9.7.16.10.9.1",
+        slots: &[
+            slot("mma", C307),
+            slot("sp", C310),
+            slot("cta_group", C101),
+            slot("kind", C311),
+            slot("block_scale", C241),
+            optional("scale_vec_size", C312),
+            optional("collector", C309),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("d-tmem", Kind::Address, Ty::None),
+            read("a", Kind::Address, Ty::None),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("sparse-meta", Kind::Address, Ty::None),
+            read("idesc", Kind::Source, Ty::Fixed(Type::B32)),
+            read("scale-a", Kind::Address, Ty::None),
+            read("scale-b", Kind::Address, Ty::None),
+            read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G341,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.b64 [mbar]",
+        section: "9.7.16.11.1",
+        slots: &[
+            slot("commit", C313),
+            slot("cta_group", C101),
+            slot("mbarrier::arrive::one", C314),
+            optional("shared::cluster", C86),
+            slot("b64", C83),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[read("mbar", Kind::Address, Ty::None)],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G342,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.multicast.b64 [mbar], mask:u16",
+        section: "9.7.16.11.1",
+        slots: &[
+            slot("commit", C313),
+            slot("cta_group", C101),
+            slot("mbarrier::arrive::one", C314),
+            optional("shared::cluster", C86),
+            slot("multicast", C88),
+            slot("b64", C83),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[read("mbar", Kind::Address, Ty::None), read("mask", Kind::Source, Ty::Fixed(Type::U16))],
+        rules: &[
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+        ],
+        gates: G342,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tcgen05",
+        syntax: "tcgen05.order",
+        section: "9.7.16.12.1",
+        slots: &[slot("order", C315)],
+        ignored: &[],
+        head: 1,
+        operands: &[],
+        rules: &[],
+        gates: G343,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tensormap",
+        syntax: "tensormap.replace.tile.field.map_space.b1024.type [a], value:type",
+        section: "9.7.9.26.1",
+        slots: &[
+            slot("replace", C316),
+            slot("tile", C100),
+            slot("field", C317),
+            slot("map_space", C318),
+            slot("b1024", C319),
+            slot("type", C26),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[read("a", Kind::Address, Ty::None), read("value", Kind::Source, Ty::Pick(0))],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M65)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T2)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M66)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
+            },
+        ],
+        gates: G344,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tensormap",
+        syntax: "tensormap.replace.tile.field.map_space.b1024.type [a], ordinal<imm 0..4>:u32, value:type",
+        section: "9.7.9.26.1",
+        slots: &[
+            slot("replace", C316),
+            slot("tile", C100),
+            slot("field", C320),
+            slot("map_space", C318),
+            slot("b1024", C319),
+            slot("type", C26),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("ordinal", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 4),
+            read("value", Kind::Source, Ty::Pick(0)),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T2)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M68)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
+            },
+        ],
+        gates: G344,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tensormap",
+        syntax: "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [dst], [src], size<imm 128>:u32",
+        section: "9.7.9.26.1",
+        slots: &[
+            slot("cp_fenceproxy", C321),
+            slot("global", C19),
+            slot("shared::cta", C63),
+            slot("tensormap::generic", C151),
+            slot("release", C144),
+            slot("scope", C22),
+            slot("sync", C44),
+            slot("aligned", C51),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("dst", Kind::Address, Ty::None),
+            read("src", Kind::Address, Ty::None),
+            read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
+        ],
+        rules: &[],
+        gates: G345,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
     },
     Form {
         opcode: "testp",
         syntax: "testp.op.type p, a",
         section: "9.7.3.1",
-        slots: &[slot("op", C175), slot("type", C62)],
+        slots: &[slot("op", C322), slot("type", C73)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7732,7 +13004,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G233,
+        gates: G346,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -7753,15 +13025,15 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.mode.pred d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("mode", C176), slot("pred", C49)],
+        slots: &[slot("mode", C323), slot("pred", C49)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G234) }],
-        gates: G235,
+        rules: &[Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G347) }],
+        gates: G348,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -7769,15 +13041,15 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.ballot.b32 d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("ballot", C177), slot("b32", C6)],
+        slots: &[slot("ballot", C324), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G234) }],
-        gates: G235,
+        rules: &[Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G347) }],
+        gates: G348,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -7785,7 +13057,7 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.sync.mode.pred d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("mode", C176), slot("pred", C49)],
+        slots: &[slot("sync", C44), slot("mode", C323), slot("pred", C49)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7793,8 +13065,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G234) }],
-        gates: G236,
+        rules: &[Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G347) }],
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -7802,7 +13074,7 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.sync.ballot.b32 d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("ballot", C177), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("ballot", C324), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7810,10 +13082,1321 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M35)], then: Consequence::Gates(G234) }],
-        gates: G236,
+        rules: &[Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G347) }],
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
+    },
+    Form {
+        opcode: "wgmma",
+        syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
+        section: "9.7.15.5.2",
+        slots: &[
+            slot("mma_async", C325),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C326),
+            slot("dtype", C218),
+            slot("atype", C114),
+            slot("btype", C114),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-trans-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
+        gates: G350,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "wgmma",
+        syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
+        section: "9.7.15.5.2",
+        slots: &[
+            slot("mma_async", C325),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C326),
+            slot("dtype", C218),
+            slot("atype", C114),
+            slot("btype", C114),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
+        gates: G350,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "wgmma",
+        syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
+        section: "9.7.15.5.2",
+        slots: &[
+            slot("mma_async", C325),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C326),
+            slot("dtype", C1),
+            slot("atype", C115),
+            slot("btype", C115),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-trans-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
+        gates: G350,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "wgmma",
+        syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
+        section: "9.7.15.5.2",
+        slots: &[
+            slot("mma_async", C325),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C326),
+            slot("dtype", C1),
+            slot("atype", C115),
+            slot("btype", C115),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
+        gates: G350,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "wgmma",
+        syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
+        section: "9.7.15.5.2",
+        slots: &[
+            slot("mma_async", C325),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C327),
+            slot("dtype", C1),
+            slot("atype", C120),
+            slot("btype", C120),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
+        gates: G350,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "wgmma",
+        syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
+        section: "9.7.15.5.2",
+        slots: &[
+            slot("mma_async", C325),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C327),
+            slot("dtype", C1),
+            slot("atype", C120),
+            slot("btype", C120),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
+        gates: G350,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "wgmma",
+        syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
+        section: "9.7.15.5.2",
+        slots: &[
+            slot("mma_async", C325),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C328),
+            slot("dtype", C218),
+            slot("atype", C233),
+            slot("btype", C233),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
+        gates: G351,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "wgmma",
+        syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
+        section: "9.7.15.5.2",
+        slots: &[
+            slot("mma_async", C325),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C328),
+            slot("dtype", C218),
+            slot("atype", C233),
+            slot("btype", C233),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
+        gates: G351,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "wgmma",
+        syntax: "wgmma.mma_async.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
+        section: "9.7.15.5.2",
+        slots: &[
+            slot("mma_async", C325),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C329),
+            optional("satfinite", C118),
+            slot("dtype", C13),
+            slot("atype", C330),
+            slot("btype", C330),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+        ],
+        rules: &[],
+        gates: G352,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "wgmma",
+        syntax: "wgmma.mma_async.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred",
+        section: "9.7.15.5.2",
+        slots: &[
+            slot("mma_async", C325),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C329),
+            optional("satfinite", C118),
+            slot("dtype", C13),
+            slot("atype", C330),
+            slot("btype", C330),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+        ],
+        rules: &[],
+        gates: G352,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "wgmma",
+        syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype.and.popc d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
+        section: "9.7.15.5.2",
+        slots: &[
+            slot("mma_async", C325),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C331),
+            slot("dtype", C13),
+            slot("atype", C229),
+            slot("btype", C229),
+            slot("and", C332),
+            slot("popc", C47),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+        ],
+        rules: &[],
+        gates: G353,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "wgmma",
+        syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype.and.popc d.frag, a.frag, b-desc:b64, scale-d:pred",
+        section: "9.7.15.5.2",
+        slots: &[
+            slot("mma_async", C325),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C331),
+            slot("dtype", C13),
+            slot("atype", C229),
+            slot("btype", C229),
+            slot("and", C332),
+            slot("popc", C47),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+        ],
+        rules: &[],
+        gates: G353,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "wgmma",
+        syntax: "wgmma.fence.sync.aligned",
+        section: "9.7.15.7.1",
+        slots: &[slot("fence", C333), slot("sync", C44), slot("aligned", C51)],
+        ignored: &[],
+        head: 1,
+        operands: &[],
+        rules: &[],
+        gates: G354,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "wgmma",
+        syntax: "wgmma.commit_group.sync.aligned",
+        section: "9.7.15.7.2",
+        slots: &[slot("commit_group", C78), slot("sync", C44), slot("aligned", C51)],
+        ignored: &[],
+        head: 1,
+        operands: &[],
+        rules: &[],
+        gates: G355,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "wgmma",
+        syntax: "wgmma.wait_group.sync.aligned n<imm>:u32",
+        section: "9.7.15.7.3",
+        slots: &[slot("wait_group", C79), slot("sync", C44), slot("aligned", C51)],
+        ignored: &[],
+        head: 1,
+        operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
+        rules: &[],
+        gates: G356,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C334),
+            slot("a", C335),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C217),
+            slot("shape", C336),
+            optional("memory", C337),
+            slot("type", C114),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G359) },
+        ],
+        gates: G360,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C334),
+            slot("b", C338),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C217),
+            slot("shape", C336),
+            optional("memory", C337),
+            slot("type", C114),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G359) },
+        ],
+        gates: G360,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C334),
+            slot("a", C335),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C217),
+            slot("shape", C336),
+            optional("memory", C337),
+            slot("type", C115),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G359) },
+        ],
+        gates: G361,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C334),
+            slot("b", C338),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C217),
+            slot("shape", C336),
+            optional("memory", C337),
+            slot("type", C115),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G359) },
+        ],
+        gates: G361,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C334),
+            slot("a", C335),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C217),
+            slot("shape", C339),
+            optional("memory", C337),
+            slot("type", C120),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G362) }],
+        gates: G361,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C334),
+            slot("b", C338),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C217),
+            slot("shape", C339),
+            optional("memory", C337),
+            slot("type", C120),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G362) }],
+        gates: G361,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C334),
+            slot("a", C335),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C217),
+            slot("shape", C340),
+            optional("memory", C337),
+            slot("type", C2),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G362) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G363) },
+        ],
+        gates: G364,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C334),
+            slot("b", C338),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C217),
+            slot("shape", C340),
+            optional("memory", C337),
+            slot("type", C2),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G362) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G363) },
+        ],
+        gates: G364,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C334),
+            slot("a", C335),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C217),
+            slot("shape", C341),
+            optional("memory", C337),
+            slot("type", C2),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G358) }],
+        gates: G364,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C334),
+            slot("b", C338),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C217),
+            slot("shape", C342),
+            optional("memory", C337),
+            slot("type", C2),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G359) }],
+        gates: G364,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C334),
+            slot("a", C335),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C217),
+            slot("shape", C336),
+            optional("memory", C337),
+            slot("type", C225),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G359) },
+        ],
+        gates: G365,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C334),
+            slot("b", C338),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C217),
+            slot("shape", C336),
+            optional("memory", C337),
+            slot("type", C225),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G359) },
+        ],
+        gates: G365,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C334),
+            slot("a", C335),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("row", C220),
+            slot("shape", C343),
+            optional("memory", C337),
+            slot("type", C227),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G366) }],
+        gates: G367,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C334),
+            slot("b", C338),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("col", C221),
+            slot("shape", C343),
+            optional("memory", C337),
+            slot("type", C227),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G366) }],
+        gates: G367,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C334),
+            slot("a", C335),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("row", C220),
+            slot("shape", C344),
+            optional("memory", C337),
+            slot("type", C229),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G368) }],
+        gates: G369,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C334),
+            slot("b", C338),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("col", C221),
+            slot("shape", C344),
+            optional("memory", C337),
+            slot("type", C229),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G368) }],
+        gates: G369,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C334),
+            slot("c", C345),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C217),
+            slot("shape", C346),
+            optional("memory", C337),
+            slot("type", C218),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G359) },
+            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G362) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G368) },
+        ],
+        gates: G360,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C334),
+            slot("c", C345),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C217),
+            slot("shape", C346),
+            optional("memory", C337),
+            slot("type", C13),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G359) },
+            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G362) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G368) },
+        ],
+        gates: G365,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C334),
+            slot("c", C345),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C217),
+            slot("shape", C347),
+            optional("memory", C337),
+            slot("type", C2),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G359) },
+            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G362) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G363) },
+        ],
+        gates: G364,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
+        section: "9.7.14.4.4",
+        slots: &[
+            slot("store", C348),
+            slot("d", C349),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C217),
+            slot("shape", C346),
+            optional("memory", C337),
+            slot("type", C218),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Fragment),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G359) },
+            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G362) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G368) },
+        ],
+        gates: G360,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaStore),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
+        section: "9.7.14.4.4",
+        slots: &[
+            slot("store", C348),
+            slot("d", C349),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C217),
+            slot("shape", C346),
+            optional("memory", C337),
+            slot("type", C13),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Fragment),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G359) },
+            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G362) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G368) },
+        ],
+        gates: G365,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaStore),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
+        section: "9.7.14.4.4",
+        slots: &[
+            slot("store", C348),
+            slot("d", C349),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C217),
+            slot("shape", C347),
+            optional("memory", C337),
+            slot("type", C2),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Fragment),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G359) },
+            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G362) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G363) },
+        ],
+        gates: G364,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaStore),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d.frag, a.frag:f16, b.frag:f16, c.frag",
+        section: "9.7.14.4.5",
+        slots: &[
+            slot("mma", C307),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("alayout", C217),
+            slot("blayout", C217),
+            slot("shape", C336),
+            slot("dtype", C218),
+            slot("ctype", C218),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Fixed(Type::F16)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Fixed(Type::F16)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G359) },
+        ],
+        gates: G360,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.4.5",
+        slots: &[
+            slot("mma", C307),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("alayout", C217),
+            slot("blayout", C217),
+            slot("shape", C336),
+            slot("dtype", C1),
+            slot("atype", C115),
+            slot("btype", C115),
+            slot("ctype", C1),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G359) },
+        ],
+        gates: G361,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.4.5",
+        slots: &[
+            slot("mma", C307),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("alayout", C217),
+            slot("blayout", C217),
+            slot("shape", C339),
+            slot("dtype", C1),
+            slot("atype", C120),
+            slot("btype", C120),
+            slot("ctype", C1),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G362) }],
+        gates: G361,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.mma.sync.aligned.alayout.blayout.shape{.rnd}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.4.5",
+        slots: &[
+            slot("mma", C307),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("alayout", C217),
+            slot("blayout", C217),
+            slot("shape", C347),
+            optional("rnd", C7),
+            slot("dtype", C2),
+            slot("atype", C2),
+            slot("btype", C2),
+            slot("ctype", C2),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G359) },
+            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G362) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G363) },
+        ],
+        gates: G364,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.4.5",
+        slots: &[
+            slot("mma", C307),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("alayout", C217),
+            slot("blayout", C217),
+            slot("shape", C336),
+            slot("dtype", C13),
+            slot("atype", C350),
+            slot("btype", C350),
+            slot("ctype", C13),
+            optional("satfinite", C118),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G359) },
+        ],
+        gates: G365,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.4.5",
+        slots: &[
+            slot("mma", C307),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("alayout", C217),
+            slot("blayout", C217),
+            slot("shape", C336),
+            slot("dtype", C13),
+            slot("atype", C351),
+            slot("btype", C351),
+            slot("ctype", C13),
+            optional("satfinite", C118),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G357) },
+            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G358) },
+            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G359) },
+        ],
+        gates: G365,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.4.5",
+        slots: &[
+            slot("mma", C307),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("row", C220),
+            slot("col", C221),
+            slot("shape", C343),
+            slot("dtype", C13),
+            slot("atype", C352),
+            slot("btype", C352),
+            slot("ctype", C13),
+            optional("satfinite", C118),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G366) }],
+        gates: G367,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.4.5",
+        slots: &[
+            slot("mma", C307),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("row", C220),
+            slot("col", C221),
+            slot("shape", C343),
+            slot("dtype", C13),
+            slot("atype", C353),
+            slot("btype", C353),
+            slot("ctype", C13),
+            optional("satfinite", C118),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G366) }],
+        gates: G367,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.mma.bitOp.popc.sync.aligned.row.col.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.4.5",
+        slots: &[
+            slot("mma", C307),
+            slot("bitOp", C230),
+            slot("popc", C47),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("row", C220),
+            slot("col", C221),
+            slot("shape", C344),
+            slot("dtype", C13),
+            slot("atype", C229),
+            slot("btype", C229),
+            slot("ctype", C13),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G368) }],
+        gates: G369,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: "xor",

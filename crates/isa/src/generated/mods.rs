@@ -4,6 +4,36 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u16)]
 pub enum Mod {
+    /// `.128x128b`
+    N128x128b,
+    /// `.128x256b`
+    N128x256b,
+    /// `.16x128b`
+    N16x128b,
+    /// `.16x256b`
+    N16x256b,
+    /// `.16x32bx2`
+    N16x32bx2,
+    /// `.16x64b`
+    N16x64b,
+    /// `.1d`
+    N1d,
+    /// `.2d`
+    N2d,
+    /// `.32x128b`
+    N32x128b,
+    /// `.32x32b`
+    N32x32b,
+    /// `.3d`
+    N3d,
+    /// `.4d`
+    N4d,
+    /// `.4x256b`
+    N4x256b,
+    /// `.5d`
+    N5d,
+    /// `.64x128b`
+    N64x128b,
     /// `.L1`
     L1,
     /// `.L1::evict_first`
@@ -36,8 +66,12 @@ pub enum Mod {
     L2EvictUnchanged,
     /// `.NaN`
     NaN,
+    /// `.a`
+    A,
     /// `.abs`
     Abs,
+    /// `.acc::f32`
+    AccF32,
     /// `.acq_rel`
     AcqRel,
     /// `.acquire`
@@ -50,6 +84,8 @@ pub enum Mod {
     Aligned,
     /// `.all`
     All,
+    /// `.alloc`
+    Alloc,
     /// `.and`
     And,
     /// `.any`
@@ -58,16 +94,42 @@ pub enum Mod {
     Approx,
     /// `.arrive`
     Arrive,
+    /// `.arrive_drop`
+    ArriveDrop,
     /// `.async`
     Async,
     /// `.async::generic`
     AsyncGeneric,
+    /// `.b`
+    B,
+    /// `.b1024`
+    B1024,
     /// `.b4e`
     B4e,
+    /// `.b4x16_p64`
+    B4x16P64,
+    /// `.b6x16_p32`
+    B6x16P32,
+    /// `.b8x16`
+    B8x16,
     /// `.ballot`
     Ballot,
     /// `.bfly`
     Bfly,
+    /// `.block16`
+    Block16,
+    /// `.block32`
+    Block32,
+    /// `.block_scale`
+    BlockScale,
+    /// `.box_dim`
+    BoxDim,
+    /// `.bulk`
+    Bulk,
+    /// `.bulk_group`
+    BulkGroup,
+    /// `.c`
+    C,
     /// `.ca`
     Ca,
     /// `.cas`
@@ -80,16 +142,46 @@ pub enum Mod {
     Clamp,
     /// `.cluster`
     Cluster,
+    /// `.col`
+    Col,
+    /// `.collector::a::discard`
+    CollectorADiscard,
+    /// `.collector::a::fill`
+    CollectorAFill,
+    /// `.collector::a::lastuse`
+    CollectorALastuse,
+    /// `.collector::a::use`
+    CollectorAUse,
+    /// `.commit`
+    Commit,
+    /// `.commit_group`
+    CommitGroup,
+    /// `.complete_tx`
+    CompleteTx,
     /// `.const`
     Const,
+    /// `.cp`
+    Cp,
+    /// `.cp_fenceproxy`
+    CpFenceproxy,
+    /// `.cp_mask`
+    CpMask,
     /// `.cs`
     Cs,
     /// `.cta`
     Cta,
+    /// `.cta_group::1`
+    CtaGroup1,
+    /// `.cta_group::2`
+    CtaGroup2,
     /// `.cv`
     Cv,
     /// `.cvt`
     Cvt,
+    /// `.d`
+    D,
+    /// `.dealloc`
+    Dealloc,
     /// `.dec`
     Dec,
     /// `.down`
@@ -98,14 +190,28 @@ pub enum Mod {
     Ecl,
     /// `.ecr`
     Ecr,
+    /// `.element_stride`
+    ElementStride,
+    /// `.elemtype`
+    Elemtype,
     /// `.eq`
     Eq,
     /// `.equ`
     Equ,
     /// `.exch`
     Exch,
+    /// `.expect_tx`
+    ExpectTx,
     /// `.f4e`
     F4e,
+    /// `.fence`
+    Fence,
+    /// `.fence::after_thread_sync`
+    FenceAfterThreadSync,
+    /// `.fence::before_thread_sync`
+    FenceBeforeThreadSync,
+    /// `.fill_mode`
+    FillMode,
     /// `.finite`
     Finite,
     /// `.fractional`
@@ -116,12 +222,26 @@ pub enum Mod {
     Full,
     /// `.ge`
     Ge,
+    /// `.get_first_ctaid`
+    GetFirstCtaid,
+    /// `.get_first_ctaid::x`
+    GetFirstCtaidX,
+    /// `.get_first_ctaid::y`
+    GetFirstCtaidY,
+    /// `.get_first_ctaid::z`
+    GetFirstCtaidZ,
     /// `.geu`
     Geu,
     /// `.gl`
     Gl,
     /// `.global`
     Global,
+    /// `.global_address`
+    GlobalAddress,
+    /// `.global_dim`
+    GlobalDim,
+    /// `.global_stride`
+    GlobalStride,
     /// `.gpu`
     Gpu,
     /// `.gt`
@@ -134,20 +254,52 @@ pub enum Mod {
     Hs,
     /// `.idx`
     Idx,
+    /// `.im2col`
+    Im2col,
+    /// `.im2col_no_offs`
+    Im2colNoOffs,
     /// `.inc`
     Inc,
     /// `.infinite`
     Infinite,
+    /// `.init`
+    Init,
+    /// `.interleave_layout`
+    InterleaveLayout,
+    /// `.inval`
+    Inval,
+    /// `.is_canceled`
+    IsCanceled,
+    /// `.kind::f16`
+    KindF16,
+    /// `.kind::f8f6f4`
+    KindF8f6f4,
+    /// `.kind::i8`
+    KindI8,
+    /// `.kind::mxf4`
+    KindMxf4,
+    /// `.kind::mxf4nvf4`
+    KindMxf4nvf4,
+    /// `.kind::mxf8f6f4`
+    KindMxf8f6f4,
+    /// `.kind::tf32`
+    KindTf32,
     /// `.l`
     L,
     /// `.launch_dependents`
     LaunchDependents,
+    /// `.ld`
+    Ld,
+    /// `.ld_reduce`
+    LdReduce,
     /// `.le`
     Le,
     /// `.leu`
     Leu,
     /// `.lo`
     Lo,
+    /// `.load`
+    Load,
     /// `.local`
     Local,
     /// `.ls`
@@ -158,16 +310,296 @@ pub enum Mod {
     Ltu,
     /// `.lu`
     Lu,
+    /// `.m16n16`
+    M16n16,
+    /// `.m16n16k16`
+    M16n16k16,
+    /// `.m16n16k8`
+    M16n16k8,
+    /// `.m16n8`
+    M16n8,
+    /// `.m16n8k128`
+    M16n8k128,
+    /// `.m16n8k16`
+    M16n8k16,
+    /// `.m16n8k256`
+    M16n8k256,
+    /// `.m16n8k32`
+    M16n8k32,
+    /// `.m16n8k4`
+    M16n8k4,
+    /// `.m16n8k64`
+    M16n8k64,
+    /// `.m16n8k8`
+    M16n8k8,
+    /// `.m32n8k16`
+    M32n8k16,
+    /// `.m64n104k16`
+    M64n104k16,
+    /// `.m64n104k32`
+    M64n104k32,
+    /// `.m64n104k8`
+    M64n104k8,
+    /// `.m64n112k16`
+    M64n112k16,
+    /// `.m64n112k256`
+    M64n112k256,
+    /// `.m64n112k32`
+    M64n112k32,
+    /// `.m64n112k8`
+    M64n112k8,
+    /// `.m64n120k16`
+    M64n120k16,
+    /// `.m64n120k32`
+    M64n120k32,
+    /// `.m64n120k8`
+    M64n120k8,
+    /// `.m64n128k16`
+    M64n128k16,
+    /// `.m64n128k256`
+    M64n128k256,
+    /// `.m64n128k32`
+    M64n128k32,
+    /// `.m64n128k8`
+    M64n128k8,
+    /// `.m64n136k16`
+    M64n136k16,
+    /// `.m64n136k32`
+    M64n136k32,
+    /// `.m64n136k8`
+    M64n136k8,
+    /// `.m64n144k16`
+    M64n144k16,
+    /// `.m64n144k256`
+    M64n144k256,
+    /// `.m64n144k32`
+    M64n144k32,
+    /// `.m64n144k8`
+    M64n144k8,
+    /// `.m64n152k16`
+    M64n152k16,
+    /// `.m64n152k32`
+    M64n152k32,
+    /// `.m64n152k8`
+    M64n152k8,
+    /// `.m64n160k16`
+    M64n160k16,
+    /// `.m64n160k256`
+    M64n160k256,
+    /// `.m64n160k32`
+    M64n160k32,
+    /// `.m64n160k8`
+    M64n160k8,
+    /// `.m64n168k16`
+    M64n168k16,
+    /// `.m64n168k32`
+    M64n168k32,
+    /// `.m64n168k8`
+    M64n168k8,
+    /// `.m64n16k16`
+    M64n16k16,
+    /// `.m64n16k256`
+    M64n16k256,
+    /// `.m64n16k32`
+    M64n16k32,
+    /// `.m64n16k8`
+    M64n16k8,
+    /// `.m64n176k16`
+    M64n176k16,
+    /// `.m64n176k256`
+    M64n176k256,
+    /// `.m64n176k32`
+    M64n176k32,
+    /// `.m64n176k8`
+    M64n176k8,
+    /// `.m64n184k16`
+    M64n184k16,
+    /// `.m64n184k32`
+    M64n184k32,
+    /// `.m64n184k8`
+    M64n184k8,
+    /// `.m64n192k16`
+    M64n192k16,
+    /// `.m64n192k256`
+    M64n192k256,
+    /// `.m64n192k32`
+    M64n192k32,
+    /// `.m64n192k8`
+    M64n192k8,
+    /// `.m64n200k16`
+    M64n200k16,
+    /// `.m64n200k32`
+    M64n200k32,
+    /// `.m64n200k8`
+    M64n200k8,
+    /// `.m64n208k16`
+    M64n208k16,
+    /// `.m64n208k256`
+    M64n208k256,
+    /// `.m64n208k32`
+    M64n208k32,
+    /// `.m64n208k8`
+    M64n208k8,
+    /// `.m64n216k16`
+    M64n216k16,
+    /// `.m64n216k32`
+    M64n216k32,
+    /// `.m64n216k8`
+    M64n216k8,
+    /// `.m64n224k16`
+    M64n224k16,
+    /// `.m64n224k256`
+    M64n224k256,
+    /// `.m64n224k32`
+    M64n224k32,
+    /// `.m64n224k8`
+    M64n224k8,
+    /// `.m64n232k16`
+    M64n232k16,
+    /// `.m64n232k32`
+    M64n232k32,
+    /// `.m64n232k8`
+    M64n232k8,
+    /// `.m64n240k16`
+    M64n240k16,
+    /// `.m64n240k256`
+    M64n240k256,
+    /// `.m64n240k32`
+    M64n240k32,
+    /// `.m64n240k8`
+    M64n240k8,
+    /// `.m64n248k16`
+    M64n248k16,
+    /// `.m64n248k32`
+    M64n248k32,
+    /// `.m64n248k8`
+    M64n248k8,
+    /// `.m64n24k16`
+    M64n24k16,
+    /// `.m64n24k256`
+    M64n24k256,
+    /// `.m64n24k32`
+    M64n24k32,
+    /// `.m64n24k8`
+    M64n24k8,
+    /// `.m64n256k16`
+    M64n256k16,
+    /// `.m64n256k256`
+    M64n256k256,
+    /// `.m64n256k32`
+    M64n256k32,
+    /// `.m64n256k8`
+    M64n256k8,
+    /// `.m64n32k16`
+    M64n32k16,
+    /// `.m64n32k256`
+    M64n32k256,
+    /// `.m64n32k32`
+    M64n32k32,
+    /// `.m64n32k8`
+    M64n32k8,
+    /// `.m64n40k16`
+    M64n40k16,
+    /// `.m64n40k32`
+    M64n40k32,
+    /// `.m64n40k8`
+    M64n40k8,
+    /// `.m64n48k16`
+    M64n48k16,
+    /// `.m64n48k256`
+    M64n48k256,
+    /// `.m64n48k32`
+    M64n48k32,
+    /// `.m64n48k8`
+    M64n48k8,
+    /// `.m64n56k16`
+    M64n56k16,
+    /// `.m64n56k32`
+    M64n56k32,
+    /// `.m64n56k8`
+    M64n56k8,
+    /// `.m64n64k16`
+    M64n64k16,
+    /// `.m64n64k256`
+    M64n64k256,
+    /// `.m64n64k32`
+    M64n64k32,
+    /// `.m64n64k8`
+    M64n64k8,
+    /// `.m64n72k16`
+    M64n72k16,
+    /// `.m64n72k32`
+    M64n72k32,
+    /// `.m64n72k8`
+    M64n72k8,
+    /// `.m64n80k16`
+    M64n80k16,
+    /// `.m64n80k256`
+    M64n80k256,
+    /// `.m64n80k32`
+    M64n80k32,
+    /// `.m64n80k8`
+    M64n80k8,
+    /// `.m64n88k16`
+    M64n88k16,
+    /// `.m64n88k32`
+    M64n88k32,
+    /// `.m64n88k8`
+    M64n88k8,
+    /// `.m64n8k16`
+    M64n8k16,
+    /// `.m64n8k256`
+    M64n8k256,
+    /// `.m64n8k32`
+    M64n8k32,
+    /// `.m64n8k8`
+    M64n8k8,
+    /// `.m64n96k16`
+    M64n96k16,
+    /// `.m64n96k256`
+    M64n96k256,
+    /// `.m64n96k32`
+    M64n96k32,
+    /// `.m64n96k8`
+    M64n96k8,
+    /// `.m8n16`
+    M8n16,
+    /// `.m8n32k16`
+    M8n32k16,
+    /// `.m8n8`
+    M8n8,
+    /// `.m8n8k128`
+    M8n8k128,
+    /// `.m8n8k16`
+    M8n8k16,
+    /// `.m8n8k32`
+    M8n8k32,
+    /// `.m8n8k4`
+    M8n8k4,
     /// `.mask`
     Mask,
     /// `.max`
     Max,
+    /// `.mbarrier`
+    Mbarrier,
+    /// `.mbarrier::arrive::one`
+    MbarrierArriveOne,
+    /// `.mbarrier::complete_tx::bytes`
+    MbarrierCompleteTxBytes,
     /// `.mbarrier_init`
     MbarrierInit,
     /// `.min`
     Min,
+    /// `.mma`
+    Mma,
+    /// `.mma_async`
+    MmaAsync,
     /// `.mmio`
     Mmio,
+    /// `.multicast::cluster`
+    MulticastCluster,
+    /// `.multicast::cluster::all`
+    MulticastClusterAll,
     /// `.nan`
     Nan,
     /// `.nc`
@@ -176,8 +608,12 @@ pub enum Mod {
     Ne,
     /// `.neu`
     Neu,
+    /// `.noComplete`
+    NoComplete,
     /// `.noftz`
     Noftz,
+    /// `.noinc`
+    Noinc,
     /// `.normal`
     Normal,
     /// `.notanumber`
@@ -192,32 +628,52 @@ pub enum Mod {
     Or,
     /// `.pack`
     Pack,
+    /// `.pack::16b`
+    Pack16b,
     /// `.param`
     Param,
     /// `.param::entry`
     ParamEntry,
     /// `.param::func`
     ParamFunc,
+    /// `.parity`
+    Parity,
+    /// `.pending_count`
+    PendingCount,
     /// `.popc`
     Popc,
+    /// `.prefetch`
+    Prefetch,
     /// `.proxy`
     Proxy,
+    /// `.query_cancel`
+    QueryCancel,
     /// `.r`
     R,
     /// `.range`
     Range,
+    /// `.rank`
+    Rank,
     /// `.rc16`
     Rc16,
     /// `.rc8`
     Rc8,
+    /// `.read`
+    Read,
     /// `.red`
     Red,
+    /// `.reduce`
+    Reduce,
     /// `.relaxed`
     Relaxed,
     /// `.release`
     Release,
+    /// `.relinquish_alloc_permit`
+    RelinquishAllocPermit,
     /// `.relu`
     Relu,
+    /// `.replace`
+    Replace,
     /// `.rm`
     Rm,
     /// `.rmi`
@@ -228,6 +684,8 @@ pub enum Mod {
     Rna,
     /// `.rni`
     Rni,
+    /// `.row`
+    Row,
     /// `.rp`
     Rp,
     /// `.rpi`
@@ -244,16 +702,36 @@ pub enum Mod {
     Satfinite,
     /// `.sc`
     Sc,
+    /// `.scale_vec::1X`
+    ScaleVec1X,
+    /// `.scale_vec::2X`
+    ScaleVec2X,
+    /// `.scale_vec::4X`
+    ScaleVec4X,
     /// `.shared`
     Shared,
     /// `.shared::cluster`
     SharedCluster,
     /// `.shared::cta`
     SharedCta,
+    /// `.shift`
+    Shift,
     /// `.shiftamt`
     Shiftamt,
+    /// `.sp`
+    Sp,
+    /// `.sp::ordered_metadata`
+    SpOrderedMetadata,
+    /// `.st`
+    St,
+    /// `.store`
+    Store,
     /// `.subnormal`
     Subnormal,
+    /// `.swizzle_atomicity`
+    SwizzleAtomicity,
+    /// `.swizzle_mode`
+    SwizzleMode,
     /// `.sync`
     Sync,
     /// `.sync_restrict::shared::cluster`
@@ -262,14 +740,28 @@ pub enum Mod {
     SyncRestrictSharedCta,
     /// `.sys`
     Sys,
+    /// `.tensor`
+    Tensor,
     /// `.tensormap`
     Tensormap,
     /// `.tensormap::generic`
     TensormapGeneric,
+    /// `.test_wait`
+    TestWait,
+    /// `.tile`
+    Tile,
     /// `.to`
     To,
+    /// `.trans`
+    Trans,
+    /// `.try_cancel`
+    TryCancel,
+    /// `.try_wait`
+    TryWait,
     /// `.uni`
     Uni,
+    /// `.unpack::16b`
+    Unpack16b,
     /// `.up`
     Up,
     /// `.v2`
@@ -282,8 +774,22 @@ pub enum Mod {
     Volatile,
     /// `.wait`
     Wait,
+    /// `.wait::ld`
+    WaitLd,
+    /// `.wait::st`
+    WaitSt,
+    /// `.wait_all`
+    WaitAll,
+    /// `.wait_group`
+    WaitGroup,
     /// `.warp`
     Warp,
+    /// `.warpx2::01_23`
+    Warpx20123,
+    /// `.warpx2::02_13`
+    Warpx20213,
+    /// `.warpx4`
+    Warpx4,
     /// `.wb`
     Wb,
     /// `.weak`
@@ -294,6 +800,22 @@ pub enum Mod {
     Wrap,
     /// `.wt`
     Wt,
+    /// `.x1`
+    X1,
+    /// `.x128`
+    X128,
+    /// `.x16`
+    X16,
+    /// `.x2`
+    X2,
+    /// `.x32`
+    X32,
+    /// `.x4`
+    X4,
+    /// `.x64`
+    X64,
+    /// `.x8`
+    X8,
     /// `.xor`
     Xor,
     /// `.xorsign`
@@ -303,6 +825,21 @@ pub enum Mod {
 impl Mod {
     /// Every modifier, in the order of their spellings.
     pub const ALL: &'static [Mod] = &[
+        Mod::N128x128b,
+        Mod::N128x256b,
+        Mod::N16x128b,
+        Mod::N16x256b,
+        Mod::N16x32bx2,
+        Mod::N16x64b,
+        Mod::N1d,
+        Mod::N2d,
+        Mod::N32x128b,
+        Mod::N32x32b,
+        Mod::N3d,
+        Mod::N4d,
+        Mod::N4x256b,
+        Mod::N5d,
+        Mod::N64x128b,
         Mod::L1,
         Mod::L1EvictFirst,
         Mod::L1EvictLast,
@@ -319,77 +856,280 @@ impl Mod {
         Mod::L2EvictNormal,
         Mod::L2EvictUnchanged,
         Mod::NaN,
+        Mod::A,
         Mod::Abs,
+        Mod::AccF32,
         Mod::AcqRel,
         Mod::Acquire,
         Mod::Add,
         Mod::Alias,
         Mod::Aligned,
         Mod::All,
+        Mod::Alloc,
         Mod::And,
         Mod::Any,
         Mod::Approx,
         Mod::Arrive,
+        Mod::ArriveDrop,
         Mod::Async,
         Mod::AsyncGeneric,
+        Mod::B,
+        Mod::B1024,
         Mod::B4e,
+        Mod::B4x16P64,
+        Mod::B6x16P32,
+        Mod::B8x16,
         Mod::Ballot,
         Mod::Bfly,
+        Mod::Block16,
+        Mod::Block32,
+        Mod::BlockScale,
+        Mod::BoxDim,
+        Mod::Bulk,
+        Mod::BulkGroup,
+        Mod::C,
         Mod::Ca,
         Mod::Cas,
         Mod::Cc,
         Mod::Cg,
         Mod::Clamp,
         Mod::Cluster,
+        Mod::Col,
+        Mod::CollectorADiscard,
+        Mod::CollectorAFill,
+        Mod::CollectorALastuse,
+        Mod::CollectorAUse,
+        Mod::Commit,
+        Mod::CommitGroup,
+        Mod::CompleteTx,
         Mod::Const,
+        Mod::Cp,
+        Mod::CpFenceproxy,
+        Mod::CpMask,
         Mod::Cs,
         Mod::Cta,
+        Mod::CtaGroup1,
+        Mod::CtaGroup2,
         Mod::Cv,
         Mod::Cvt,
+        Mod::D,
+        Mod::Dealloc,
         Mod::Dec,
         Mod::Down,
         Mod::Ecl,
         Mod::Ecr,
+        Mod::ElementStride,
+        Mod::Elemtype,
         Mod::Eq,
         Mod::Equ,
         Mod::Exch,
+        Mod::ExpectTx,
         Mod::F4e,
+        Mod::Fence,
+        Mod::FenceAfterThreadSync,
+        Mod::FenceBeforeThreadSync,
+        Mod::FillMode,
         Mod::Finite,
         Mod::Fractional,
         Mod::Ftz,
         Mod::Full,
         Mod::Ge,
+        Mod::GetFirstCtaid,
+        Mod::GetFirstCtaidX,
+        Mod::GetFirstCtaidY,
+        Mod::GetFirstCtaidZ,
         Mod::Geu,
         Mod::Gl,
         Mod::Global,
+        Mod::GlobalAddress,
+        Mod::GlobalDim,
+        Mod::GlobalStride,
         Mod::Gpu,
         Mod::Gt,
         Mod::Gtu,
         Mod::Hi,
         Mod::Hs,
         Mod::Idx,
+        Mod::Im2col,
+        Mod::Im2colNoOffs,
         Mod::Inc,
         Mod::Infinite,
+        Mod::Init,
+        Mod::InterleaveLayout,
+        Mod::Inval,
+        Mod::IsCanceled,
+        Mod::KindF16,
+        Mod::KindF8f6f4,
+        Mod::KindI8,
+        Mod::KindMxf4,
+        Mod::KindMxf4nvf4,
+        Mod::KindMxf8f6f4,
+        Mod::KindTf32,
         Mod::L,
         Mod::LaunchDependents,
+        Mod::Ld,
+        Mod::LdReduce,
         Mod::Le,
         Mod::Leu,
         Mod::Lo,
+        Mod::Load,
         Mod::Local,
         Mod::Ls,
         Mod::Lt,
         Mod::Ltu,
         Mod::Lu,
+        Mod::M16n16,
+        Mod::M16n16k16,
+        Mod::M16n16k8,
+        Mod::M16n8,
+        Mod::M16n8k128,
+        Mod::M16n8k16,
+        Mod::M16n8k256,
+        Mod::M16n8k32,
+        Mod::M16n8k4,
+        Mod::M16n8k64,
+        Mod::M16n8k8,
+        Mod::M32n8k16,
+        Mod::M64n104k16,
+        Mod::M64n104k32,
+        Mod::M64n104k8,
+        Mod::M64n112k16,
+        Mod::M64n112k256,
+        Mod::M64n112k32,
+        Mod::M64n112k8,
+        Mod::M64n120k16,
+        Mod::M64n120k32,
+        Mod::M64n120k8,
+        Mod::M64n128k16,
+        Mod::M64n128k256,
+        Mod::M64n128k32,
+        Mod::M64n128k8,
+        Mod::M64n136k16,
+        Mod::M64n136k32,
+        Mod::M64n136k8,
+        Mod::M64n144k16,
+        Mod::M64n144k256,
+        Mod::M64n144k32,
+        Mod::M64n144k8,
+        Mod::M64n152k16,
+        Mod::M64n152k32,
+        Mod::M64n152k8,
+        Mod::M64n160k16,
+        Mod::M64n160k256,
+        Mod::M64n160k32,
+        Mod::M64n160k8,
+        Mod::M64n168k16,
+        Mod::M64n168k32,
+        Mod::M64n168k8,
+        Mod::M64n16k16,
+        Mod::M64n16k256,
+        Mod::M64n16k32,
+        Mod::M64n16k8,
+        Mod::M64n176k16,
+        Mod::M64n176k256,
+        Mod::M64n176k32,
+        Mod::M64n176k8,
+        Mod::M64n184k16,
+        Mod::M64n184k32,
+        Mod::M64n184k8,
+        Mod::M64n192k16,
+        Mod::M64n192k256,
+        Mod::M64n192k32,
+        Mod::M64n192k8,
+        Mod::M64n200k16,
+        Mod::M64n200k32,
+        Mod::M64n200k8,
+        Mod::M64n208k16,
+        Mod::M64n208k256,
+        Mod::M64n208k32,
+        Mod::M64n208k8,
+        Mod::M64n216k16,
+        Mod::M64n216k32,
+        Mod::M64n216k8,
+        Mod::M64n224k16,
+        Mod::M64n224k256,
+        Mod::M64n224k32,
+        Mod::M64n224k8,
+        Mod::M64n232k16,
+        Mod::M64n232k32,
+        Mod::M64n232k8,
+        Mod::M64n240k16,
+        Mod::M64n240k256,
+        Mod::M64n240k32,
+        Mod::M64n240k8,
+        Mod::M64n248k16,
+        Mod::M64n248k32,
+        Mod::M64n248k8,
+        Mod::M64n24k16,
+        Mod::M64n24k256,
+        Mod::M64n24k32,
+        Mod::M64n24k8,
+        Mod::M64n256k16,
+        Mod::M64n256k256,
+        Mod::M64n256k32,
+        Mod::M64n256k8,
+        Mod::M64n32k16,
+        Mod::M64n32k256,
+        Mod::M64n32k32,
+        Mod::M64n32k8,
+        Mod::M64n40k16,
+        Mod::M64n40k32,
+        Mod::M64n40k8,
+        Mod::M64n48k16,
+        Mod::M64n48k256,
+        Mod::M64n48k32,
+        Mod::M64n48k8,
+        Mod::M64n56k16,
+        Mod::M64n56k32,
+        Mod::M64n56k8,
+        Mod::M64n64k16,
+        Mod::M64n64k256,
+        Mod::M64n64k32,
+        Mod::M64n64k8,
+        Mod::M64n72k16,
+        Mod::M64n72k32,
+        Mod::M64n72k8,
+        Mod::M64n80k16,
+        Mod::M64n80k256,
+        Mod::M64n80k32,
+        Mod::M64n80k8,
+        Mod::M64n88k16,
+        Mod::M64n88k32,
+        Mod::M64n88k8,
+        Mod::M64n8k16,
+        Mod::M64n8k256,
+        Mod::M64n8k32,
+        Mod::M64n8k8,
+        Mod::M64n96k16,
+        Mod::M64n96k256,
+        Mod::M64n96k32,
+        Mod::M64n96k8,
+        Mod::M8n16,
+        Mod::M8n32k16,
+        Mod::M8n8,
+        Mod::M8n8k128,
+        Mod::M8n8k16,
+        Mod::M8n8k32,
+        Mod::M8n8k4,
         Mod::Mask,
         Mod::Max,
+        Mod::Mbarrier,
+        Mod::MbarrierArriveOne,
+        Mod::MbarrierCompleteTxBytes,
         Mod::MbarrierInit,
         Mod::Min,
+        Mod::Mma,
+        Mod::MmaAsync,
         Mod::Mmio,
+        Mod::MulticastCluster,
+        Mod::MulticastClusterAll,
         Mod::Nan,
         Mod::Nc,
         Mod::Ne,
         Mod::Neu,
+        Mod::NoComplete,
         Mod::Noftz,
+        Mod::Noinc,
         Mod::Normal,
         Mod::Notanumber,
         Mod::Num,
@@ -397,24 +1137,35 @@ impl Mod {
         Mod::Oob,
         Mod::Or,
         Mod::Pack,
+        Mod::Pack16b,
         Mod::Param,
         Mod::ParamEntry,
         Mod::ParamFunc,
+        Mod::Parity,
+        Mod::PendingCount,
         Mod::Popc,
+        Mod::Prefetch,
         Mod::Proxy,
+        Mod::QueryCancel,
         Mod::R,
         Mod::Range,
+        Mod::Rank,
         Mod::Rc16,
         Mod::Rc8,
+        Mod::Read,
         Mod::Red,
+        Mod::Reduce,
         Mod::Relaxed,
         Mod::Release,
+        Mod::RelinquishAllocPermit,
         Mod::Relu,
+        Mod::Replace,
         Mod::Rm,
         Mod::Rmi,
         Mod::Rn,
         Mod::Rna,
         Mod::Rni,
+        Mod::Row,
         Mod::Rp,
         Mod::Rpi,
         Mod::Rs,
@@ -423,31 +1174,63 @@ impl Mod {
         Mod::Sat,
         Mod::Satfinite,
         Mod::Sc,
+        Mod::ScaleVec1X,
+        Mod::ScaleVec2X,
+        Mod::ScaleVec4X,
         Mod::Shared,
         Mod::SharedCluster,
         Mod::SharedCta,
+        Mod::Shift,
         Mod::Shiftamt,
+        Mod::Sp,
+        Mod::SpOrderedMetadata,
+        Mod::St,
+        Mod::Store,
         Mod::Subnormal,
+        Mod::SwizzleAtomicity,
+        Mod::SwizzleMode,
         Mod::Sync,
         Mod::SyncRestrictSharedCluster,
         Mod::SyncRestrictSharedCta,
         Mod::Sys,
+        Mod::Tensor,
         Mod::Tensormap,
         Mod::TensormapGeneric,
+        Mod::TestWait,
+        Mod::Tile,
         Mod::To,
+        Mod::Trans,
+        Mod::TryCancel,
+        Mod::TryWait,
         Mod::Uni,
+        Mod::Unpack16b,
         Mod::Up,
         Mod::V2,
         Mod::V4,
         Mod::V8,
         Mod::Volatile,
         Mod::Wait,
+        Mod::WaitLd,
+        Mod::WaitSt,
+        Mod::WaitAll,
+        Mod::WaitGroup,
         Mod::Warp,
+        Mod::Warpx20123,
+        Mod::Warpx20213,
+        Mod::Warpx4,
         Mod::Wb,
         Mod::Weak,
         Mod::Wide,
         Mod::Wrap,
         Mod::Wt,
+        Mod::X1,
+        Mod::X128,
+        Mod::X16,
+        Mod::X2,
+        Mod::X32,
+        Mod::X4,
+        Mod::X64,
+        Mod::X8,
         Mod::Xor,
         Mod::Xorsign,
     ];
@@ -456,6 +1239,21 @@ impl Mod {
     pub(crate) const FIRST: Mod = Mod::ALL[0];
 
     const NAMES: &'static [&'static str] = &[
+        "128x128b",
+        "128x256b",
+        "16x128b",
+        "16x256b",
+        "16x32bx2",
+        "16x64b",
+        "1d",
+        "2d",
+        "32x128b",
+        "32x32b",
+        "3d",
+        "4d",
+        "4x256b",
+        "5d",
+        "64x128b",
         "L1",
         "L1::evict_first",
         "L1::evict_last",
@@ -472,77 +1270,280 @@ impl Mod {
         "L2::evict_normal",
         "L2::evict_unchanged",
         "NaN",
+        "a",
         "abs",
+        "acc::f32",
         "acq_rel",
         "acquire",
         "add",
         "alias",
         "aligned",
         "all",
+        "alloc",
         "and",
         "any",
         "approx",
         "arrive",
+        "arrive_drop",
         "async",
         "async::generic",
+        "b",
+        "b1024",
         "b4e",
+        "b4x16_p64",
+        "b6x16_p32",
+        "b8x16",
         "ballot",
         "bfly",
+        "block16",
+        "block32",
+        "block_scale",
+        "box_dim",
+        "bulk",
+        "bulk_group",
+        "c",
         "ca",
         "cas",
         "cc",
         "cg",
         "clamp",
         "cluster",
+        "col",
+        "collector::a::discard",
+        "collector::a::fill",
+        "collector::a::lastuse",
+        "collector::a::use",
+        "commit",
+        "commit_group",
+        "complete_tx",
         "const",
+        "cp",
+        "cp_fenceproxy",
+        "cp_mask",
         "cs",
         "cta",
+        "cta_group::1",
+        "cta_group::2",
         "cv",
         "cvt",
+        "d",
+        "dealloc",
         "dec",
         "down",
         "ecl",
         "ecr",
+        "element_stride",
+        "elemtype",
         "eq",
         "equ",
         "exch",
+        "expect_tx",
         "f4e",
+        "fence",
+        "fence::after_thread_sync",
+        "fence::before_thread_sync",
+        "fill_mode",
         "finite",
         "fractional",
         "ftz",
         "full",
         "ge",
+        "get_first_ctaid",
+        "get_first_ctaid::x",
+        "get_first_ctaid::y",
+        "get_first_ctaid::z",
         "geu",
         "gl",
         "global",
+        "global_address",
+        "global_dim",
+        "global_stride",
         "gpu",
         "gt",
         "gtu",
         "hi",
         "hs",
         "idx",
+        "im2col",
+        "im2col_no_offs",
         "inc",
         "infinite",
+        "init",
+        "interleave_layout",
+        "inval",
+        "is_canceled",
+        "kind::f16",
+        "kind::f8f6f4",
+        "kind::i8",
+        "kind::mxf4",
+        "kind::mxf4nvf4",
+        "kind::mxf8f6f4",
+        "kind::tf32",
         "l",
         "launch_dependents",
+        "ld",
+        "ld_reduce",
         "le",
         "leu",
         "lo",
+        "load",
         "local",
         "ls",
         "lt",
         "ltu",
         "lu",
+        "m16n16",
+        "m16n16k16",
+        "m16n16k8",
+        "m16n8",
+        "m16n8k128",
+        "m16n8k16",
+        "m16n8k256",
+        "m16n8k32",
+        "m16n8k4",
+        "m16n8k64",
+        "m16n8k8",
+        "m32n8k16",
+        "m64n104k16",
+        "m64n104k32",
+        "m64n104k8",
+        "m64n112k16",
+        "m64n112k256",
+        "m64n112k32",
+        "m64n112k8",
+        "m64n120k16",
+        "m64n120k32",
+        "m64n120k8",
+        "m64n128k16",
+        "m64n128k256",
+        "m64n128k32",
+        "m64n128k8",
+        "m64n136k16",
+        "m64n136k32",
+        "m64n136k8",
+        "m64n144k16",
+        "m64n144k256",
+        "m64n144k32",
+        "m64n144k8",
+        "m64n152k16",
+        "m64n152k32",
+        "m64n152k8",
+        "m64n160k16",
+        "m64n160k256",
+        "m64n160k32",
+        "m64n160k8",
+        "m64n168k16",
+        "m64n168k32",
+        "m64n168k8",
+        "m64n16k16",
+        "m64n16k256",
+        "m64n16k32",
+        "m64n16k8",
+        "m64n176k16",
+        "m64n176k256",
+        "m64n176k32",
+        "m64n176k8",
+        "m64n184k16",
+        "m64n184k32",
+        "m64n184k8",
+        "m64n192k16",
+        "m64n192k256",
+        "m64n192k32",
+        "m64n192k8",
+        "m64n200k16",
+        "m64n200k32",
+        "m64n200k8",
+        "m64n208k16",
+        "m64n208k256",
+        "m64n208k32",
+        "m64n208k8",
+        "m64n216k16",
+        "m64n216k32",
+        "m64n216k8",
+        "m64n224k16",
+        "m64n224k256",
+        "m64n224k32",
+        "m64n224k8",
+        "m64n232k16",
+        "m64n232k32",
+        "m64n232k8",
+        "m64n240k16",
+        "m64n240k256",
+        "m64n240k32",
+        "m64n240k8",
+        "m64n248k16",
+        "m64n248k32",
+        "m64n248k8",
+        "m64n24k16",
+        "m64n24k256",
+        "m64n24k32",
+        "m64n24k8",
+        "m64n256k16",
+        "m64n256k256",
+        "m64n256k32",
+        "m64n256k8",
+        "m64n32k16",
+        "m64n32k256",
+        "m64n32k32",
+        "m64n32k8",
+        "m64n40k16",
+        "m64n40k32",
+        "m64n40k8",
+        "m64n48k16",
+        "m64n48k256",
+        "m64n48k32",
+        "m64n48k8",
+        "m64n56k16",
+        "m64n56k32",
+        "m64n56k8",
+        "m64n64k16",
+        "m64n64k256",
+        "m64n64k32",
+        "m64n64k8",
+        "m64n72k16",
+        "m64n72k32",
+        "m64n72k8",
+        "m64n80k16",
+        "m64n80k256",
+        "m64n80k32",
+        "m64n80k8",
+        "m64n88k16",
+        "m64n88k32",
+        "m64n88k8",
+        "m64n8k16",
+        "m64n8k256",
+        "m64n8k32",
+        "m64n8k8",
+        "m64n96k16",
+        "m64n96k256",
+        "m64n96k32",
+        "m64n96k8",
+        "m8n16",
+        "m8n32k16",
+        "m8n8",
+        "m8n8k128",
+        "m8n8k16",
+        "m8n8k32",
+        "m8n8k4",
         "mask",
         "max",
+        "mbarrier",
+        "mbarrier::arrive::one",
+        "mbarrier::complete_tx::bytes",
         "mbarrier_init",
         "min",
+        "mma",
+        "mma_async",
         "mmio",
+        "multicast::cluster",
+        "multicast::cluster::all",
         "nan",
         "nc",
         "ne",
         "neu",
+        "noComplete",
         "noftz",
+        "noinc",
         "normal",
         "notanumber",
         "num",
@@ -550,24 +1551,35 @@ impl Mod {
         "oob",
         "or",
         "pack",
+        "pack::16b",
         "param",
         "param::entry",
         "param::func",
+        "parity",
+        "pending_count",
         "popc",
+        "prefetch",
         "proxy",
+        "query_cancel",
         "r",
         "range",
+        "rank",
         "rc16",
         "rc8",
+        "read",
         "red",
+        "reduce",
         "relaxed",
         "release",
+        "relinquish_alloc_permit",
         "relu",
+        "replace",
         "rm",
         "rmi",
         "rn",
         "rna",
         "rni",
+        "row",
         "rp",
         "rpi",
         "rs",
@@ -576,31 +1588,63 @@ impl Mod {
         "sat",
         "satfinite",
         "sc",
+        "scale_vec::1X",
+        "scale_vec::2X",
+        "scale_vec::4X",
         "shared",
         "shared::cluster",
         "shared::cta",
+        "shift",
         "shiftamt",
+        "sp",
+        "sp::ordered_metadata",
+        "st",
+        "store",
         "subnormal",
+        "swizzle_atomicity",
+        "swizzle_mode",
         "sync",
         "sync_restrict::shared::cluster",
         "sync_restrict::shared::cta",
         "sys",
+        "tensor",
         "tensormap",
         "tensormap::generic",
+        "test_wait",
+        "tile",
         "to",
+        "trans",
+        "try_cancel",
+        "try_wait",
         "uni",
+        "unpack::16b",
         "up",
         "v2",
         "v4",
         "v8",
         "volatile",
         "wait",
+        "wait::ld",
+        "wait::st",
+        "wait_all",
+        "wait_group",
         "warp",
+        "warpx2::01_23",
+        "warpx2::02_13",
+        "warpx4",
         "wb",
         "weak",
         "wide",
         "wrap",
         "wt",
+        "x1",
+        "x128",
+        "x16",
+        "x2",
+        "x32",
+        "x4",
+        "x64",
+        "x8",
         "xor",
         "xorsign",
     ];

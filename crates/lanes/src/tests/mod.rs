@@ -1,6 +1,7 @@
 //! Every handler against `sem`, and every helper against a loop, on every path of this machine.
 
 mod helpers;
+mod matrix;
 mod values;
 
 use super::{HostPath, LaneArgs, available_paths, choose_host_path, lookup};

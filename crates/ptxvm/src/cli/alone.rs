@@ -4,9 +4,7 @@ use std::fmt::Write;
 
 use check::module::{Instruction, Node};
 use diag::SourceFile;
-use isa::{
-    Access, Action, Elements, Form, OperandKind, OperandSpec, Picks, Second, SelectError, Target, Type,
-};
+use isa::{Access, Action, Form, OperandKind, Picks, Second, SelectError, Target, Type};
 use isa::{Selected, Version};
 use sem::PureFn;
 
@@ -166,7 +164,7 @@ fn sources(selected: &Selected, operands: usize) -> Vec<Source> {
             continue;
         }
         let ty = spec.resolve(&selected.picks).unwrap_or(Type::B32);
-        let elements = elements(spec, &selected.picks);
+        let (elements, _) = spec.count(selected.form(), &selected.picks);
         for i in 0..elements {
             let name = if elements == 1 { spec.name.to_owned() } else { format!("{}[{i}]", spec.name) };
             sources.push(Source { name, ty, range: spec.range });
@@ -194,14 +192,6 @@ fn results(form: &Form, picks: &Picks) -> Vec<(&'static str, Type)> {
     results
 }
 
-fn elements(spec: &OperandSpec, picks: &Picks) -> usize {
-    match spec.elements {
-        Elements::One => 1,
-        Elements::Vector => picks.vector(),
-        Elements::Fixed(count) => count.into(),
-    }
-}
-
 /// Declarations of bit-size registers, and the instruction on them.
 fn instruction_text(words: &[&str], selected: &Selected, operands: usize) -> String {
     let mut declarations = String::new();
@@ -213,7 +203,7 @@ fn instruction_text(words: &[&str], selected: &Selected, operands: usize) -> Str
     let mut list = Vec::new();
     for (i, spec) in selected.form().operands_with(&selected.picks).take(operands).enumerate() {
         let ty = spec.resolve(&selected.picks).unwrap_or(Type::B32);
-        let count = elements(spec, &selected.picks);
+        let (count, _) = spec.count(selected.form(), &selected.picks);
         let mut text = match spec.kind {
             OperandKind::Immediate => spec.range.map_or(0, |(least, _)| least).to_string(),
             _ if count > 1 => {

@@ -5,9 +5,9 @@ use std::cell::Cell;
 use check::module::FuncId;
 
 use super::{
-    Address, Argument, Atomic, Barrier, Base, Block, Call, Callee, Code, Function, Guard, Kind, Linear, Load,
-    MAX_SOURCES, Op, Pure, Reduction, Returned, ShufflePattern, Special, Store, Terminator, WarpOp,
-    array_bytes,
+    Address, Argument, Atomic, Barrier, Base, Block, Call, Callee, Code, CopyAsync, CopyBulk, Function, Guard,
+    Kind, Linear, Load, MAX_SOURCES, MatrixOp, MatrixOperands, Mbarrier, Op, Pure, Reduction, Returned,
+    ShufflePattern, Special, Store, Terminator, WarpOp, array_bytes,
 };
 use crate::grid::Launch;
 
@@ -238,6 +238,26 @@ impl<'a> Builder<'a> {
             ir::OpKind::ReadClock { dst, clock } => Kind::ReadClock { dst: self.slot(*dst), clock: *clock },
             ir::OpKind::ActiveMask { dst } => Kind::ActiveMask { dst: self.slot(*dst) },
             ir::OpKind::Fence => Kind::Fence,
+            ir::OpKind::CopyAsync { dst, src, bytes, size, ignore } => Kind::CopyAsync(Box::new(CopyAsync {
+                dst: self.address(dst),
+                src: self.address(src),
+                bytes: *bytes,
+                size: self.maybe(*size),
+                ignore: ignore.map(|g| Guard { slot: self.slot(g.slot), negated: g.negated }),
+            })),
+            ir::OpKind::CopyGroup(group) => Kind::CopyGroup(*group),
+            ir::OpKind::CopyBulk { dst, src, size, mbarrier } => Kind::CopyBulk(Box::new(CopyBulk {
+                dst: self.address(dst),
+                src: self.address(src),
+                size: self.slot(*size),
+                mbarrier: mbarrier.as_ref().map(|a| self.address(a)),
+            })),
+            ir::OpKind::Mbarrier { op, address, dst, value } => Kind::Mbarrier(Box::new(Mbarrier {
+                op: *op,
+                address: address.as_ref().map(|a| self.address(a)),
+                dst: self.maybe(*dst),
+                value: self.maybe(*value),
+            })),
             ir::OpKind::Warp { op, members } => {
                 Kind::Warp { op: Box::new(self.warp(op)), members: self.maybe(*members) }
             }
@@ -290,6 +310,19 @@ impl<'a> Builder<'a> {
                 WarpOp::Elect { dst: self.maybe(*dst), pred: self.maybe(*pred) }
             }
             ir::WarpOp::Sync => WarpOp::Sync,
+            ir::WarpOp::Matrix(op) => {
+                let operands = MatrixOperands {
+                    dst: op.dst.iter().map(|&d| self.maybe(d)).collect(),
+                    src: op.src.iter().map(|&s| self.slot(s)).collect(),
+                    address: op.address.as_ref().map(|a| self.address(a)),
+                    stride: self.maybe(op.stride),
+                };
+                let helpers = lanes::MatrixHelpers::of(self.launch.path);
+                match MatrixOp::new(op, operands, helpers) {
+                    Some(op) => WarpOp::Matrix(op),
+                    None => WarpOp::Unsupported { opcode: op.form.opcode },
+                }
+            }
         }
     }
 
@@ -341,6 +374,9 @@ impl<'a> Builder<'a> {
                     }),
                     next: next.0,
                 }))
+            }
+            ir::Terminator::ClusterBarrier { arrive, next } => {
+                Terminator::ClusterBarrier { arrive: *arrive, next: next.0 }
             }
             ir::Terminator::Return => Terminator::Return,
             ir::Terminator::Exit => Terminator::Exit,

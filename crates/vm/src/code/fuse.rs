@@ -47,10 +47,7 @@ impl Builder<'_> {
                 }
                 _ => {}
             }
-            if matches!(
-                op.kind,
-                OpKind::Store { .. } | OpKind::Atomic { .. } | OpKind::Fence | OpKind::Warp { .. }
-            ) {
+            if !keeps_memory(&op.kind) {
                 writer = i;
             }
             let guarded = op.guard.is_some();
@@ -89,4 +86,24 @@ fn join(ops: &mut Vec<Op>, index: usize) {
     if let Kind::Pure(pure) = std::mem::replace(&mut ops[index].kind, Kind::Fence) {
         ops[index].kind = Kind::PureStore(Box::new(PureStore { pure: *pure, store: *store }));
     }
+}
+
+/// Nothing in memory changes.
+fn keeps_memory(op: &OpKind) -> bool {
+    matches!(
+        op,
+        OpKind::Pure { .. }
+            | OpKind::Copy { .. }
+            | OpKind::Not { .. }
+            | OpKind::Resize { .. }
+            | OpKind::Offset { .. }
+            | OpKind::AddressOf { .. }
+            | OpKind::Pack { .. }
+            | OpKind::Unpack { .. }
+            | OpKind::Load { .. }
+            | OpKind::Cvta { .. }
+            | OpKind::IsSpace { .. }
+            | OpKind::ReadClock { .. }
+            | OpKind::ActiveMask { .. }
+    )
 }

@@ -6,11 +6,12 @@
 mod build;
 mod fuse;
 mod linear;
+mod matrix;
 mod shuffle;
 mod special;
 
 use diag::Span;
-use ir::{AtomicOp, BarrierReduction, Clock, ReduxOp, ShuffleMode, VoteMode, Width};
+use ir::{AtomicOp, BarrierReduction, Clock, CopyGroup, MbarrierOp, ReduxOp, ShuffleMode, VoteMode, Width};
 use isa::{Picks, Space, Type};
 use sem::PureFn;
 use smallvec::SmallVec;
@@ -21,6 +22,7 @@ use lanes::LaneFn;
 
 pub(crate) use build::{build, function_address};
 pub(crate) use linear::Linear;
+pub(crate) use matrix::{Fragment, MatrixOp, MatrixOperands, Multiply, RowFormat, Rows, Strided};
 pub(crate) use shuffle::{ShufflePattern, shuffle_source};
 pub(crate) use special::Special;
 
@@ -115,6 +117,36 @@ pub(crate) enum WarpOp {
         pred: Option<SlotRef>,
     },
     Sync,
+    Matrix(MatrixOp),
+    Unsupported {
+        opcode: &'static str,
+    },
+}
+
+/// `cp.async`
+pub(crate) struct CopyAsync {
+    pub dst: Address,
+    pub src: Address,
+    pub bytes: u32,
+    /// Bytes that are read, if not all.
+    pub size: Option<SlotRef>,
+    /// Nothing is read where it holds.
+    pub ignore: Option<Guard>,
+}
+
+/// `cp.async.bulk`
+pub(crate) struct CopyBulk {
+    pub dst: Address,
+    pub src: Address,
+    pub size: SlotRef,
+    pub mbarrier: Option<Address>,
+}
+
+pub(crate) struct Mbarrier {
+    pub op: MbarrierOp,
+    pub address: Option<Address>,
+    pub dst: Option<SlotRef>,
+    pub value: Option<SlotRef>,
 }
 
 pub(crate) struct Load {
@@ -209,6 +241,10 @@ pub(crate) enum Kind {
         dst: SlotRef,
     },
     Fence,
+    CopyAsync(Box<CopyAsync>),
+    CopyGroup(CopyGroup),
+    CopyBulk(Box<CopyBulk>),
+    Mbarrier(Box<Mbarrier>),
     Warp {
         op: Box<WarpOp>,
         members: Option<SlotRef>,
@@ -275,6 +311,7 @@ pub(crate) enum Terminator {
     BranchIndexed { index: SlotRef, targets: Vec<u32> },
     Call(Box<Call>),
     Barrier(Box<Barrier>),
+    ClusterBarrier { arrive: bool, next: u32 },
     Return,
     Exit,
     Trap,

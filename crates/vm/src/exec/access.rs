@@ -74,7 +74,13 @@ impl Chunk<'_> {
     }
 
     /// The memory that holds all of `least .. greatest + bytes`, if it is all in one place (and not local).
-    fn region(&self, shared: &Shared, request: &Request, least: u64, greatest: u64) -> Option<Region> {
+    pub(super) fn region(
+        &self,
+        shared: &Shared,
+        request: &Request,
+        least: u64,
+        greatest: u64,
+    ) -> Option<Region> {
         let end = greatest.checked_add(request.bytes)?;
         let (space, offset) = match request.space {
             Space::Generic => {

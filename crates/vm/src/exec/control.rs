@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::frame::CallRecord;
 use super::{Active, Chunk, Path, Step, Wait};
 use crate::code::{Argument, Barrier, Block, Call, Callee, Kind, Op, Reduction, Terminator, WarpOp};
-use crate::cta::{BARRIERS, Shared};
+use crate::cta::{BARRIERS, CLUSTER_BARRIER, Shared};
 use crate::fault::FaultKind;
 use crate::mask::{Mask, WARP_LANES};
 use crate::memory::{CODE_STRIDE, CODE_WINDOW};
@@ -38,6 +38,9 @@ impl Chunk<'_> {
             Terminator::Barrier(barrier) => {
                 self.barrier(path, barrier, active, shared);
                 Ok(barrier.arrive)
+            }
+            Terminator::ClusterBarrier { arrive, next } => {
+                Ok(self.cluster_barrier(path, *arrive, *next, active, shared))
             }
             Terminator::Return => {
                 match self.frames[path.frame].parent {
@@ -222,6 +225,7 @@ impl Chunk<'_> {
     }
 
     fn end(&mut self, path: &mut Path, shared: &mut Shared) {
+        self.copies.finish(path.mask);
         self.alive = self.alive.without(path.mask);
         let mask = path.mask;
         let warps = 0..self.threads.div_ceil(WARP_LANES);
@@ -262,6 +266,36 @@ impl Chunk<'_> {
             path.wait = Wait::Barrier { index: index as u8, generation, from };
         }
         shared.complete(index);
+    }
+
+    /// The barrier of a cluster of one block: arriving and waiting are two steps. True if the path goes on.
+    fn cluster_barrier(
+        &mut self,
+        path: &mut Path,
+        arrive: bool,
+        next: u32,
+        active: Active,
+        shared: &mut Shared,
+    ) -> bool {
+        let from = path.block;
+        path.block = next;
+        let first = self.first_thread as usize / WARP_LANES;
+        let warps = (0..self.threads.div_ceil(WARP_LANES)).map(|warp| (warp, active.mask.warp(warp)));
+        if arrive {
+            for (warp, lanes) in warps.filter(|(_, lanes)| *lanes != 0) {
+                shared.arrive(CLUSTER_BARRIER, first + warp, lanes, None, None);
+            }
+            shared.complete(CLUSTER_BARRIER);
+            return true;
+        }
+        // Whoever is still noted as arrived waits for the others.
+        let barrier = &shared.barriers[CLUSTER_BARRIER];
+        let waits = warps.clone().any(|(warp, lanes)| barrier.waiting(first + warp) & lanes != 0);
+        if waits {
+            let generation = barrier.generation;
+            path.wait = Wait::Barrier { index: CLUSTER_BARRIER as u8, generation, from };
+        }
+        !waits
     }
 
     /// Hands a path its share of the result of the barrier in block `from`.

@@ -9,7 +9,10 @@ mod access;
 mod atomic;
 mod builtin;
 mod control;
+mod copy;
 mod frame;
+mod matrix;
+mod mbarrier;
 mod moves;
 mod plan;
 mod pure;
@@ -25,7 +28,9 @@ use crate::grid::Launch;
 use crate::mask::{GROUP_LANES, Mask};
 use crate::memory::LocalMemory;
 use crate::registers::{Registers, SlotRef, Window};
+use copy::Copies;
 use frame::Frames;
+pub(crate) use mbarrier::Waiting;
 use plan::{AccessPlan, PurePlan};
 
 /// Result of running something that may fault.
@@ -150,6 +155,8 @@ pub(crate) struct Chunk<'l> {
     pure_plans: Vec<PurePlan>,
     /// Thread-instructions executed.
     pub instructions: u64,
+    /// Asynchronous copies that nobody has waited for.
+    copies: Copies,
 }
 
 impl<'l> Chunk<'l> {
@@ -171,6 +178,7 @@ impl<'l> Chunk<'l> {
             access_plans: vec![AccessPlan::NONE; code.accesses],
             pure_plans: (0..code.pure_operations).map(|_| PurePlan::NONE).collect(),
             instructions: 0,
+            copies: Copies::default(),
         }
     }
 
@@ -183,6 +191,7 @@ impl<'l> Chunk<'l> {
         self.ctaid = ctaid;
         self.alive = Mask::first(self.threads);
         self.paths.clear();
+        self.copies.clear();
         self.frames.clear();
         let frame = self.enter_kernel(shared)?;
         self.paths.push(Path { mask: self.alive, frame, block: 0, wait: Wait::Ready, yields: 0 });
@@ -414,13 +423,19 @@ impl<'l> Chunk<'l> {
             Kind::ReadClock { dst, clock } => self.read_clock(*dst, *clock, active),
             Kind::ActiveMask { dst } => self.active_mask(*dst, active),
             Kind::Fence => std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst),
-            Kind::Warp { op: warp, members } => self.warp(warp, *members, active),
-            Kind::Unsupported { opcode } => {
-                let note = format!("`{opcode}` is known and checked, but not executed yet");
-                return Err(self.fault(FaultKind::Unsupported, op.span, active.mask, None, &note));
-            }
+            Kind::CopyAsync(copy) => return self.copy_async(copy, active, shared, op.span),
+            Kind::CopyBulk(copy) => return self.copy_bulk(copy, active, shared, op.span),
+            Kind::CopyGroup(group) => self.copy_group(*group, active.mask),
+            Kind::Mbarrier(mbarrier) => return self.mbarrier(mbarrier, active, shared, op.span),
+            Kind::Warp { op: warp, members } => return self.warp(warp, *members, active, shared, op.span),
+            Kind::Unsupported { opcode } => return Err(self.unsupported(opcode, active, op.span)),
         }
         Ok(())
+    }
+
+    fn unsupported(&self, opcode: &str, active: Active, span: Span) -> Box<Fault> {
+        let note = format!("`{opcode}` is known and checked, but not executed yet");
+        self.fault(FaultKind::Unsupported, span, active.mask, None, &note)
     }
 
     /// A fault of the lowest lane of `mask`.

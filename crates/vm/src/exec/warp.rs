@@ -1,16 +1,25 @@
 //! Warp-level operations: shuffles, votes, matches, reductions. All lanes that must take part are active.
 
+use diag::Span;
 use ir::{ReduxOp, ShuffleMode, VoteMode};
 use isa::{Mod, Picks, Type};
 
-use super::{Active, Chunk};
+use super::{Active, Chunk, Step};
 use crate::code::{ShufflePattern, WarpOp, shuffle_source};
+use crate::cta::Shared;
 use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
 use crate::registers::SlotRef;
 
 impl Chunk<'_> {
     #[inline(never)]
-    pub(super) fn warp(&mut self, op: &WarpOp, members: Option<SlotRef>, active: &Active) {
+    pub(super) fn warp(
+        &mut self,
+        op: &WarpOp,
+        members: Option<SlotRef>,
+        active: &Active,
+        shared: &mut Shared,
+        span: Span,
+    ) -> Step {
         match *op {
             WarpOp::Shuffle { mode, dst, pred, a, b, c, ref pattern } => {
                 self.shuffle(mode, [dst, pred], [a, b, c], pattern.as_deref(), active);
@@ -25,7 +34,10 @@ impl Chunk<'_> {
             }
             WarpOp::Elect { dst, pred } => self.elect(dst, pred, members, active),
             WarpOp::Sync => {}
+            WarpOp::Matrix(ref matrix) => return self.matrix(matrix, active, shared, span),
+            WarpOp::Unsupported { opcode } => return Err(self.unsupported(opcode, active, span)),
         }
+        Ok(())
     }
 
     /// The member mask of a lane, cut to the lanes that are there.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use isa::enumerate::Spelling;
-use isa::{Access, Action, Elements, OperandKind, OperandSpec, Second, Target, Type, Version};
+use isa::{Access, Action, OperandKind, OperandSpec, Second, Target, Type, Version};
 
 use crate::cli::facts::since;
 
@@ -121,11 +121,7 @@ fn pure(spelling: &Spelling) -> String {
 }
 
 fn registers(spec: &OperandSpec, spelling: &Spelling) -> Vec<String> {
-    let count = match spec.elements {
-        Elements::One => 1,
-        Elements::Vector => spelling.picks.vector(),
-        Elements::Fixed(count) => count.into(),
-    };
+    let (count, _) = spec.count(spelling.form.form(), &spelling.picks);
     let name = spec.name;
     if count == 1 { vec![format!("%{name}")] } else { (0..count).map(|i| format!("%{name}{i}")).collect() }
 }

@@ -1,0 +1,101 @@
+//! Asynchronous copies and the barriers in shared memory that wait for them.
+
+use check::module::{Instruction, Operand};
+use isa::{Effect, Mod, OperandKind, Type};
+
+use super::Lowering;
+use crate::op::{CopyGroup, Guard, MbarrierOp, OpKind};
+
+impl Lowering<'_> {
+    /// The operand of this name.
+    fn named<'i>(&self, i: &'i Instruction, name: &str) -> Option<&'i Operand> {
+        let place = i.form.operands_with(&i.picks).position(|spec| spec.name == name)?;
+        i.operands.get(place)
+    }
+
+    pub(super) fn copy_async(&mut self, i: &Instruction) {
+        let guard = self.guard(i);
+        let [dst, src, Operand::Imm(bytes), ..] = &i.operands[..] else { return };
+        let size = self.named(i, "src-size").map(|operand| self.source(operand, Type::U32));
+        let ignore = match self.named(i, "ignore-src") {
+            Some(Operand::NotReg(register)) => Some(Guard { slot: self.register(*register), negated: true }),
+            Some(operand) => Some(Guard { slot: self.source(operand, Type::Pred), negated: false }),
+            None => None,
+        };
+        let dst = self.address(dst, i.picks.space_of(0));
+        let src = self.address(src, i.picks.space_of(1));
+        self.push(guard, OpKind::CopyAsync { dst, src, bytes: *bytes as u32, size, ignore });
+    }
+
+    pub(super) fn copy_bulk(&mut self, i: &Instruction) {
+        self.block().may_spin = true;
+        let guard = self.guard(i);
+        let [dst, src, size, rest @ ..] = &i.operands[..] else { return };
+        let size = self.source(size, Type::U32);
+        // The object is where the data goes.
+        let mbarrier = match rest.first() {
+            Some(operand @ Operand::Address(..)) => Some(self.address(operand, i.picks.space_of(0))),
+            _ => None,
+        };
+        let dst = self.address(dst, i.picks.space_of(0));
+        let src = self.address(src, i.picks.space_of(1));
+        self.push(guard, OpKind::CopyBulk { dst, src, size, mbarrier });
+    }
+
+    pub(super) fn copy_group(&mut self, i: &Instruction) {
+        // Bulk copies are done at once.
+        if i.picks.has(Mod::Bulk) {
+            return;
+        }
+        let guard = self.guard(i);
+        let group = match i.operands.first() {
+            Some(Operand::Imm(pending)) => CopyGroup::Wait(*pending as u32),
+            _ if i.picks.has(Mod::WaitAll) => CopyGroup::WaitAll,
+            _ => CopyGroup::Commit,
+        };
+        self.push(guard, OpKind::CopyGroup(group));
+    }
+
+    pub(super) fn mbarrier(&mut self, i: &Instruction) {
+        self.block().may_spin = true;
+        let guard = self.guard(i);
+        let Some(op) = mbarrier_op(i) else { return };
+        let value = ["count", "tx", "state", "parity"].into_iter().find_map(|name| {
+            let ty = if name == "state" { Type::B64 } else { Type::U32 };
+            Some((self.named(i, name)?, ty))
+        });
+        let value = value.map(|(operand, ty)| self.source(operand, ty));
+        let address = i.form.operands.iter().zip(&i.operands).find_map(|(spec, operand)| {
+            (spec.kind == OperandKind::Address).then(|| self.address(operand, i.picks.space()))
+        });
+        let dst = if address_first(i) { None } else { self.destination(i, 0) };
+        self.push(guard, OpKind::Mbarrier { op, address, dst, value });
+    }
+}
+
+fn address_first(i: &Instruction) -> bool {
+    i.form.operands.first().is_some_and(|spec| spec.kind == OperandKind::Address)
+}
+
+fn mbarrier_op(i: &Instruction) -> Option<MbarrierOp> {
+    let has = |m: Mod| i.picks.has(m);
+    if i.form.action == isa::Action::Effect(Effect::CpAsyncArrive) {
+        return Some(MbarrierOp::ArriveAfterCopies { counted: !has(Mod::Noinc) });
+    }
+    Some(match i.picks.mods().first()? {
+        Mod::Init => MbarrierOp::Init,
+        Mod::Inval => MbarrierOp::Invalidate,
+        Mod::ExpectTx => MbarrierOp::ExpectTransactions,
+        Mod::CompleteTx => MbarrierOp::CompleteTransactions,
+        m @ (Mod::Arrive | Mod::ArriveDrop) => {
+            let drop = *m == Mod::ArriveDrop;
+            match has(Mod::ExpectTx) {
+                true => MbarrierOp::ArriveExpecting { drop },
+                false => MbarrierOp::Arrive { drop, no_complete: has(Mod::NoComplete) },
+            }
+        }
+        Mod::TestWait | Mod::TryWait => MbarrierOp::Test { parity: has(Mod::Parity) },
+        Mod::PendingCount => MbarrierOp::PendingCount,
+        _ => return None,
+    })
+}

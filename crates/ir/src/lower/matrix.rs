@@ -1,0 +1,59 @@
+//! Operations of a whole warp on matrices.
+
+use check::module::{Instruction, Operand};
+use isa::{Access, Effect, OperandKind, Type};
+use smallvec::SmallVec;
+
+use super::Lowering;
+use crate::op::{MatrixOp, OpKind, Slot, WarpOp, Width};
+
+impl Lowering<'_> {
+    pub(super) fn matrix(&mut self, i: &Instruction, effect: Effect) {
+        // No engine applies scales of blocks or the metadata of sparse matrices yet, or stores matrices of bytes.
+        let bytes = effect == Effect::StMatrix && i.picks.types().contains(&Type::B8);
+        if i.picks.has(isa::Mod::BlockScale) || isa::matrix::is_sparse(&i.picks) || bytes {
+            let guard = self.guard(i);
+            return self.push(guard, OpKind::Unsupported { form: i.form });
+        }
+        let guard = self.guard(i);
+        let mut op = MatrixOp {
+            form: i.form,
+            picks: i.picks,
+            dst: SmallVec::new(),
+            src: SmallVec::new(),
+            address: None,
+            stride: None,
+        };
+        for (spec, operand) in i.form.operands_with(&i.picks).zip(&i.operands) {
+            let parts = match operand {
+                Operand::Vector(parts) => &parts[..],
+                one => std::slice::from_ref(one),
+            };
+            let ty = spec.resolve(&i.picks).unwrap_or(Type::B32);
+            match spec.kind {
+                OperandKind::Address => op.address = Some(self.address(operand, i.picks.space())),
+                _ if spec.name == "stride" => op.stride = Some(self.source(operand, Type::U32)),
+                _ if spec.access == Access::Write => {
+                    op.dst.extend(parts.iter().map(|part| self.part(part)));
+                }
+                _ => op.src.extend(parts.iter().map(|part| self.source(part, ty))),
+            }
+        }
+        // Every lane of the warp that is alive takes part.
+        let members = Some(self.constant(Width::W32, u32::MAX.into()));
+        let next = self.enter_guarded(guard);
+        if guard.is_none() {
+            self.start_block();
+        }
+        self.push(None, OpKind::Warp { op: WarpOp::Matrix(Box::new(op)), members });
+        self.fall_into(next);
+    }
+
+    /// One register of a result.
+    fn part(&mut self, part: &Operand) -> Option<Slot> {
+        match part {
+            Operand::Reg(register) => Some(self.register(*register)),
+            _ => None,
+        }
+    }
+}

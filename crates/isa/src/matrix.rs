@@ -1,0 +1,127 @@
+//! Shapes of the matrix instructions, and how many registers of a thread hold its share of a matrix
+//! (PTX ISA, "Matrix Fragments for WMMA", "Matrix Fragments for mma").
+
+use crate::{Form, Mod, OperandSpec, Picks, Type};
+
+/// `.m16n8k16`: D (m x n) = A (m x k) * B (k x n) + C (m x n).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// Rows of A, C and D.
+    pub m: usize,
+    /// Columns of B, C and D.
+    pub n: usize,
+    /// Columns of A, rows of B; 0 in shapes of one matrix (`.m8n8`).
+    pub k: usize,
+}
+
+impl Shape {
+    /// The shape that a modifier names.
+    fn from_name(name: &str) -> Option<Shape> {
+        let (m, rest) = name.strip_prefix('m')?.split_once('n')?;
+        let (n, k) = rest.split_once('k').unwrap_or((rest, "0"));
+        Some(Shape { m: m.parse().ok()?, n: n.parse().ok()?, k: k.parse().ok()? })
+    }
+
+    /// The shape among the picks.
+    pub fn of(picks: &Picks) -> Option<Shape> {
+        picks.mods().iter().find_map(|m| Shape::from_name(m.name()))
+    }
+}
+
+/// Which matrix of `D = A * B + C` an operand holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Matrix {
+    /// m x k; m x k/2 where half of it is known to be zero (`.sp`).
+    A,
+    /// k x n
+    B,
+    /// C and D: m x n
+    Accumulator,
+}
+
+impl Matrix {
+    /// The matrix that an operand of a row stands for.
+    pub fn of(form: &Form, picks: &Picks, spec: &OperandSpec) -> Matrix {
+        match spec.name {
+            "a" => Matrix::A,
+            "b" => Matrix::B,
+            // `wmma.load.a`
+            _ if form.opcode == "wmma" && picks.has(Mod::Load) && picks.has(Mod::A) => Matrix::A,
+            _ if form.opcode == "wmma" && picks.has(Mod::Load) && picks.has(Mod::B) => Matrix::B,
+            _ => Matrix::Accumulator,
+        }
+    }
+
+    /// Rows and columns of what is stored of it.
+    pub fn size(self, shape: Shape, sparse: bool) -> (usize, usize) {
+        match self {
+            Matrix::A => (shape.m, if sparse { shape.k / 2 } else { shape.k }),
+            Matrix::B => (shape.k, shape.n),
+            Matrix::Accumulator => (shape.m, shape.n),
+        }
+    }
+}
+
+/// Bits that an element takes in a register: formats of 4 and 6 bits stand in bytes, except where `.kind` packs them.
+pub fn element_bits(ty: Type, picks: &Picks) -> u32 {
+    match ty {
+        Type::E2m1 if picks.has(Mod::KindMxf4) || picks.has(Mod::KindMxf4nvf4) => 4,
+        Type::E2m1 | Type::E2m3 | Type::E3m2 => 8,
+        _ => ty.bits(),
+    }
+}
+
+/// Is half of A left out?
+pub fn is_sparse(picks: &Picks) -> bool {
+    picks.has(Mod::Sp) || picks.has(Mod::SpOrderedMetadata)
+}
+
+/// Does each of the four quad pairs of a warp compute a product of its own, as `mma.m8n8k4` with `.f16` does?
+pub fn is_by_quad_pairs(shape: Shape, a: Type) -> bool {
+    shape == Shape { m: 8, n: 8, k: 4 } && a == Type::F16
+}
+
+/// The number of registers of the fragment that an operand of a row names.
+pub fn fragment_registers(form: &Form, picks: &Picks, spec: &OperandSpec) -> usize {
+    if form.opcode == "tcgen05" {
+        return tensor_memory_registers(picks);
+    }
+    let (Some(shape), Some(ty)) = (Shape::of(picks), spec.element(picks)) else { return 1 };
+    let matrix = Matrix::of(form, picks, spec);
+    if form.opcode == "wmma" && ty == Type::F16 && matrix != Matrix::Accumulator {
+        return 8;
+    }
+    // The only shape of these sizes without doubles is that of the quad pairs.
+    let lanes = if is_by_quad_pairs(shape, ty) || is_by_quad_pairs(shape, Type::F16) && ty == Type::F32 {
+        8
+    } else if form.opcode == "wgmma" {
+        128
+    } else {
+        32
+    };
+    let (rows, columns) = matrix.size(shape, is_sparse(picks));
+    let bits = rows * columns * element_bits(ty, picks) as usize;
+    (bits / lanes).div_ceil(ty.bits().max(32) as usize)
+}
+
+/// The registers of `tcgen05.ld` and `.st`: `.num` times those of the shape.
+fn tensor_memory_registers(picks: &Picks) -> usize {
+    let mods = || picks.mods().iter().map(|m| m.name());
+    let times = mods().find_map(|name| name.strip_prefix('x')?.parse().ok()).unwrap_or(1);
+    let of_shape = mods().find_map(|name| match name {
+        "16x128b" => Some(2),
+        "16x256b" => Some(4),
+        _ => None,
+    });
+    times * of_shape.unwrap_or(1)
+}
+
+/// The type of the registers that hold elements of this type.
+pub(crate) fn register_type(element: Type) -> Type {
+    match element {
+        Type::F16 => Type::F16x2,
+        Type::Bf16 => Type::Bf16x2,
+        Type::Tf32 | Type::F32 | Type::S32 | Type::F64 => element,
+        _ => Type::B32,
+    }
+}

@@ -1,0 +1,91 @@
+//! Matrix products in binary32, and the halves that they are made from. `sem::matrix` says what they compute.
+
+use super::HostPath;
+use super::macros::multiversion;
+use super::path::{BLOCK, Path};
+use std::sync::LazyLock;
+
+/// Rows and columns that one step of a product computes: enough sums to hide the latency of an addition.
+const ROWS: usize = 4;
+const COLUMNS: usize = 8;
+
+/// What products of matrices need, compiled for every path.
+///
+/// # Safety
+/// All functions: the host must have the path's instructions.
+pub struct MatrixHelpers {
+    /// `multiply(m, n, k, a, b, d)`: adds the products of A (m x k) and B (k x n) to D (m x n) in ascending k, each
+    /// sum rounded once. All are stored row by row; m is a multiple of 4, n of 8.
+    pub multiply: unsafe fn(usize, usize, usize, &[f32], &[f32], &mut [f32]),
+    /// binary16 to binary32; the number of elements is a multiple of 16.
+    pub widen: unsafe fn(&[u16], &mut [f32]),
+    /// binary32 to binary16, to nearest even, NaN to 0x7fff; the number of elements is a multiple of 16.
+    pub narrow: unsafe fn(&[f32], &mut [u16]),
+}
+
+impl MatrixHelpers {
+    /// Those of a path that the machine has.
+    pub fn of(path: HostPath) -> &'static MatrixHelpers {
+        static ALL: LazyLock<Vec<(HostPath, MatrixHelpers)>> =
+            LazyLock::new(|| HostPath::ALL.into_iter().map(|path| (path, make(path))).collect());
+        let found = ALL.iter().find(|(known, _)| *known == path);
+        &found.unwrap_or(&ALL[0]).1
+    }
+}
+
+fn make(path: HostPath) -> MatrixHelpers {
+    MatrixHelpers {
+        multiply: multiversion!(path, [] (m: usize, n: usize, k: usize, a: &[f32], b: &[f32], d: &mut [f32]),
+            P => { let _ = P::PATH; multiply(m, n, k, a, b, d) }),
+        // SAFETY: `multiversion` compiles these for the path.
+        widen: multiversion!(path, [] (from: &[u16], to: &mut [f32]), P => unsafe { widen::<P>(from, to) }),
+        // SAFETY: as above.
+        narrow: multiversion!(path, [] (from: &[f32], to: &mut [u16]), P => unsafe { narrow::<P>(from, to) }),
+    }
+}
+
+#[inline(always)]
+fn multiply(m: usize, n: usize, k: usize, a: &[f32], b: &[f32], d: &mut [f32]) {
+    for row in (0..m).step_by(ROWS) {
+        for column in (0..n).step_by(COLUMNS) {
+            let mut sums = [[0.0; COLUMNS]; ROWS];
+            for (i, sums) in sums.iter_mut().enumerate() {
+                sums.copy_from_slice(&d[(row + i) * n + column..][..COLUMNS]);
+            }
+            for step in 0..k {
+                let b: &[f32] = &b[step * n + column..][..COLUMNS];
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    let a = a[(row + i) * k + step];
+                    for (sum, &b) in sums.iter_mut().zip(b) {
+                        *sum = a.mul_add(b, *sum);
+                    }
+                }
+            }
+            for (i, sums) in sums.iter().enumerate() {
+                d[(row + i) * n + column..][..COLUMNS].copy_from_slice(sums);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The host must have the path's instructions.
+#[inline(always)]
+unsafe fn widen<P: Path>(from: &[u16], to: &mut [f32]) {
+    let (from, to) = (from.as_chunks::<BLOCK>().0, to.as_chunks_mut::<BLOCK>().0);
+    for (from, to) in from.iter().zip(to) {
+        // SAFETY: the caller's promise.
+        *to = unsafe { P::f16_to_f32(*from) };
+    }
+}
+
+/// # Safety
+/// The host must have the path's instructions.
+#[inline(always)]
+unsafe fn narrow<P: Path>(from: &[f32], to: &mut [u16]) {
+    let (from, to) = (from.as_chunks::<BLOCK>().0, to.as_chunks_mut::<BLOCK>().0);
+    for (from, to) in from.iter().zip(to) {
+        // SAFETY: the caller's promise.
+        *to = unsafe { P::f32_to_f16(*from) };
+    }
+}

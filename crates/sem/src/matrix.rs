@@ -1,0 +1,179 @@
+//! Matrix products (`mma`, `wmma.mma`): one element of `D = A * B + C`, and which thread holds which element.
+//!
+//! PTX ISA, "Matrix Fragments for mma", "mma". The manual leaves open how the products of floating-point elements are
+//! summed, and GPUs differ: tensor cores add several aligned products at once and truncate (Fasi, Higham, Mikaitis and
+//! Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021). *Ours*: the products are exact, and are added to C one
+//! after the other in ascending k, each sum rounded to nearest even in the precision of the accumulator (of `.f16`
+//! accumulators in `.f32`, with one rounding to `.f16` at the end). No GPU's bits are promised by it.
+
+use isa::matrix::{Matrix, Shape, is_by_quad_pairs};
+use isa::{Mod, Picks, Rounding, Type};
+
+use crate::arith;
+use crate::convert::convert_float;
+use crate::format::{F16, F32, F64, Format};
+use crate::round::Mode;
+
+/// The types and modifiers of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Product {
+    /// Elements of A.
+    pub a: Type,
+    /// Elements of B.
+    pub b: Type,
+    /// Elements of C.
+    pub c: Type,
+    /// Elements of D.
+    pub d: Type,
+    /// `.satfinite`: integer sums stop at the ends of `.s32`; without it they wrap.
+    pub saturate: bool,
+    /// `.and.popc` rather than `.xor.popc`, for single bits.
+    pub and: bool,
+    /// Rounding of `.f64`.
+    pub rounding: Rounding,
+}
+
+impl Product {
+    /// The product that the picks of `mma` or `wmma.mma` mean.
+    pub fn of(picks: &Picks) -> Product {
+        let (d, a, b, c) = match *picks.types() {
+            [d, a, b, c, ..] => (d, a, b, c),
+            // `wmma.mma` with halves names the accumulators only.
+            _ => (picks.ty(0), Type::F16, Type::F16, picks.ty(1)),
+        };
+        Product {
+            a,
+            b,
+            c,
+            d,
+            saturate: picks.has(Mod::Satfinite),
+            and: picks.has(Mod::And),
+            rounding: picks.rounding().unwrap_or(Rounding::NearestEven),
+        }
+    }
+
+    /// An element of D: a row of A, a column of B and the element of C, each element in the low bits of its word.
+    pub fn element(&self, row: &[u64], column: &[u64], c: u64) -> u64 {
+        let pairs = row.iter().zip(column);
+        match self.d {
+            Type::S32 => {
+                let sum: i64 = pairs.map(|(&a, &b)| self.integer_product(a, b)).sum();
+                let exact = i64::from(c as u32 as i32) + sum;
+                let clamped = exact.clamp(i32::MIN.into(), i32::MAX.into());
+                u64::from(if self.saturate { clamped } else { exact } as u32)
+            }
+            Type::F64 => {
+                pairs.fold(c, |sum, (&a, &b)| arith::fma(&F64, Mode::rounding(self.rounding), a, b, sum))
+            }
+            _ => {
+                let wide = |ty: Type, bits: u64| match float_format(ty) {
+                    Some(format) => convert_float(format, &F32, Mode::NEAREST, kept_bits(ty, bits)),
+                    None => bits,
+                };
+                let sum = pairs.fold(wide(self.c, c), |sum, (&a, &b)| {
+                    arith::fma(&F32, Mode::NEAREST, wide(self.a, a), wide(self.b, b), sum)
+                });
+                if self.d == Type::F16 { convert_float(&F32, &F16, Mode::NEAREST, sum) } else { sum }
+            }
+        }
+    }
+
+    fn integer_product(&self, a: u64, b: u64) -> i64 {
+        match (self.a, self.and) {
+            (Type::B1, true) => (a & b) as i64,
+            (Type::B1, false) => (a ^ b) as i64,
+            _ => extended(self.a, a) * extended(self.b, b),
+        }
+    }
+}
+
+/// The formats of elements that are not `.f32` already.
+fn float_format(ty: Type) -> Option<&'static Format> {
+    match ty {
+        Type::E2m1 => Some(&crate::format::E2M1),
+        Type::E2m3 => Some(&crate::format::E2M3),
+        Type::E3m2 => Some(&crate::format::E3M2),
+        Type::F32 => None,
+        ty => Format::of(ty),
+    }
+}
+
+/// The bits of a register's part that an element means: `.tf32` ignores the low 13, `.e2m1` stands in the middle of its
+/// byte (PTX ISA, "mma": `.kind::f8f6f4`).
+pub fn kept_bits(ty: Type, bits: u64) -> u64 {
+    match ty {
+        Type::Tf32 => bits & !0x1fff,
+        Type::E2m1 => bits >> 2 & 0xf,
+        Type::E2m3 | Type::E3m2 => bits & 0x3f,
+        _ => bits,
+    }
+}
+
+/// The value of an integer element.
+pub fn extended(ty: Type, bits: u64) -> i64 {
+    let shift = 64 - ty.bits();
+    if ty.is_signed() { (bits << shift) as i64 >> shift } else { (bits << shift >> shift) as i64 }
+}
+
+/// Row and column of the element with number `index` among those that `lane` holds of a matrix, `bits` wide each.
+///
+/// The layouts of `mma`. Those of `wmma` are open; ours puts tiles of `mma`'s layout one after the other, 16 (or 8)
+/// rows of A, 8 columns of B, and begins again where a thread has room for more elements than there are.
+pub fn place(matrix: Matrix, shape: Shape, bits: u32, lane: usize, index: usize) -> (usize, usize) {
+    let (group, within) = (lane / 4, lane % 4);
+    // Elements of a register, and of the four threads of a group.
+    let in_register = (32 / bits).max(1) as usize;
+    let in_group = 4 * in_register;
+    let tile_rows = shape.m.min(16);
+    let (register, part) = (index / in_register, index % in_register);
+    match matrix {
+        Matrix::A => {
+            // Registers go down by 8 rows, then to the right.
+            let down = tile_rows / 8;
+            let in_tile = down * shape.k / in_group;
+            let (tile, register) = (register / in_tile % (shape.m / tile_rows), register % in_tile);
+            let row = tile * tile_rows + group + register % down * 8;
+            (row, register / down * in_group + within * in_register + part)
+        }
+        Matrix::B => {
+            let in_tile = shape.k / in_group;
+            let (tile, register) = (register / in_tile % (shape.n / 8), register % in_tile);
+            (register * in_group + within * in_register + part, tile * 8 + group)
+        }
+        Matrix::Accumulator => {
+            let in_tile = tile_rows / 4;
+            let (tile, element) = (index / in_tile, index % in_tile);
+            let across = shape.n / 8;
+            let row = tile / across * tile_rows + group + element / 2 * 8;
+            (row, tile % across * 8 + within * 2 + element % 2)
+        }
+    }
+}
+
+/// The same for `mma.m8n8k4` with `.f16`, where each quad pair computes a product of its own: the pair, the row and
+/// the column. `by_column`: the layout of A or B is `.col`.
+pub fn quad_pair_place(
+    matrix: Matrix,
+    by_column: bool,
+    bits: u32,
+    lane: usize,
+    index: usize,
+) -> (usize, usize, usize) {
+    let (pair, upper, within) = (lane % 16 / 4, lane / 16 * 4, lane % 4);
+    let (row, column) = match (matrix, by_column) {
+        (Matrix::A, false) => (within + upper, index),
+        (Matrix::A, true) => (index + upper, within),
+        (Matrix::B, false) => (within, index + upper),
+        (Matrix::B, true) => (index, within + upper),
+        (Matrix::Accumulator, _) if bits == 16 => (within + upper, index),
+        (Matrix::Accumulator, _) => {
+            ((lane & 1) + (index & 2) + upper, (index & 4) + (lane & 2) + (index & 1))
+        }
+    };
+    (pair, row, column)
+}
+
+/// Does the product belong to quad pairs?
+pub fn by_quad_pairs(shape: Shape, product: &Product) -> bool {
+    is_by_quad_pairs(shape, product.a)
+}

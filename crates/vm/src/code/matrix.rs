@@ -1,0 +1,213 @@
+//! Matrix operations with every element's place looked up: which lane holds it in which part of which register.
+
+use isa::matrix::{Matrix, Shape, element_bits};
+use isa::{Effect, Mod, Space, Type};
+use lanes::MatrixHelpers;
+use sem::matrix::Product;
+
+use super::Address;
+use crate::mask::WARP_LANES;
+use crate::registers::SlotRef;
+
+/// A matrix in the registers of a warp.
+pub(crate) struct Fragment {
+    /// `None` for `_`.
+    pub registers: Vec<Option<SlotRef>>,
+    /// Bits of an element's place in its register.
+    pub bits: u32,
+    /// Elements of a register.
+    pub in_register: usize,
+    pub rows: usize,
+    pub columns: usize,
+    /// Element `part` of register `r` of lane `l` stands at `places[(r * 32 + l) * in_register + part]` of the matrix,
+    /// which is stored row by row (one after the other, where there are several).
+    pub places: Vec<u16>,
+}
+
+/// What `mma` multiplies.
+pub(crate) struct Multiply {
+    pub product: Product,
+    pub a: Fragment,
+    pub b: Fragment,
+    pub c: Fragment,
+    pub d: Fragment,
+    /// So many products of the same size: four for `m8n8k4` of halves.
+    pub products: usize,
+    pub helpers: &'static MatrixHelpers,
+}
+
+/// A matrix of 8 or 16 rows whose addresses the lanes give, in registers.
+pub(crate) struct Rows {
+    pub address: Address,
+    pub registers: Vec<Option<SlotRef>>,
+    pub transposed: bool,
+    pub format: RowFormat,
+}
+
+/// How a row of 16 bytes is made of elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowFormat {
+    /// `.m8n8.b16`: 8 elements of 2 bytes.
+    Halves,
+    /// `.m16n16.b8`, `.m8n16.b8x16.b6x16_p32` and the like: 16 elements of so many bits, each put into a byte.
+    Packed { bits: u32, rows: usize },
+}
+
+/// A matrix in memory with a stride.
+pub(crate) struct Strided {
+    pub fragment: Fragment,
+    pub address: Address,
+    /// Elements from one row (column) to the next; without it they lie one after the other.
+    pub stride: Option<SlotRef>,
+    pub by_column: bool,
+}
+
+pub(crate) enum MatrixOp {
+    Multiply(Box<Multiply>),
+    LoadRows(Rows),
+    StoreRows(Rows),
+    /// `movmatrix`
+    Transpose {
+        dst: Option<SlotRef>,
+        src: SlotRef,
+    },
+    Load(Strided),
+    Store(Strided),
+}
+
+/// What the builder gives: operands as slots.
+pub(crate) struct MatrixOperands {
+    pub dst: Vec<Option<SlotRef>>,
+    pub src: Vec<SlotRef>,
+    pub address: Option<Address>,
+    pub stride: Option<SlotRef>,
+}
+
+impl MatrixOp {
+    /// `None` for what no engine executes.
+    pub fn new(
+        op: &ir::MatrixOp,
+        operands: MatrixOperands,
+        helpers: &'static MatrixHelpers,
+    ) -> Option<MatrixOp> {
+        let isa::Action::Effect(effect) = op.form.action else { return None };
+        let MatrixOperands { dst, src, address, stride } = operands;
+        let sources = || src.iter().copied().map(Some).collect::<Vec<_>>();
+        let strided = |registers| {
+            let spec = op.form.operands.iter().find(|spec| spec.elements == isa::Elements::Fragment)?;
+            let (shape, ty) = (Shape::of(&op.picks)?, spec.element(&op.picks)?);
+            let matrix = Matrix::of(op.form, &op.picks, spec);
+            let fragment = Fragment::new(matrix, shape, ty.bits(), registers);
+            let by_column = op.picks.has(Mod::Col);
+            Some(Strided { fragment, address: address?, stride, by_column })
+        };
+        Some(match effect {
+            Effect::Mma => MatrixOp::Multiply(Box::new(Multiply::new(op, dst, src, helpers)?)),
+            Effect::LdMatrix => MatrixOp::LoadRows(Rows::new(op, address?, dst)),
+            Effect::StMatrix if op.picks.types().contains(&Type::B16) => {
+                MatrixOp::StoreRows(Rows::new(op, address?, sources()))
+            }
+            Effect::MovMatrix => MatrixOp::Transpose { dst: *dst.first()?, src: *src.first()? },
+            Effect::WmmaLoad => MatrixOp::Load(strided(dst)?),
+            Effect::WmmaStore => MatrixOp::Store(strided(sources())?),
+            _ => return None,
+        })
+    }
+}
+
+impl Rows {
+    fn new(op: &ir::MatrixOp, address: Address, registers: Vec<Option<SlotRef>>) -> Rows {
+        let rows = if op.picks.has(Mod::M16n16) { 16 } else { 8 };
+        let format = match () {
+            () if op.picks.has(Mod::B6x16P32) => RowFormat::Packed { bits: 6, rows },
+            () if op.picks.has(Mod::B4x16P64) => RowFormat::Packed { bits: 4, rows },
+            () if op.picks.types().contains(&Type::B16) => RowFormat::Halves,
+            () => RowFormat::Packed { bits: 8, rows },
+        };
+        // Without a space the address is generic; nothing but shared memory is read all the same.
+        let address = Address {
+            space: if op.picks.space() == Space::Generic { Space::Generic } else { Space::Shared },
+            ..address
+        };
+        Rows { address, registers, transposed: op.picks.has(Mod::Trans), format }
+    }
+}
+
+impl Fragment {
+    fn new(matrix: Matrix, shape: Shape, bits: u32, registers: Vec<Option<SlotRef>>) -> Fragment {
+        let (rows, columns) = matrix.size(shape, false);
+        Fragment::with(rows, columns, bits, registers, |lane, index| {
+            let (row, column) = sem::matrix::place(matrix, shape, bits, lane, index);
+            row * columns + column
+        })
+    }
+
+    fn of_quad_pairs(
+        matrix: Matrix,
+        by_column: bool,
+        bits: u32,
+        registers: Vec<Option<SlotRef>>,
+    ) -> Fragment {
+        let (rows, columns) = matrix.size(Shape { m: 8, n: 8, k: 4 }, false);
+        Fragment::with(rows, columns, bits, registers, |lane, index| {
+            let (pair, row, column) = sem::matrix::quad_pair_place(matrix, by_column, bits, lane, index);
+            (pair * rows + row) * columns + column
+        })
+    }
+
+    fn with(
+        rows: usize,
+        columns: usize,
+        bits: u32,
+        registers: Vec<Option<SlotRef>>,
+        place: impl Fn(usize, usize) -> usize,
+    ) -> Fragment {
+        let in_register = (32 / bits).max(1) as usize;
+        let mut places = Vec::with_capacity(registers.len() * WARP_LANES * in_register);
+        for register in 0..registers.len() {
+            for lane in 0..WARP_LANES {
+                let elements = register * in_register..(register + 1) * in_register;
+                places.extend(elements.map(|index| place(lane, index) as u16));
+            }
+        }
+        Fragment { registers, bits, in_register, rows, columns, places }
+    }
+}
+
+impl Multiply {
+    fn new(
+        op: &ir::MatrixOp,
+        dst: Vec<Option<SlotRef>>,
+        src: Vec<SlotRef>,
+        helpers: &'static MatrixHelpers,
+    ) -> Option<Multiply> {
+        let (form, picks) = (op.form, &op.picks);
+        let (shape, product) = (Shape::of(picks)?, Product::of(picks));
+        let mut sources = src.into_iter().map(Some);
+        let mut fragments = form.operands_with(picks).filter(|spec| spec.name != "d").map(|spec| {
+            let count = isa::matrix::fragment_registers(form, picks, spec);
+            (spec, sources.by_ref().take(count).collect::<Vec<_>>())
+        });
+        let by_pairs = sem::matrix::by_quad_pairs(shape, &product);
+        // `.alayout.blayout`: the first `.row` or `.col` is that of A.
+        let mut layouts = picks.mods().iter().filter(|m| matches!(m, Mod::Row | Mod::Col));
+        let mut fragment = |matrix: Matrix, ty: Type, registers: Vec<Option<SlotRef>>| {
+            let by_column = matrix != Matrix::Accumulator && layouts.next() == Some(&Mod::Col);
+            let bits = element_bits(ty, picks);
+            match by_pairs {
+                true => Fragment::of_quad_pairs(matrix, by_column, bits, registers),
+                // Fragments of `wmma` have the layout that was named when they were loaded.
+                false => Fragment::new(matrix, shape, bits, registers),
+            }
+        };
+        Some(Multiply {
+            a: fragment(Matrix::A, product.a, fragments.next()?.1),
+            b: fragment(Matrix::B, product.b, fragments.next()?.1),
+            c: fragment(Matrix::Accumulator, product.c, fragments.next()?.1),
+            d: fragment(Matrix::Accumulator, product.d, dst),
+            product,
+            products: if by_pairs { 4 } else { 1 },
+            helpers,
+        })
+    }
+}

@@ -1,0 +1,219 @@
+//! `cp.async`: copies that are done when their thread waits for them.
+//!
+//! The source is read when the copy is issued, the destination written when the thread waits for the copy's group
+//! (or ends, or hands its copies to an mbarrier): whoever reads it too early finds what was there before.
+
+use diag::Span;
+use ir::{CopyGroup, MbarrierOp};
+
+use super::access::{Place, Request};
+use super::transfer::address_of;
+use super::{Active, Chunk, Step};
+use crate::code::{Address, CopyAsync, CopyBulk};
+use crate::cta::Shared;
+use crate::fault::FaultKind;
+use crate::mask::{CHUNK_LANES, Mask};
+
+/// Bytes of the longest copy.
+const LONGEST: usize = 16;
+
+/// A copy that was issued.
+struct Pending {
+    lane: usize,
+    /// The commits of the lane before it: the number of its group.
+    group: u32,
+    to: *mut u8,
+    bytes: usize,
+    data: [u8; LONGEST],
+}
+
+/// The copies of a chunk's threads, in the order in which they were issued.
+pub(super) struct Copies {
+    pending: Vec<Pending>,
+    /// Lanes with pending copies: a superset.
+    lanes: Mask,
+    /// How often each lane has committed.
+    commits: [u32; CHUNK_LANES],
+}
+
+// SAFETY: the pointers go into the shared memory of the chunk's block, which moves between threads with it.
+unsafe impl Send for Copies {}
+
+impl Default for Copies {
+    fn default() -> Self {
+        Copies { pending: Vec::new(), lanes: Mask::EMPTY, commits: [0; CHUNK_LANES] }
+    }
+}
+
+impl Copies {
+    /// As at the start of a block.
+    pub fn clear(&mut self) {
+        self.pending.clear();
+        self.lanes = Mask::EMPTY;
+        self.commits = [0; CHUNK_LANES];
+    }
+
+    /// Does all copies of these lanes.
+    pub fn finish(&mut self, lanes: Mask) {
+        self.finish_groups(lanes, 0, true);
+    }
+
+    /// Does the copies of these lanes but those of the latest `keep` groups; `open`: also those of no group yet.
+    fn finish_groups(&mut self, lanes: Mask, keep: u32, open: bool) {
+        if (lanes & self.lanes).is_empty() {
+            return;
+        }
+        let commits = &self.commits;
+        self.pending.retain(|copy| {
+            let committed = commits[copy.lane];
+            let due = open || copy.group < committed.saturating_sub(keep);
+            if !due || !lanes.contains(copy.lane) {
+                return true;
+            }
+            // SAFETY: the place was checked for so many bytes, and shared memory lives as long as the block.
+            unsafe { std::ptr::copy_nonoverlapping(copy.data.as_ptr(), copy.to, copy.bytes) }
+            false
+        });
+        if self.pending.is_empty() {
+            self.lanes = Mask::EMPTY;
+        }
+    }
+}
+
+impl Chunk<'_> {
+    #[inline(never)]
+    pub(super) fn copy_async(
+        &mut self,
+        op: &CopyAsync,
+        active: &Active,
+        shared: &mut Shared,
+        span: Span,
+    ) -> Step {
+        let bytes = u64::from(op.bytes);
+        let to = Request { space: op.dst.space, bytes, write: true, span };
+        let from = Request { space: op.src.space, bytes, write: false, span };
+        let ignored = match op.ignore {
+            Some(guard) => {
+                let predicate = self.registers.predicate(active.window, guard.slot);
+                if guard.negated { !predicate } else { predicate }
+            }
+            None => Mask::EMPTY,
+        };
+        // Two sets of addresses cannot stand beside each other: each may fill the array of a register.
+        let sources = self.addresses(&op.src, active);
+        let mut source = [0; CHUNK_LANES];
+        for lane in active.mask {
+            source[lane] = address_of(&sources, lane);
+        }
+        let destinations = self.addresses(&op.dst, active);
+        for lane in active.mask {
+            let mut read = match op.size {
+                Some(slot) => self.registers.get(active.window, slot, lane).min(bytes),
+                None => bytes,
+            };
+            if ignored.contains(lane) {
+                read = 0;
+            }
+            let destination = address_of(&destinations, lane);
+            let place = match self.place(shared, &to, destination) {
+                Ok(Place::Host(place)) => place,
+                Ok(Place::Local(_)) => {
+                    return Err(self.access_fault(FaultKind::OutOfBounds, &to, lane, destination));
+                }
+                Err(kind) => return Err(self.access_fault(kind, &to, lane, destination)),
+            };
+            let mut data = [0; LONGEST];
+            if read > 0 {
+                // Aligned to the size of the copy, whatever part of it is read.
+                let address = source[lane];
+                let fault = |kind| self.access_fault(kind, &from, lane, address);
+                if !address.is_multiple_of(bytes) {
+                    return Err(fault(FaultKind::Misaligned));
+                }
+                for i in 0..read {
+                    let byte = Request { bytes: if read == bytes { bytes } else { 1 }, ..from };
+                    match self.place(shared, &byte, address + i) {
+                        // SAFETY: the place holds so many bytes.
+                        Ok(Place::Host(at)) => unsafe {
+                            std::ptr::copy_nonoverlapping(
+                                at,
+                                data.as_mut_ptr().add(i as usize),
+                                byte.bytes as usize,
+                            );
+                        },
+                        Ok(Place::Local(_)) => return Err(fault(FaultKind::OutOfBounds)),
+                        Err(kind) => return Err(fault(kind)),
+                    }
+                    if read == bytes {
+                        break;
+                    }
+                }
+            }
+            self.copies.pending.push(Pending {
+                lane,
+                group: self.copies.commits[lane],
+                to: place,
+                bytes: op.bytes as usize,
+                data,
+            });
+        }
+        self.copies.lanes |= active.mask;
+        Ok(())
+    }
+
+    /// `cp.async.bulk`: done at once.
+    #[inline(never)]
+    pub(super) fn copy_bulk(
+        &mut self,
+        op: &CopyBulk,
+        active: &Active,
+        shared: &mut Shared,
+        span: Span,
+    ) -> Step {
+        let at = |chunk: &mut Self, address: &Address| {
+            let addresses = chunk.addresses(address, active);
+            let mut all = [0; CHUNK_LANES];
+            active.mask.into_iter().for_each(|lane| all[lane] = address_of(&addresses, lane));
+            all
+        };
+        let (to, from) = (at(self, &op.dst), at(self, &op.src));
+        let objects = op.mbarrier.as_ref().map(|address| (at(self, address), address.space));
+        for lane in active.mask {
+            let bytes = self.registers.get(active.window, op.size, lane);
+            if bytes > 0 {
+                let write = Request { space: op.dst.space, bytes, write: true, span };
+                let read = Request { space: op.src.space, bytes, write: false, span };
+                let to = self.bulk_place(shared, &write, lane, to[lane])?;
+                let from = self.bulk_place(shared, &read, lane, from[lane])?;
+                // SAFETY: both places hold so many bytes.
+                unsafe { std::ptr::copy(from, to, bytes as usize) }
+            }
+            if let Some((objects, space)) = &objects {
+                let complete = MbarrierOp::CompleteTransactions;
+                self.apply_mbarrier(complete, bytes, *space, objects[lane], lane, shared, span)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a bulk copy goes or comes from: aligned to 16 bytes, a multiple of 16 bytes long.
+    fn bulk_place(&self, shared: &Shared, request: &Request, lane: usize, address: u64) -> Step<*mut u8> {
+        let fault = |kind| Err(self.access_fault(kind, request, lane, address));
+        if !address.is_multiple_of(LONGEST as u64) || !request.bytes.is_multiple_of(LONGEST as u64) {
+            return fault(FaultKind::Misaligned);
+        }
+        match self.region(shared, request, address, address) {
+            // SAFETY: the region was found for this address.
+            Some(region) => Ok(unsafe { region.at(address) }),
+            None => fault(FaultKind::OutOfBounds),
+        }
+    }
+
+    pub(super) fn copy_group(&mut self, group: CopyGroup, lanes: Mask) {
+        match group {
+            CopyGroup::Commit => lanes.into_iter().for_each(|lane| self.copies.commits[lane] += 1),
+            CopyGroup::Wait(keep) => self.copies.finish_groups(lanes, keep, false),
+            CopyGroup::WaitAll => self.copies.finish(lanes),
+        }
+    }
+}
