@@ -2,6 +2,7 @@
 
 mod codegen;
 mod docs;
+mod exhaustive;
 mod record;
 mod verify;
 
@@ -21,6 +22,8 @@ enum Chore {
     Codegen(codegen::Options),
     /// Write docs/isa, and which recordings back which instruction.
     Docs(docs::Options),
+    /// Run the vector handlers on all operands there are, against exact integer arithmetic.
+    Exhaustive(exhaustive::Options),
     /// Hold the instruction table against an assembler.
     Verify(verify::Options),
     /// Ask an oracle, and write down what it said.
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().chore {
         Chore::Codegen(options) => codegen::run(&options),
         Chore::Docs(options) => docs::run(&options),
+        Chore::Exhaustive(options) => exhaustive::run(&options),
         Chore::Verify(options) => verify::run(&options),
         Chore::Record(what) => record::run(&what).map_err(|error| error.to_string()),
     };

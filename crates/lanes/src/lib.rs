@@ -7,6 +7,7 @@
 //! - `path`, `x86`, `macros`: how one body becomes a function for every instruction set of the host
 //! - `drive`: loops that apply a function to every lane
 //! - `float`, `half`, `integer`, `logic`, `compare`, `select`, `convert`: the handlers
+//! - `handler`: a way to run them without `unsafe`
 //! - `helpers`, `mask_ops`, `gather`: what is no instruction of its own
 //! - `matrix`: products of matrices
 
@@ -16,6 +17,7 @@ mod drive;
 mod float;
 mod gather;
 mod half;
+mod handler;
 mod helpers;
 mod integer;
 mod logic;
@@ -32,6 +34,7 @@ mod x86;
 use isa::{Form, Mod, Picks};
 use std::sync::LazyLock;
 
+pub use handler::{Handler, LaneBits, Operand};
 pub use helpers::{Element, Extend, Helpers, Rows, Width, helpers};
 pub use matrix::MatrixHelpers;
 

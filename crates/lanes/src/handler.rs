@@ -1,0 +1,144 @@
+//! Handlers for callers without `unsafe`: operands that know their shape, and a call that checks it.
+
+use super::{HostPath, LaneArgs, LaneFn, Width, lookup};
+use isa::{Form, Picks, Second, Type};
+
+/// 64 bytes, aligned as the widest vectors are.
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+struct Line([u8; 64]);
+
+/// Unsigned integers that the lanes of an operand may be seen as.
+pub trait LaneBits: Copy + private::Sealed {}
+
+mod private {
+    pub trait Sealed {}
+}
+
+macro_rules! lane_bits {
+    ($($T:ty)*) => { $(impl private::Sealed for $T {} impl LaneBits for $T {})* };
+}
+lane_bits!(u16 u32 u64);
+
+/// One operand of a handler: a value for every lane, all zero at first.
+#[derive(Clone)]
+pub struct Operand {
+    lines: Vec<Line>,
+    width: Width,
+    lanes: usize,
+}
+
+impl Operand {
+    /// An operand of `lanes` lanes, which must be a multiple of 16.
+    ///
+    /// # Panics
+    /// If it is not.
+    pub fn new(width: Width, lanes: usize) -> Operand {
+        assert!(lanes.is_multiple_of(16), "lanes come in blocks of 16");
+        let lines = width.bytes(lanes).div_ceil(size_of::<Line>());
+        Operand { lines: vec![Line([0; 64]); lines], width, lanes }
+    }
+
+    /// Number of lanes.
+    pub fn lanes(&self) -> usize {
+        self.lanes
+    }
+
+    /// The lanes; of a predicate a `u16` for every 16.
+    ///
+    /// # Panics
+    /// If lanes are not as wide as `T`.
+    pub fn bits<T: LaneBits>(&self) -> &[T] {
+        let length = self.length::<T>();
+        // SAFETY: `lines` holds that many bytes; any bits make a `T`, whose alignment is less than a line's.
+        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), length) }
+    }
+
+    /// The lanes, to be written.
+    ///
+    /// # Panics
+    /// If lanes are not as wide as `T`.
+    pub fn bits_mut<T: LaneBits>(&mut self) -> &mut [T] {
+        let length = self.length::<T>();
+        // SAFETY: as above, and `lines` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), length) }
+    }
+
+    fn length<T>(&self) -> usize {
+        let element = match self.width {
+            Width::Bit | Width::B2 => 2,
+            Width::B4 => 4,
+            Width::B8 => 8,
+        };
+        assert_eq!(size_of::<T>(), element, "lanes are not as wide as that");
+        self.width.bytes(self.lanes) / element
+    }
+}
+
+/// The vector handler of one instruction on one path.
+#[derive(Clone, Debug)]
+pub struct Handler {
+    function: LaneFn,
+    destination: Width,
+    /// Whether q may be written too.
+    second: bool,
+    sources: Vec<Width>,
+}
+
+/// The width of a type's lanes, if handlers take it.
+fn width(ty: Type) -> Option<Width> {
+    match ty.bits() {
+        1 => Some(Width::Bit),
+        2..=16 => Some(Width::B2),
+        32 => Some(Width::B4),
+        64 => Some(Width::B8),
+        _ => None,
+    }
+}
+
+impl Handler {
+    /// The handler of a form, if there is one and this machine has the path.
+    pub fn new(form: &'static Form, picks: &Picks, path: HostPath) -> Option<Handler> {
+        let function = path.is_available().then(|| lookup(form, picks, path))??;
+        let mut operands = form.operands_with(picks);
+        let first = operands.next()?;
+        let sources: Option<Vec<Width>> = operands.map(|spec| width(spec.resolve(picks)?)).collect();
+        Some(Handler {
+            function,
+            destination: width(first.resolve(picks)?)?,
+            second: first.second != Second::None,
+            sources: sources.filter(|sources| sources.len() <= 4)?,
+        })
+    }
+
+    /// Computes all lanes of the destination, and of q where there is one.
+    ///
+    /// # Panics
+    /// If an operand is missing, or has another width or number of lanes than the form wants.
+    pub fn run(&self, destination: &mut Operand, second: Option<&mut Operand>, sources: &[&Operand]) {
+        let lanes = destination.lanes;
+        assert!(destination.width == self.destination, "the destination has another width");
+        assert_eq!(sources.len(), self.sources.len(), "number of sources");
+        for (source, &width) in sources.iter().zip(&self.sources) {
+            assert!(source.width == width && source.lanes == lanes, "a source has another shape");
+        }
+        let second = second.map_or(std::ptr::null_mut(), |second| {
+            assert!(self.second, "there is no second destination");
+            assert!(second.width == Width::Bit && second.lanes == lanes, "q has another shape");
+            second.lines.as_mut_ptr().cast()
+        });
+        let mut args = LaneArgs {
+            dst: [destination.lines.as_mut_ptr().cast(), second],
+            src: [std::ptr::null(); 4],
+            lanes,
+        };
+        for (pointer, source) in args.src.iter_mut().zip(sources) {
+            *pointer = source.lines.as_ptr().cast();
+        }
+        if lanes > 0 {
+            // SAFETY: the operands have the form's widths and `lanes` lanes, aligned to 64 bytes; destinations are
+            // borrowed mutably and so do not overlap; the machine has the path.
+            unsafe { (self.function)(&args) }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! setp and set of 16-bit operands: one value of a against all values of b.
+
+use super::half::{F16, Half, NAN_RANK};
+use super::{ROW, Sweep, Tally, handler};
+use lanes::{Handler, HostPath, Operand, Width};
+
+/// Operators, and for which outcomes of a comparison they hold: less, equal, greater, unordered (IEEE 754, 5.11).
+const OPERATORS: [(&str, &str); 18] = [
+    ("eq", "="),
+    ("ne", "<>"),
+    ("lt", "<"),
+    ("le", "<="),
+    ("gt", ">"),
+    ("ge", ">="),
+    ("equ", "=?"),
+    ("neu", "<>?"),
+    ("ltu", "<?"),
+    ("leu", "<=?"),
+    ("gtu", ">?"),
+    ("geu", ">=?"),
+    ("num", "<=>"),
+    ("nan", "?"),
+    ("lo", "<"),
+    ("ls", "<="),
+    ("hi", ">"),
+    ("hs", ">="),
+];
+
+/// Lanes that one call of a handler computes, and predicate words of them.
+const LANES: usize = 4096;
+const WORDS: usize = LANES / 16;
+
+/// One bit a lane for every outcome: a is less, equal, greater, unordered.
+type Outcomes = [[u16; WORDS]; 4];
+
+/// The lanes for which one of the outcomes came about.
+fn union(outcomes: &Outcomes, holds: &str) -> [u16; WORDS] {
+    let mut union = [0; WORDS];
+    for outcome in holds.chars() {
+        let index = "<=>?".find(outcome).expect("an outcome");
+        for (all, one) in union.iter_mut().zip(&outcomes[index]) {
+            *all |= one;
+        }
+    }
+    union
+}
+
+/// How values of a type are ordered.
+struct Order {
+    /// The rank of every encoding; as wide as all types want it.
+    ranks: Vec<i32>,
+    /// A rank that no value compares with.
+    unordered: i32,
+}
+
+impl Order {
+    fn of_half(half: &Half, ftz: bool) -> Order {
+        let ranks = half.ranks(ftz).into_iter().map(i32::from).collect();
+        Order { ranks, unordered: i32::from(NAN_RANK) }
+    }
+
+    fn of_integers(signed: bool) -> Order {
+        let value = |bits: u16| if signed { i32::from(bits as i16) } else { i32::from(bits) };
+        Order { ranks: (0..=u16::MAX).map(value).collect(), unordered: i32::MIN }
+    }
+
+    /// The outcomes of a against `LANES` values of b from `first` on.
+    fn outcomes(&self, a: u16, first: usize) -> Outcomes {
+        let a = self.ranks[usize::from(a)];
+        let mut outcomes = [[0; WORDS]; 4];
+        for (word, b) in self.ranks[first..first + LANES].chunks(16).enumerate() {
+            let mut bits = [0u16; 4];
+            for (lane, &b) in b.iter().enumerate() {
+                let unordered = a == self.unordered || b == self.unordered;
+                let outcome = [a < b, a == b, a > b].map(|holds| holds && !unordered);
+                for (bits, holds) in bits.iter_mut().zip([outcome[0], outcome[1], outcome[2], unordered]) {
+                    *bits |= u16::from(holds) << lane;
+                }
+            }
+            for (outcome, bits) in outcomes.iter_mut().zip(bits) {
+                outcome[word] = bits;
+            }
+        }
+        outcomes
+    }
+}
+
+/// What an instruction makes of the outcomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// `setp` with p alone.
+    P,
+    /// `setp` with p and its complement q.
+    Complement,
+    /// `setp` of pairs, (a, b) in the low and (b, a) in the high half: p and q.
+    Pairs,
+}
+
+/// One instruction to be swept.
+struct Instruction {
+    mnemonic: String,
+    holds: &'static str,
+    /// Which of the sweep's orders.
+    order: usize,
+    shape: Shape,
+    /// The handlers of the paths.
+    handlers: Vec<Handler>,
+}
+
+/// Compares of one type of operands.
+pub struct Compare {
+    orders: Vec<Order>,
+    instructions: Vec<Instruction>,
+}
+
+impl Compare {
+    /// Compares of halves on these paths.
+    pub fn halves(half: &Half, paths: &[HostPath]) -> Result<Compare, String> {
+        let mut sweep = Compare::new(vec![Order::of_half(half, false)]);
+        for (operator, holds) in &OPERATORS[..14] {
+            sweep.add_halves(half, operator, "", holds, 0, paths)?;
+        }
+        if half.name == F16.name {
+            sweep.orders.push(Order::of_half(half, true));
+            for (operator, holds) in &OPERATORS[..14] {
+                sweep.add_halves(half, operator, ".ftz", holds, 1, paths)?;
+            }
+        }
+        Ok(sweep)
+    }
+
+    fn add_halves(
+        &mut self,
+        half: &Half,
+        operator: &str,
+        ftz: &str,
+        holds: &'static str,
+        order: usize,
+        paths: &[HostPath],
+    ) -> Result<(), String> {
+        let ty = half.name;
+        self.add(format!("setp.{operator}{ftz}.{ty}"), holds, order, Shape::P, paths)?;
+        self.add(format!("setp.{operator}{ftz}.{ty}x2"), holds, order, Shape::Pairs, paths)
+    }
+
+    /// Compares of 16-bit integers on these paths.
+    pub fn integers(paths: &[HostPath]) -> Result<Compare, String> {
+        let mut sweep = Compare::new(vec![Order::of_integers(false), Order::of_integers(true)]);
+        for (ty, order, operators) in [
+            ("b16", 0, &OPERATORS[..2]),
+            ("s16", 1, &OPERATORS[..6]),
+            ("u16", 0, &OPERATORS[..6]),
+            ("u16", 0, &OPERATORS[14..]),
+        ] {
+            for (operator, holds) in operators {
+                sweep.add(format!("setp.{operator}.{ty}"), holds, order, Shape::Complement, paths)?;
+            }
+        }
+        Ok(sweep)
+    }
+
+    fn new(orders: Vec<Order>) -> Compare {
+        Compare { orders, instructions: Vec::new() }
+    }
+
+    fn add(
+        &mut self,
+        mnemonic: String,
+        holds: &'static str,
+        order: usize,
+        shape: Shape,
+        paths: &[HostPath],
+    ) -> Result<(), String> {
+        let handlers = paths.iter().map(|&path| handler(&mnemonic, 2, path)).collect::<Result<_, _>>()?;
+        self.instructions.push(Instruction { mnemonic, holds, order, shape, handlers });
+        Ok(())
+    }
+}
+
+impl Sweep for Compare {
+    fn instructions(&self) -> usize {
+        self.instructions.len()
+    }
+
+    fn row(&self, a: u16, tallies: &mut [Tally]) {
+        let single = Operand::new(Width::B2, LANES);
+        let pair = Operand::new(Width::B4, LANES);
+        let mut singles = [single.clone(), single];
+        let mut pairs = [pair.clone(), pair];
+        let mut results = [Operand::new(Width::Bit, LANES), Operand::new(Width::Bit, LANES)];
+        singles[0].bits_mut().fill(a);
+        for first in (0..ROW).step_by(LANES) {
+            let b = |lane: usize| (first + lane) as u16;
+            for (lane, out) in singles[1].bits_mut::<u16>().iter_mut().enumerate() {
+                *out = b(lane);
+            }
+            for (lane, out) in pairs[0].bits_mut::<u32>().iter_mut().enumerate() {
+                *out = u32::from(a) | u32::from(b(lane)) << 16;
+            }
+            for (lane, out) in pairs[1].bits_mut::<u32>().iter_mut().enumerate() {
+                *out = u32::from(b(lane)) | u32::from(a) << 16;
+            }
+            let outcomes: Vec<Outcomes> = self.orders.iter().map(|order| order.outcomes(a, first)).collect();
+            for instruction in &self.instructions {
+                let outcomes = &outcomes[instruction.order];
+                let p = union(outcomes, instruction.holds);
+                let q = match instruction.shape {
+                    Shape::P => None,
+                    Shape::Complement => Some(p.map(|p| !p)),
+                    // The other way round less is greater.
+                    Shape::Pairs => {
+                        let [less, equal, greater, unordered] = *outcomes;
+                        Some(union(&[greater, equal, less, unordered], instruction.holds))
+                    }
+                };
+                let [x, y] = if instruction.shape == Shape::Pairs { &pairs } else { &singles };
+                for (handler, tally) in instruction.handlers.iter().zip(&mut *tallies) {
+                    let [got_p, got_q] = &mut results;
+                    tally.time(|| handler.run(got_p, q.is_some().then_some(&mut *got_q), &[x, y]));
+                    for (name, want, got) in [("p", Some(&p), got_p), ("q", q.as_ref(), got_q)] {
+                        let Some(want) = want else { continue };
+                        let differ = |word: usize| got.bits::<u16>()[word] ^ want[word];
+                        tally.count(
+                            LANES,
+                            (0..WORDS).map(|word| u64::from(differ(word).count_ones())).sum(),
+                            || {
+                                let word = (0..WORDS).find(|&word| differ(word) != 0).unwrap_or(0);
+                                let lane = 16 * word + differ(word).trailing_zeros() as usize;
+                                let (mnemonic, b) = (&instruction.mnemonic, b(lane));
+                                format!(
+                                    "{mnemonic} of {a:#06x}, {b:#06x}: {name} should be {}",
+                                    want[word] >> (lane % 16) & 1
+                                )
+                            },
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! `cargo xtask exhaustive`: the vector handlers on all operands there are, against exact integer arithmetic.
+//!
+//! The oracle here is written from IEEE 754 and shares no code with `sem`: which real number an encoding stands for
+//! ([`half`]), which of two is greater ([`compare`]), what an exact sum rounds to ([`exact`]). Results go to
+//! `conformance/EXHAUSTIVE.md`; the tests run the same code on a sample.
+
+mod compare;
+mod half;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use clap::ValueEnum;
+use compare::Compare;
+use half::{BF16, F16};
+use indicatif::{ProgressBar, ProgressStyle};
+use lanes::{Handler, HostPath, available_paths};
+use rayon::prelude::*;
+use std::time::{Duration, Instant};
+
+/// Values of the second operand for one of the first.
+const ROW: usize = 1 << 16;
+
+/// Differences that are printed.
+const EXAMPLES: usize = 10;
+
+/// All values of the first operand, times all values of the second.
+trait Sweep: Sync {
+    /// Number of instructions in it.
+    fn instructions(&self) -> usize;
+
+    /// Runs every instruction on `a` and all values of the second operand; a tally for each path.
+    fn row(&self, a: u16, tallies: &mut [Tally]);
+}
+
+/// What came of one path.
+#[derive(Default)]
+struct Tally {
+    /// Results held against the oracle.
+    results: u64,
+    differences: u64,
+    /// The first differences, in words.
+    examples: Vec<String>,
+    /// Time in the handlers, of all threads together.
+    time: Duration,
+}
+
+impl Tally {
+    /// Runs a handler.
+    fn time(&mut self, run: impl FnOnce()) {
+        let start = Instant::now();
+        run();
+        self.time += start.elapsed();
+    }
+
+    /// Counts results, and says what is wrong with the first of them that differs.
+    fn count(&mut self, results: usize, differences: u64, example: impl FnOnce() -> String) {
+        self.results += results as u64;
+        self.differences += differences;
+        if differences > 0 && self.examples.len() < EXAMPLES {
+            self.examples.push(example());
+        }
+    }
+
+    fn add(&mut self, other: Tally) {
+        self.results += other.results;
+        self.differences += other.differences;
+        self.time += other.time;
+        self.examples.extend(other.examples);
+        self.examples.truncate(EXAMPLES);
+    }
+}
+
+/// The vector handler of an instruction.
+fn handler(mnemonic: &str, sources: usize, path: HostPath) -> Result<Handler, String> {
+    let mut words = mnemonic.split('.');
+    let opcode = words.next().unwrap_or_default();
+    let modifiers: Vec<&str> = words.collect();
+    let selected =
+        isa::select(opcode, &modifiers, 1 + sources).map_err(|_| format!("{mnemonic} is no instruction"))?;
+    Handler::new(selected.form(), &selected.picks, path)
+        .ok_or_else(|| format!("{mnemonic} has no vector handler on {}", path.name()))
+}
+
+/// Which sweeps to run, and how.
+#[derive(clap::Args)]
+pub struct Options {
+    /// The sweeps (default: all).
+    #[arg(value_enum)]
+    which: Vec<Which>,
+    /// Host threads (default: all cores).
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Host paths, of those that this machine has (default: all).
+    #[arg(long, value_name = "PATH", value_delimiter = ',')]
+    paths: Vec<String>,
+    /// Only every Nth value of the first operand, from the Kth on.
+    #[arg(long, value_name = "K/N", value_parser = Share::parse, default_value = "1/1")]
+    share: Share,
+    /// Leave conformance/EXHAUSTIVE.md alone.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// A sweep by its name on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Which {
+    /// setp of f16 and f16x2, plain and with .ftz.
+    SetpF16,
+    /// setp of bf16 and bf16x2.
+    SetpBf16,
+    /// setp of b16, s16 and u16.
+    SetpInt16,
+}
+
+impl Which {
+    /// The name on the command line.
+    fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_string())
+    }
+
+    fn sweep(self, paths: &[HostPath]) -> Result<Box<dyn Sweep>, String> {
+        Ok(match self {
+            Which::SetpF16 => Box::new(Compare::halves(&F16, paths)?),
+            Which::SetpBf16 => Box::new(Compare::halves(&BF16, paths)?),
+            Which::SetpInt16 => Box::new(Compare::integers(paths)?),
+        })
+    }
+}
+
+/// Part K of N of the first operand's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Share {
+    number: usize,
+    of: usize,
+}
+
+impl Share {
+    fn parse(text: &str) -> Result<Share, String> {
+        let (number, of) = text.split_once('/').ok_or("must be K/N")?;
+        let parse = |text: &str| text.parse::<usize>().map_err(|error| error.to_string());
+        let (number, of) = (parse(number)?, parse(of)?);
+        if (1..=of).contains(&number) && of <= ROW {
+            Ok(Share { number, of })
+        } else {
+            Err("K is 1 to N".into())
+        }
+    }
+
+    /// The values of the first operand.
+    fn values(self) -> Vec<u16> {
+        (self.number - 1..ROW).step_by(self.of).map(|a| a as u16).collect()
+    }
+}
+
+/// Runs a sweep on these values of the first operand; a tally for each path.
+fn run_sweep(sweep: &dyn Sweep, values: &[u16], paths: usize, done: impl Fn() + Sync) -> Vec<Tally> {
+    let none = || -> Vec<Tally> { (0..paths).map(|_| Tally::default()).collect() };
+    let row = |mut tallies: Vec<Tally>, &a: &u16| {
+        sweep.row(a, &mut tallies);
+        done();
+        tallies
+    };
+    let sum = |mut a: Vec<Tally>, b: Vec<Tally>| {
+        a.iter_mut().zip(b).for_each(|(a, b)| a.add(b));
+        a
+    };
+    values.par_iter().fold(none, row).reduce(none, sum)
+}
+
+/// `cargo xtask exhaustive`
+pub fn run(options: &Options) -> Result<(), String> {
+    let mut paths = available_paths();
+    if !options.paths.is_empty() {
+        if let Some(name) = options.paths.iter().find(|name| !paths.iter().any(|path| path.name() == **name))
+        {
+            return Err(format!("this machine has no path '{name}'"));
+        }
+        paths.retain(|path| options.paths.iter().any(|name| name == path.name()));
+    }
+    let threads =
+        options.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
+    let pool =
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|error| error.to_string())?;
+    let which = if options.which.is_empty() { Which::value_variants() } else { &options.which };
+    let mut differences = 0;
+    for &which in which {
+        let sweep = which.sweep(&paths)?;
+        let values = options.share.values();
+        let style = "{prefix:28} {bar:40} {pos}/{len} {elapsed} of {duration}";
+        let style = ProgressStyle::with_template(style).map_err(|error| error.to_string())?;
+        let bar = ProgressBar::new(values.len() as u64).with_style(style).with_prefix(which.name());
+        let start = Instant::now();
+        let tallies = pool.install(|| run_sweep(&*sweep, &values, paths.len(), || bar.inc(1)));
+        let wall = start.elapsed();
+        bar.finish();
+        for (path, tally) in paths.iter().zip(&tallies) {
+            differences += tally.differences;
+            let (name, path, time) = (which.name(), path.name(), tally.time.as_secs_f64());
+            let (results, different) = (tally.results, tally.differences);
+            println!("{name} on {path}: {results} results, {different} differences, {time:.1} s in handlers");
+            for example in &tally.examples {
+                println!("  {example}");
+            }
+        }
+        if !options.dry_run {
+            let line = |(&path, tally)| {
+                report::Line::new((which, &*sweep), path, tally, options.share, wall, threads)
+            };
+            report::merge(paths.iter().zip(&tallies).map(line).collect())?;
+        }
+    }
+    if differences > 0 { Err(format!("{differences} results differ from the oracle")) } else { Ok(()) }
+}

@@ -1,0 +1,128 @@
+//! `conformance/EXHAUSTIVE.md`: what was run, one line for each sweep, path and share.
+
+use super::{Share, Sweep, Tally, Which};
+use clap::ValueEnum;
+use lanes::HostPath;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+const HEADER: &str = "\
+# Exhaustive runs
+
+Vector handlers (`crates/lanes`) against exact integer arithmetic written from IEEE 754 (`xtask/src/exhaustive`, no code of
+`sem`, no host floating point). Written by
+
+```
+cargo exhaustive [SWEEP...] [--paths PATH,...] [--share K/N] [--threads N]
+```
+
+A line is one sweep on one host path. *Values* are those of the first operand that were run, each with 65,536 of the second:
+`all`, or the K-th of N equal shares. *Results* are single lanes (predicates p and q each) held against the oracle.
+*Handlers* is the time spent in handlers, of all threads together; *wall* that of the whole sweep, which computes the oracle
+once for all its paths. The tests run a sample of every sweep.
+
+| sweep | path | values | instructions | results | differences | handlers | wall | date | on |
+|---|---|---|---|---|---|---|---|---|---|
+";
+
+/// A line of the table.
+pub struct Line {
+    cells: Vec<String>,
+}
+
+/// Cells that say what was run; the others say what came of it.
+const KEY: usize = 3;
+
+impl Line {
+    pub fn new(
+        (which, sweep): (Which, &dyn Sweep),
+        path: HostPath,
+        tally: &Tally,
+        share: Share,
+        wall: Duration,
+        threads: usize,
+    ) -> Line {
+        let values = if share.of == 1 { "all".to_string() } else { format!("{}/{}", share.number, share.of) };
+        let seconds = |time: Duration| format!("{:.0} s", time.as_secs_f64());
+        Line {
+            cells: vec![
+                which.name(),
+                path.name().to_string(),
+                values,
+                sweep.instructions().to_string(),
+                grouped(tally.results),
+                grouped(tally.differences),
+                seconds(tally.time),
+                seconds(wall),
+                today(),
+                format!("{}, {threads} threads", processor()),
+            ],
+        }
+    }
+
+    fn parse(text: &str) -> Option<Line> {
+        let cells = text.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ");
+        Some(Line { cells: cells.map(str::to_string).collect() })
+    }
+
+    /// Where the line stands: by sweep and path, the whole before its shares.
+    fn place(&self) -> (Option<usize>, Option<usize>, &str) {
+        let sweep = Which::value_variants().iter().position(|which| which.name() == self.cells[0]);
+        let path = HostPath::ALL.iter().position(|path| path.name() == self.cells[1]);
+        (sweep, path, if self.cells[2] == "all" { "" } else { &self.cells[2] })
+    }
+}
+
+/// Writes the lines into the report, in place of those of the same sweep, path and share.
+pub fn merge(lines: Vec<Line>) -> Result<(), String> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../conformance/EXHAUSTIVE.md");
+    let old = fs::read_to_string(&path).unwrap_or_default();
+    fs::write(&path, merged(&old, lines)).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The report with the lines in it.
+pub fn merged(old: &str, mut lines: Vec<Line>) -> String {
+    let new: Vec<Vec<String>> = lines.iter().map(|line| line.cells[..KEY].to_vec()).collect();
+    let rows = old.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
+    lines.extend(
+        rows.filter_map(Line::parse)
+            .filter(|line| line.cells.len() > KEY && !new.contains(&line.cells[..KEY].to_vec())),
+    );
+    lines.sort_by(|a, b| a.place().cmp(&b.place()));
+    let rows: Vec<String> = lines.iter().map(|line| format!("| {} |\n", line.cells.join(" | "))).collect();
+    HEADER.to_string() + &rows.concat()
+}
+
+/// 1,234,567
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The date in UTC, year-month-day.
+fn today() -> String {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    // Days since 0000-03-01: a year begins in March, so that the leap day is its last.
+    let days = since.as_secs() / 86400 + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let year = 400 * era + year + u64::from(month >= 10);
+    format!("{year}-{:02}-{:02}", (month + 2) % 12 + 1, day - (153 * month + 2) / 5 + 1)
+}
+
+/// The processor, as Linux names it, else the architecture.
+fn processor() -> String {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
+    name.unwrap_or(std::env::consts::ARCH).to_string()
+}
