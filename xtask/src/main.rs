@@ -2,7 +2,7 @@
 
 mod codegen;
 mod docs;
-mod exhaustive;
+mod mutants;
 mod record;
 mod verify;
 
@@ -22,8 +22,8 @@ enum Chore {
     Codegen(codegen::Options),
     /// Write docs/isa, and which recordings back which instruction.
     Docs(docs::Options),
-    /// Run the vector handlers on all operands there are, against exact integer arithmetic.
-    Exhaustive(exhaustive::Options),
+    /// Plant one fault after the other in a copy of the tree, and see whether the tests notice.
+    Mutants(mutants::Options),
     /// Hold the instruction table against an assembler.
     Verify(verify::Options),
     /// Ask an oracle, and write down what it said.
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().chore {
         Chore::Codegen(options) => codegen::run(&options),
         Chore::Docs(options) => docs::run(&options),
-        Chore::Exhaustive(options) => exhaustive::run(&options),
+        Chore::Mutants(options) => mutants::run(&options),
         Chore::Verify(options) => verify::run(&options),
         Chore::Record(what) => record::run(&what).map_err(|error| error.to_string()),
     };

@@ -8,8 +8,8 @@ use super::drive::{Bf16, F16, Half, apply2, apply3, half_map, half_map_or, load,
 use super::float::{extreme, finish};
 use super::macros::flags;
 use super::path::{BLOCK, Kernel, Path, version};
-use super::{HostPath, LaneArgs, LaneFn, only};
-use isa::{Mod, Picks, Type};
+use super::{HostPath, LaneArgs, LaneFn, directed, only};
+use isa::{Mod, Picks, Rounding, Type};
 use std::marker::PhantomData;
 
 /// 2^-14, the smallest normal binary16.
@@ -267,7 +267,7 @@ fn sign(opcode: &str, ty: Type, picks: &Picks, path: HostPath) -> Option<LaneFn>
     })
 }
 
-/// Mixed precision: d = a + c.
+/// Mixed precision: d = a + c, to nearest.
 struct MixedAdd<H, const NEGATE: bool, const SAT: bool>(PhantomData<H>);
 
 impl<H: Half, const NEGATE: bool, const SAT: bool> Kernel for MixedAdd<H, NEGATE, SAT> {
@@ -284,7 +284,7 @@ impl<H: Half, const NEGATE: bool, const SAT: bool> Kernel for MixedAdd<H, NEGATE
     }
 }
 
-/// Mixed precision: d = a * b + c.
+/// Mixed precision: d = a * b + c, to nearest.
 struct MixedFma<H, const SAT: bool>(PhantomData<H>);
 
 impl<H: Half, const SAT: bool> Kernel for MixedFma<H, SAT> {
@@ -302,8 +302,11 @@ impl<H: Half, const SAT: bool> Kernel for MixedFma<H, SAT> {
 }
 
 fn mixed<H: Half>(opcode: &str, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
-    if !only(picks, &[Mod::Rn, Mod::Sat]) {
+    if !only(picks, &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp, Mod::Sat]) {
         return None;
+    }
+    if let Some(rounding) = picks.rounding().filter(|rounding| *rounding != Rounding::NearestEven) {
+        return directed::find::<H>(opcode, sources, rounding, picks.has(Mod::Sat), path);
     }
     Some(match (opcode, sources, picks.has(Mod::Sat)) {
         ("add", 2, false) => version::<MixedAdd<H, false, false>>(path),

@@ -6,13 +6,14 @@
 //!
 //! - `path`, `x86`, `macros`: how one body becomes a function for every instruction set of the host
 //! - `drive`: loops that apply a function to every lane
-//! - `float`, `half`, `integer`, `logic`, `compare`, `select`, `convert`: the handlers
+//! - `float`, `directed`, `half`, `integer`, `logic`, `compare`, `select`, `convert`: the handlers
 //! - `handler`: a way to run them without `unsafe`
 //! - `helpers`, `mask_ops`, `gather`: what is no instruction of its own
 //! - `matrix`: products of matrices
 
 mod compare;
 mod convert;
+mod directed;
 mod drive;
 mod float;
 mod gather;

@@ -24,8 +24,13 @@ pub fn root() -> PathBuf {
 
 /// Runs the chore.
 pub fn run(options: &Options) -> Result<(), String> {
-    let table = read_table(&root().join("isa"))?;
-    let folder = root().join("crates/isa/src/generated");
+    generate(&root(), options.check)
+}
+
+/// Compiles the table of the tree at `root`; with `check`, only sees whether that was done.
+pub fn generate(root: &Path, check: bool) -> Result<(), String> {
+    let table = read_table(&root.join("isa"))?;
+    let folder = root.join("crates/isa/src/generated");
     for (name, text) in [("mods.rs", emit::mods(&table)), ("forms.rs", emit::forms(&table)?)] {
         let path = folder.join(name);
         let text = format(&text)?;
@@ -33,7 +38,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         if current == text {
             continue;
         }
-        if options.check {
+        if check {
             return Err(format!("{} is out of date: run `cargo xtask codegen`", path.display()));
         }
         std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;

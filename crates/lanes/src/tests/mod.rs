@@ -294,7 +294,8 @@ fn common_instructions_have_handlers() {
         cvt.rn.f32.s32 cvt.rzi.s32.f32 cvt.f32.f16 cvt.rn.f16.f32 cvt.f32.bf16 cvt.rn.bf16.f32 cvt.rn.f16x2.f32 \
         cvt.f64.f32 cvt.rn.f32.f64 bfe.u32 bfi.b32 shf.l.wrap.b32 prmt.b32 lop3.b32 popc.b32 clz.b64 brev.b32 \
         slct.f32.s32 set.lt.u32.f32 add.f16x2 sub.f16 mul.bf16 fma.rn.f16 fma.rn.bf16x2 fma.rn.relu.f16x2 min.f16 \
-        max.NaN.bf16x2 neg.f16x2 abs.bf16 fma.rn.f32.f16 add.f32.bf16";
+        max.NaN.bf16x2 neg.f16x2 abs.bf16 fma.rn.f32.f16 add.f32.bf16 \
+        add.rp.f32.bf16 sub.rz.f32.f16 fma.rm.sat.f32.bf16";
     let missing: Vec<&str> = common.split_whitespace().filter(|name| !served.contains(*name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }

@@ -1,16 +1,17 @@
 //! `conformance/EXHAUSTIVE.md`: what was run, one line for each sweep, path and share.
 
+use super::date::today;
 use super::{Share, Sweep, Tally, Which};
 use clap::ValueEnum;
 use lanes::HostPath;
 use std::fs;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 const HEADER: &str = "\
 # Exhaustive runs
 
-Vector handlers (`crates/lanes`) against exact integer arithmetic written from IEEE 754 (`xtask/src/exhaustive`, no code of
+Vector handlers (`crates/lanes`) against exact integer arithmetic written from IEEE 754 (`exhaustive/src`, no code of
 `sem`, no host floating point). Written by
 
 ```
@@ -19,12 +20,20 @@ cargo exhaustive [SWEEP...] [--paths PATH,...] [--share K/N] [--threads N]
 
 A line is one sweep on one host path. *Values* are those of the first operand that were run, each with 65,536 of the second:
 `all`, or the K-th of N equal shares. *Results* are single lanes (predicates p and q each) held against the oracle.
-*Handlers* is the time spent in handlers, of all threads together; *wall* that of the whole sweep, which computes the oracle
-once for all its paths. The tests run a sample of every sweep.
+*CPU time* (of all threads) and *wall time* are those of the whole sweep, which computes the oracle once for all paths it runs.
+The machines were doing other work too. The tests run a sample of every sweep.
 
-| sweep | path | values | instructions | results | differences | handlers | wall | date | on |
+| sweep | path | values | instructions | results | differences | CPU time | wall time | date | on |
 |---|---|---|---|---|---|---|---|---|---|
 ";
+
+/// How long a sweep took.
+#[derive(Clone, Copy)]
+pub struct Time {
+    pub wall: Duration,
+    /// Of all threads.
+    pub cpu: Duration,
+}
 
 /// A line of the table.
 pub struct Line {
@@ -40,7 +49,7 @@ impl Line {
         path: HostPath,
         tally: &Tally,
         share: Share,
-        wall: Duration,
+        time: Time,
         threads: usize,
     ) -> Line {
         let values = if share.of == 1 { "all".to_string() } else { format!("{}/{}", share.number, share.of) };
@@ -53,8 +62,8 @@ impl Line {
                 sweep.instructions().to_string(),
                 grouped(tally.results),
                 grouped(tally.differences),
-                seconds(tally.time),
-                seconds(wall),
+                seconds(time.cpu),
+                seconds(time.wall),
                 today(),
                 format!("{}, {threads} threads", processor()),
             ],
@@ -105,19 +114,6 @@ fn grouped(number: u64) -> String {
         text.push(digit);
     }
     text
-}
-
-/// The date in UTC, year-month-day.
-fn today() -> String {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    // Days since 0000-03-01: a year begins in March, so that the leap day is its last.
-    let days = since.as_secs() / 86400 + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let year = 400 * era + year + u64::from(month >= 10);
-    format!("{year}-{:02}-{:02}", (month + 2) % 12 + 1, day - (153 * month + 2) / 5 + 1)
 }
 
 /// The processor, as Linux names it, else the architecture.

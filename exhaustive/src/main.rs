@@ -1,22 +1,31 @@
-//! `cargo xtask exhaustive`: the vector handlers on all operands there are, against exact integer arithmetic.
+//! `cargo exhaustive`: the vector handlers on all operands there are, against exact integer arithmetic.
 //!
 //! The oracle here is written from IEEE 754 and shares no code with `sem`: which real number an encoding stands for
 //! ([`half`]), which of two is greater ([`compare`]), what an exact sum rounds to ([`exact`]). Results go to
 //! `conformance/EXHAUSTIVE.md`; the tests run the same code on a sample.
+#![forbid(unsafe_code)]
 
+mod addend;
 mod compare;
+mod date;
+mod exact;
 mod half;
+mod mixed;
 mod report;
 #[cfg(test)]
 mod tests;
 
-use clap::ValueEnum;
+use clap::{Parser, ValueEnum};
 use compare::Compare;
+use cpu_time::ProcessTime;
 use half::{BF16, F16};
 use indicatif::{ProgressBar, ProgressStyle};
 use lanes::{Handler, HostPath, available_paths};
+use mixed::{Mixed, Operation};
 use rayon::prelude::*;
-use std::time::{Duration, Instant};
+use report::Time;
+use std::process::ExitCode;
+use std::time::Instant;
 
 /// Values of the second operand for one of the first.
 const ROW: usize = 1 << 16;
@@ -41,18 +50,9 @@ struct Tally {
     differences: u64,
     /// The first differences, in words.
     examples: Vec<String>,
-    /// Time in the handlers, of all threads together.
-    time: Duration,
 }
 
 impl Tally {
-    /// Runs a handler.
-    fn time(&mut self, run: impl FnOnce()) {
-        let start = Instant::now();
-        run();
-        self.time += start.elapsed();
-    }
-
     /// Counts results, and says what is wrong with the first of them that differs.
     fn count(&mut self, results: usize, differences: u64, example: impl FnOnce() -> String) {
         self.results += results as u64;
@@ -65,7 +65,6 @@ impl Tally {
     fn add(&mut self, other: Tally) {
         self.results += other.results;
         self.differences += other.differences;
-        self.time += other.time;
         self.examples.extend(other.examples);
         self.examples.truncate(EXAMPLES);
     }
@@ -82,9 +81,9 @@ fn handler(mnemonic: &str, sources: usize, path: HostPath) -> Result<Handler, St
         .ok_or_else(|| format!("{mnemonic} has no vector handler on {}", path.name()))
 }
 
-/// Which sweeps to run, and how.
-#[derive(clap::Args)]
-pub struct Options {
+/// Runs the vector handlers on all operands there are, against exact integer arithmetic.
+#[derive(Parser)]
+struct Options {
     /// The sweeps (default: all).
     #[arg(value_enum)]
     which: Vec<Which>,
@@ -111,6 +110,18 @@ enum Which {
     SetpBf16,
     /// setp of b16, s16 and u16.
     SetpInt16,
+    /// fma.f32.f16 in four roundings, with .sat and without.
+    FmaF16,
+    /// add.f32.f16 in four roundings, with .sat and without.
+    AddF16,
+    /// sub.f32.f16 in four roundings, with .sat and without.
+    SubF16,
+    /// fma.f32.bf16 in four roundings, with .sat and without.
+    FmaBf16,
+    /// add.f32.bf16 in four roundings, with .sat and without.
+    AddBf16,
+    /// sub.f32.bf16 in four roundings, with .sat and without.
+    SubBf16,
 }
 
 impl Which {
@@ -124,6 +135,12 @@ impl Which {
             Which::SetpF16 => Box::new(Compare::halves(&F16, paths)?),
             Which::SetpBf16 => Box::new(Compare::halves(&BF16, paths)?),
             Which::SetpInt16 => Box::new(Compare::integers(paths)?),
+            Which::FmaF16 => Box::new(Mixed::new(Operation::Fma, &F16, paths)?),
+            Which::AddF16 => Box::new(Mixed::new(Operation::Add, &F16, paths)?),
+            Which::SubF16 => Box::new(Mixed::new(Operation::Sub, &F16, paths)?),
+            Which::FmaBf16 => Box::new(Mixed::new(Operation::Fma, &BF16, paths)?),
+            Which::AddBf16 => Box::new(Mixed::new(Operation::Add, &BF16, paths)?),
+            Which::SubBf16 => Box::new(Mixed::new(Operation::Sub, &BF16, paths)?),
         })
     }
 }
@@ -168,8 +185,17 @@ fn run_sweep(sweep: &dyn Sweep, values: &[u16], paths: usize, done: impl Fn() + 
     values.par_iter().fold(none, row).reduce(none, sum)
 }
 
-/// `cargo xtask exhaustive`
-pub fn run(options: &Options) -> Result<(), String> {
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), String> {
     let mut paths = available_paths();
     if !options.paths.is_empty() {
         if let Some(name) = options.paths.iter().find(|name| !paths.iter().any(|path| path.name() == **name))
@@ -190,22 +216,22 @@ pub fn run(options: &Options) -> Result<(), String> {
         let style = "{prefix:28} {bar:40} {pos}/{len} {elapsed} of {duration}";
         let style = ProgressStyle::with_template(style).map_err(|error| error.to_string())?;
         let bar = ProgressBar::new(values.len() as u64).with_style(style).with_prefix(which.name());
-        let start = Instant::now();
+        let (start, start_cpu) = (Instant::now(), ProcessTime::now());
         let tallies = pool.install(|| run_sweep(&*sweep, &values, paths.len(), || bar.inc(1)));
-        let wall = start.elapsed();
+        let time = Time { wall: start.elapsed(), cpu: start_cpu.elapsed() };
         bar.finish();
         for (path, tally) in paths.iter().zip(&tallies) {
             differences += tally.differences;
-            let (name, path, time) = (which.name(), path.name(), tally.time.as_secs_f64());
+            let (name, path) = (which.name(), path.name());
             let (results, different) = (tally.results, tally.differences);
-            println!("{name} on {path}: {results} results, {different} differences, {time:.1} s in handlers");
+            println!("{name} on {path}: {results} results, {different} differences");
             for example in &tally.examples {
                 println!("  {example}");
             }
         }
         if !options.dry_run {
             let line = |(&path, tally)| {
-                report::Line::new((which, &*sweep), path, tally, options.share, wall, threads)
+                report::Line::new((which, &*sweep), path, tally, options.share, time, threads)
             };
             report::merge(paths.iter().zip(&tallies).map(line).collect())?;
         }

@@ -1,0 +1,132 @@
+//! The mixed forms of add, sub and fma rounded toward zero (`.rz`), down (`.rm`) and up (`.rp`).
+//!
+//! Computed in binary64, where a product of two halves is exact and the rest of a sum is a number too. The
+//! conversion to binary32 rounds to nearest; what the exact result has more or less says whether that went the wrong way.
+
+use super::drive::{Half, apply1, apply2, apply3, load, store};
+use super::float::finish;
+use super::path::{BLOCK, Kernel, Path, version};
+use super::{HostPath, LaneArgs, LaneFn};
+use isa::Rounding;
+use std::marker::PhantomData;
+
+/// The directions, as const generics take them.
+const ZERO: u8 = 0;
+const DOWN: u8 = 1;
+const UP: u8 = 2;
+
+/// x + y, and the rest that binary64 has no room for (Knuth's two-sum). An exact sum of zero is negative only when
+/// rounding down.
+#[inline(always)]
+fn sum<const TO: u8>(x: f64, y: f64) -> (f64, f64) {
+    let sum = if TO == DOWN { -(-x - y) } else { x + y };
+    let part = sum - x;
+    (sum, (x - (sum - part)) + (y - part))
+}
+
+/// The exact value `sum + rest`, of which `sum` is the nearest binary64 number, in binary32.
+#[inline(always)]
+fn narrow<const TO: u8>((sum, rest): (f64, f64)) -> f32 {
+    let nearest = sum as f32;
+    let lost = sum - f64::from(nearest);
+    // By how much the exact value is above `nearest`: infinitely where it overflowed, NaN if it is infinite or NaN.
+    let above = if lost != 0.0 { lost } else { rest };
+    let bits = nearest.to_bits() as i32;
+    let (up, negative) = (above > 0.0, bits < 0);
+    let inexact = (above > 0.0) | (above < 0.0);
+    let wrong = match TO {
+        // Too large a magnitude. A zero that underflowed has the sign of the exact value, which is no nearer to zero.
+        ZERO => inexact & (up == negative) & (nearest != 0.0),
+        DOWN => inexact & !up,
+        _ => inexact & up,
+    };
+    // Of two neighbours with a sign the bits of the one farther from zero are greater by one.
+    let step = match TO {
+        ZERO => -1,
+        DOWN => 1 - 2 * i32::from(!negative),
+        _ => 1 - 2 * i32::from(negative),
+    };
+    f32::from_bits((if wrong { bits + step } else { bits }) as u32)
+}
+
+/// d = a + c, or a - c.
+struct Add<H, const NEGATE: bool, const TO: u8>(PhantomData<H>);
+
+impl<H: Half, const NEGATE: bool, const TO: u8> Kernel for Add<H, NEGATE, TO> {
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs) {
+        let add = |a: f32, c: f32| {
+            let c = f64::from(c);
+            finish::<false>(narrow::<TO>(sum::<TO>(f64::from(a), if NEGATE { -c } else { c })))
+        };
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: `lanes` halves, `lanes` binary32 numbers; `P` by contract.
+            unsafe { store(args, 0, i, apply2(add, H::widen::<P>(load(args, 0, i)), load(args, 1, i))) }
+        }
+    }
+}
+
+/// d = a * b + c.
+struct Fma<H, const TO: u8>(PhantomData<H>);
+
+impl<H: Half, const TO: u8> Kernel for Fma<H, TO> {
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs) {
+        let fma = |a: f32, b: f32, c: f32| {
+            finish::<false>(narrow::<TO>(sum::<TO>(f64::from(a) * f64::from(b), f64::from(c))))
+        };
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: `lanes` halves, twice, and `lanes` binary32 numbers; `P` by contract.
+            unsafe {
+                let (a, b) = (H::widen::<P>(load(args, 0, i)), H::widen::<P>(load(args, 1, i)));
+                store(args, 0, i, apply3(fma, a, b, load(args, 2, i)));
+            }
+        }
+    }
+}
+
+/// `K`, then `.sat`.
+struct Saturated<K>(PhantomData<K>);
+
+impl<K: Kernel> Kernel for Saturated<K> {
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs) {
+        let results = LaneArgs { src: [args.dst[0].cast_const(); 4], ..*args };
+        // A call, so that there is one copy of `K`.
+        let kernel = version::<K>(P::PATH);
+        // SAFETY: the caller's promise; then the results are binary32 numbers, and source and destination at once.
+        unsafe {
+            kernel(args);
+            for i in 0..args.lanes / BLOCK {
+                store(&results, 0, i, apply1(finish::<true>, load(&results, 0, i)));
+            }
+        }
+    }
+}
+
+/// The handler of a mixed form.
+pub(super) fn find<H: Half>(
+    opcode: &str,
+    sources: usize,
+    rounding: Rounding,
+    sat: bool,
+    path: HostPath,
+) -> Option<LaneFn> {
+    fn handler<K: Kernel>(sat: bool, path: HostPath) -> LaneFn {
+        if sat { version::<Saturated<K>>(path) } else { version::<K>(path) }
+    }
+    fn to<H: Half, const TO: u8>(opcode: &str, sources: usize, sat: bool, path: HostPath) -> Option<LaneFn> {
+        Some(match (opcode, sources) {
+            ("add", 2) => handler::<Add<H, false, TO>>(sat, path),
+            ("sub", 2) => handler::<Add<H, true, TO>>(sat, path),
+            ("fma", 3) => handler::<Fma<H, TO>>(sat, path),
+            _ => return None,
+        })
+    }
+    match rounding {
+        Rounding::TowardZero => to::<H, ZERO>(opcode, sources, sat, path),
+        Rounding::TowardNegative => to::<H, DOWN>(opcode, sources, sat, path),
+        Rounding::TowardPositive => to::<H, UP>(opcode, sources, sat, path),
+        Rounding::NearestEven | Rounding::NearestAway => None,
+    }
+}

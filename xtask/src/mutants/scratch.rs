@@ -1,0 +1,131 @@
+//! A copy of the tree, and the tests in it.
+
+use super::list::Mutant;
+use super::read;
+use crate::codegen::{generate, root};
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// What tests say.
+pub enum Outcome {
+    /// All pass.
+    Passed,
+    /// These fail.
+    Failed(Vec<String>),
+}
+
+/// The folder of the copy.
+pub struct Scratch {
+    tree: PathBuf,
+    target: PathBuf,
+}
+
+impl Scratch {
+    /// A copy in this folder, which must be outside of the tree.
+    pub fn new(folder: &Path) -> Result<Scratch, String> {
+        fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let full = |path: &Path| path.canonicalize().map_err(|error| format!("{}: {error}", path.display()));
+        let (folder, root) = (full(folder)?, full(&root())?);
+        if folder.starts_with(&root) || root.starts_with(&folder) {
+            return Err(format!("{} and the tree lie in each other", folder.display()));
+        }
+        Ok(Scratch { tree: folder.join("tree"), target: folder.join("target") })
+    }
+
+    /// Copies what git knows of the tree, and what it does not ignore. Files that are the same stay, so that little is
+    /// built again; files that are gone are removed.
+    pub fn copy_tree(&self) -> Result<(), String> {
+        let known = tree_files()?;
+        for file in &known {
+            let (from, to) = (root().join(file), self.tree.join(file));
+            // One that was deleted and not yet committed.
+            let Ok(content) = fs::read(&from) else { continue };
+            if fs::read(&to).is_ok_and(|copy| copy == content) {
+                continue;
+            }
+            let folder = to.parent().map(fs::create_dir_all).transpose();
+            folder
+                .and_then(|_| fs::write(&to, content))
+                .map_err(|error| format!("{}: {error}", to.display()))?;
+        }
+        let known: HashSet<PathBuf> = known.iter().map(|file| self.tree.join(file)).collect();
+        remove_others(&self.tree, &known).map_err(|error| format!("{}: {error}", self.tree.display()))
+    }
+
+    /// Plants a fault, runs its tests, and takes it out again.
+    pub fn with(&self, mutant: &Mutant) -> Result<Outcome, String> {
+        let file = self.tree.join(&mutant.file);
+        let text = read(&file)?;
+        let write =
+            |text: &str| fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()));
+        write(&mutant.apply(&text)?)?;
+        let outcome = self.generate(mutant).and_then(|()| self.test(&mutant.test));
+        write(&text)?;
+        self.generate(mutant)?;
+        outcome.map_err(|error| format!("{}: {error}", mutant.name))
+    }
+
+    /// Compiles the instruction table if the fault is in it.
+    fn generate(&self, mutant: &Mutant) -> Result<(), String> {
+        if mutant.file.ends_with(".isa") { generate(&self.tree, false) } else { Ok(()) }
+    }
+
+    /// `cargo test` with these arguments. It is an error if the tests cannot be built.
+    pub fn test(&self, arguments: &str) -> Result<Outcome, String> {
+        let (build, run) = arguments.split_once(" -- ").unwrap_or((arguments, ""));
+        let mut words = vec!["test", "--no-fail-fast"];
+        words.extend(build.split_whitespace());
+        let built = self.cargo(&[&words[..], &["--no-run"]].concat())?;
+        if !built.status.success() {
+            return Err(format!("does not build:\n{}", String::from_utf8_lossy(&built.stderr)));
+        }
+        words.push("--");
+        words.extend(run.split_whitespace());
+        let output = self.cargo(&words)?;
+        if output.status.success() {
+            return Ok(Outcome::Passed);
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        let failed = text.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
+        let names: Vec<String> = failed.map(str::to_string).collect();
+        match names.is_empty() {
+            true => {
+                Err(format!("no test failed, but cargo did:\n{}", String::from_utf8_lossy(&output.stderr)))
+            }
+            false => Ok(Outcome::Failed(names)),
+        }
+    }
+
+    fn cargo(&self, arguments: &[&str]) -> Result<Output, String> {
+        let mut cargo = Command::new("cargo");
+        cargo.args(arguments).current_dir(&self.tree).env("CARGO_TARGET_DIR", &self.target);
+        cargo.output().map_err(|error| format!("cargo: {error}"))
+    }
+}
+
+/// The files of the tree, from its root.
+fn tree_files() -> Result<Vec<String>, String> {
+    let mut git = Command::new("git");
+    git.current_dir(root()).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    let output = git.output().map_err(|error| format!("git: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("git: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    let list = String::from_utf8_lossy(&output.stdout);
+    Ok(list.split('\0').filter(|file| !file.is_empty()).map(str::to_string).collect())
+}
+
+/// Removes the files below a folder that are not among those known.
+fn remove_others(folder: &Path, known: &HashSet<PathBuf>) -> std::io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            remove_others(&path, known)?;
+        } else if !known.contains(&path) {
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
