@@ -125,9 +125,10 @@ fn addends_are_hard() {
 
 fn sample(sweep: &dyn Sweep) {
     let paths = available_paths();
-    for (path, tally) in paths.iter().zip(run_sweep(sweep, &VALUES, paths.len(), || ())) {
+    let values: Vec<u16> = VALUES.into_iter().step_by(3).collect();
+    for (path, tally) in paths.iter().zip(run_sweep(sweep, &values, paths.len(), || ())) {
         assert_eq!(tally.differences, 0, "on {}: {:#?}", path.name(), tally.examples);
-        let rows = (VALUES.len() * ROW) as u64;
+        let rows = (values.len() * ROW) as u64;
         assert!(tally.results >= rows * sweep.instructions() as u64);
     }
 }

@@ -169,3 +169,15 @@ fn minima_and_maxima() {
     assert_eq!(call("min.NaN.abs.f32", &[0xbf80_0000, 0x4040_0000, 0xc000_0000]), ONE);
     assert_eq!(call("fma.rn.oob.f16", &[0xffff, 0x3c00, 0x3c00]), 0);
 }
+
+/// Folded: `BoolOp` of a predicate, and zeros that `slct` takes for not negative.
+#[test]
+fn predicates_and_zeros() {
+    assert_eq!(call("setp.eq.and.s32", &[1, 1, 0]), 0);
+    assert_eq!(call("setp.eq.or.s32", &[1, 2, 1]), 1);
+    assert_eq!(call("setp.eq.xor.s32", &[1, 1, 1]), 0);
+    assert_eq!(call("slct.b32.s32", &[5, 6, 0]), 5);
+    assert_eq!(call("slct.b32.f32", &[5, 6, MINUS]), 5);
+    assert_eq!(call("slct.b32.f32", &[5, 6, MINUS | 1]), 6);
+    assert_eq!(call("slct.ftz.b32.f32", &[5, 6, MINUS | 1]), 5);
+}
