@@ -21,7 +21,7 @@ cargo exhaustive [SWEEP...] [--paths PATH,...] [--share K/N] [--threads N]
 A line is one sweep on one host path. *Values* are those of the first operand that were run, each with 65,536 of the second:
 `all`, or the K-th of N equal shares. *Results* are single lanes (predicates p and q each) held against the oracle.
 *CPU time* (of all threads) and *wall time* are those of the whole sweep, which computes the oracle once for all paths it runs.
-The machines were doing other work too. The tests run a sample of every sweep.
+The machines were doing other work too; `-` was not measured. The tests run a sample of every sweep.
 
 | sweep | path | values | instructions | results | differences | CPU time | wall time | date | on |
 |---|---|---|---|---|---|---|---|---|---|

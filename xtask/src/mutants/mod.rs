@@ -85,7 +85,8 @@ const HEADER: &str = "\
 # Planted faults
 
 `cargo xtask mutants` plants one fault after the other in a copy of the tree and runs the narrowest tests that should
-notice. `xtask/src/mutants/list.txt` has the faults as they are planted.
+notice. `xtask/src/mutants/list.txt` has the faults as they are planted. Those that are not in this table have not been
+planted yet, or were not found.
 
 | fault | in | found by | date |
 |---|---|---|---|
