@@ -5,7 +5,7 @@
 
 use super::drive::{Half, apply1, apply2, apply3, load, store};
 use super::float::finish;
-use super::path::{BLOCK, Kernel, Path, version};
+use super::path::{BLOCK, Block, Kernel, Path, version};
 use super::{HostPath, LaneArgs, LaneFn};
 use isa::Rounding;
 use std::marker::PhantomData;
@@ -91,7 +91,8 @@ struct Saturated<K>(PhantomData<K>);
 impl<K: Kernel> Kernel for Saturated<K> {
     #[inline(always)]
     unsafe fn run<P: Path>(args: &LaneArgs) {
-        let results = LaneArgs { src: [args.dst[0].cast_const(); 4], ..*args };
+        let step = [size_of::<Block<f32>>(); 4];
+        let results = LaneArgs { src: [args.dst[0].cast_const(); 4], step, ..*args };
         // A call, so that there is one copy of `K`.
         let kernel = version::<K>(P::PATH);
         // SAFETY: the caller's promise; then the results are binary32 numbers, and source and destination at once.

@@ -130,10 +130,12 @@ impl Handler {
         let mut args = LaneArgs {
             dst: [destination.lines.as_mut_ptr().cast(), second],
             src: [std::ptr::null(); 4],
+            step: [0; 4],
             lanes,
         };
-        for (pointer, source) in args.src.iter_mut().zip(sources) {
-            *pointer = source.lines.as_ptr().cast();
+        for (i, source) in sources.iter().enumerate() {
+            args.src[i] = source.lines.as_ptr().cast();
+            args.step[i] = source.width.bytes(16);
         }
         if lanes > 0 {
             // SAFETY: the operands have the form's widths and `lanes` lanes, aligned to 64 bytes; destinations are
