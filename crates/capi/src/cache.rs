@@ -16,7 +16,10 @@ pub struct Compiled {
 /// Texts that are kept; when there are more, all are forgotten.
 const MOST: usize = 4096;
 
-static CACHE: Mutex<Option<HashMap<Box<[u8]>, Arc<Compiled>>>> = Mutex::new(None);
+/// Modules by their texts.
+type ByText = HashMap<Box<[u8]>, Arc<Compiled>>;
+
+static CACHE: Mutex<Option<ByText>> = Mutex::new(None);
 
 /// The compiled form of a text, from the cache if it was seen before.
 ///

@@ -171,6 +171,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 name: selection.name.clone(),
                 errors: Vec::new(),
                 closed,
+                refused: None,
             };
             if let Ok(fitted) = self.fit_all(operands, other.form(), &selection) {
                 return Some((selection, fitted));

@@ -37,7 +37,7 @@ use std::sync::LazyLock;
 
 pub use handler::{Handler, LaneBits, Operand};
 pub use helpers::{Element, Extend, Helpers, Rows, Width, helpers};
-pub use matrix::MatrixHelpers;
+pub use matrix::{MatrixHelpers, Multiply};
 
 /// Operands of a handler.
 ///

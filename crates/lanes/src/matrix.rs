@@ -9,6 +9,9 @@ use std::sync::LazyLock;
 const ROWS: usize = 4;
 const COLUMNS: usize = 8;
 
+/// A product of matrices: [`MatrixHelpers::multiply`].
+pub type Multiply = unsafe fn(usize, usize, usize, &[f32], &[f32], &mut [f32]);
+
 /// What products of matrices need, compiled for every path.
 ///
 /// # Safety
@@ -16,7 +19,7 @@ const COLUMNS: usize = 8;
 pub struct MatrixHelpers {
     /// `multiply(m, n, k, a, b, d)`: adds the products of A (m x k) and B (k x n) to D (m x n) in ascending k, each
     /// sum rounded once. All are stored row by row; m is a multiple of 4, n of 8.
-    pub multiply: unsafe fn(usize, usize, usize, &[f32], &[f32], &mut [f32]),
+    pub multiply: Multiply,
     /// binary16 to binary32; the number of elements is a multiple of 16.
     pub widen: unsafe fn(&[u16], &mut [f32]),
     /// binary32 to binary16, to nearest even, NaN to 0x7fff; the number of elements is a multiple of 16.
@@ -37,10 +40,14 @@ fn make(path: HostPath) -> MatrixHelpers {
     MatrixHelpers {
         multiply: multiversion!(path, [] (m: usize, n: usize, k: usize, a: &[f32], b: &[f32], d: &mut [f32]),
             P => { let _ = P::PATH; multiply(m, n, k, a, b, d) }),
-        // SAFETY: `multiversion` compiles these for the path.
-        widen: multiversion!(path, [] (from: &[u16], to: &mut [f32]), P => unsafe { widen::<P>(from, to) }),
-        // SAFETY: as above.
-        narrow: multiversion!(path, [] (from: &[f32], to: &mut [u16]), P => unsafe { narrow::<P>(from, to) }),
+        widen: multiversion!(path, [] (from: &[u16], to: &mut [f32]), P => {
+            // SAFETY: compiled for the path.
+            unsafe { widen::<P>(from, to) }
+        }),
+        narrow: multiversion!(path, [] (from: &[f32], to: &mut [u16]), P => {
+            // SAFETY: compiled for the path.
+            unsafe { narrow::<P>(from, to) }
+        }),
     }
 }
 

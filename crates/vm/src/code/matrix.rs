@@ -37,7 +37,7 @@ pub(crate) struct Multiply {
 }
 
 /// A matrix of 8 or 16 rows whose addresses the lanes give, in registers.
-pub(crate) struct Rows {
+pub(crate) struct MatrixRows {
     pub address: Address,
     pub registers: Vec<Option<SlotRef>>,
     pub transposed: bool,
@@ -64,8 +64,8 @@ pub(crate) struct Strided {
 
 pub(crate) enum MatrixOp {
     Multiply(Box<Multiply>),
-    LoadRows(Rows),
-    StoreRows(Rows),
+    LoadRows(MatrixRows),
+    StoreRows(MatrixRows),
     /// `movmatrix`
     Transpose {
         dst: Option<SlotRef>,
@@ -103,9 +103,9 @@ impl MatrixOp {
         };
         Some(match effect {
             Effect::Mma => MatrixOp::Multiply(Box::new(Multiply::new(op, dst, src, helpers)?)),
-            Effect::LdMatrix => MatrixOp::LoadRows(Rows::new(op, address?, dst)),
+            Effect::LdMatrix => MatrixOp::LoadRows(MatrixRows::new(op, address?, dst)),
             Effect::StMatrix if op.picks.types().contains(&Type::B16) => {
-                MatrixOp::StoreRows(Rows::new(op, address?, sources()))
+                MatrixOp::StoreRows(MatrixRows::new(op, address?, sources()))
             }
             Effect::MovMatrix => MatrixOp::Transpose { dst: *dst.first()?, src: *src.first()? },
             Effect::WmmaLoad => MatrixOp::Load(strided(dst)?),
@@ -115,8 +115,8 @@ impl MatrixOp {
     }
 }
 
-impl Rows {
-    fn new(op: &ir::MatrixOp, address: Address, registers: Vec<Option<SlotRef>>) -> Rows {
+impl MatrixRows {
+    fn new(op: &ir::MatrixOp, address: Address, registers: Vec<Option<SlotRef>>) -> MatrixRows {
         let rows = if op.picks.has(Mod::M16n16) { 16 } else { 8 };
         let format = match () {
             () if op.picks.has(Mod::B6x16P32) => RowFormat::Packed { bits: 6, rows },
@@ -129,7 +129,7 @@ impl Rows {
             space: if op.picks.space() == Space::Generic { Space::Generic } else { Space::Shared },
             ..address
         };
-        Rows { address, registers, transposed: op.picks.has(Mod::Trans), format }
+        MatrixRows { address, registers, transposed: op.picks.has(Mod::Trans), format }
     }
 }
 

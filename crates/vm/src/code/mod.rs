@@ -22,7 +22,7 @@ use lanes::LaneFn;
 
 pub(crate) use build::{build, function_address};
 pub(crate) use linear::Linear;
-pub(crate) use matrix::{Fragment, MatrixOp, MatrixOperands, Multiply, RowFormat, Rows, Strided};
+pub(crate) use matrix::{Fragment, MatrixOp, MatrixOperands, MatrixRows, Multiply, RowFormat, Strided};
 pub(crate) use shuffle::{ShufflePattern, shuffle_source};
 pub(crate) use special::Special;
 

@@ -274,7 +274,7 @@ impl Chunk<'_> {
         path: &mut Path,
         arrive: bool,
         next: u32,
-        active: Active,
+        active: &Active,
         shared: &mut Shared,
     ) -> bool {
         let from = path.block;

@@ -9,7 +9,7 @@ use sem::matrix::{extended, kept_bits};
 use super::access::{Place, Request};
 use super::transfer::{Region, address_of, read, write};
 use super::{Active, Chunk, Step};
-use crate::code::{Address, Fragment, MatrixOp, Multiply, RowFormat, Rows, Strided};
+use crate::code::{Address, Fragment, MatrixOp, MatrixRows, Multiply, RowFormat, Strided};
 use crate::cta::Shared;
 use crate::fault::FaultKind;
 use crate::mask::{CHUNK_LANES, WARP_LANES};
@@ -272,7 +272,7 @@ impl Chunk<'_> {
     /// Where the rows of a warp's matrices lie, and the lanes that name them.
     fn row_places(
         &mut self,
-        rows: &Rows,
+        rows: &MatrixRows,
         active: &Active,
         warp: usize,
         shared: &Shared,
@@ -296,7 +296,7 @@ impl Chunk<'_> {
 
     fn load_rows(
         &mut self,
-        rows: &Rows,
+        rows: &MatrixRows,
         active: &Active,
         warp: usize,
         shared: &Shared,
@@ -312,7 +312,14 @@ impl Chunk<'_> {
         Ok(bytes)
     }
 
-    fn store_rows(&mut self, rows: &Rows, active: &Active, warp: usize, shared: &Shared, span: Span) -> Step {
+    fn store_rows(
+        &mut self,
+        rows: &MatrixRows,
+        active: &Active,
+        warp: usize,
+        shared: &Shared,
+        span: Span,
+    ) -> Step {
         let request = Request { space: rows.address.space, bytes: ROW_BYTES as u64, write: true, span };
         let places = self.row_places(rows, active, warp, shared, &request)?;
         let registers: Vec<Words> =
@@ -353,7 +360,7 @@ impl Chunk<'_> {
         };
         let request = Request { space, bytes: u64::from(bits.div_ceil(8)), write, span };
         let mut area = Area {
-            region: Region { storage: std::ptr::null_mut(), base: 0 },
+            region: Region { storage: std::ptr::null_mut(), base: 0, end: 0 },
             base,
             stride,
             columns,
@@ -432,7 +439,7 @@ impl Fragment {
     }
 }
 
-impl Rows {
+impl MatrixRows {
     /// Lanes whose addresses count.
     fn count(&self) -> usize {
         match self.format {

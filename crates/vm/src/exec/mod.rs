@@ -433,7 +433,7 @@ impl<'l> Chunk<'l> {
         Ok(())
     }
 
-    fn unsupported(&self, opcode: &str, active: Active, span: Span) -> Box<Fault> {
+    fn unsupported(&self, opcode: &str, active: &Active, span: Span) -> Box<Fault> {
         let note = format!("`{opcode}` is known and checked, but not executed yet");
         self.fault(FaultKind::Unsupported, span, active.mask, None, &note)
     }

@@ -136,7 +136,7 @@ mod tests {
         let heap = Heap { limit: 100, ..Heap::default() };
         let a = heap.allocate(40).unwrap();
         let b = heap.allocate(60).unwrap();
-        assert!(b >= a + 40 + RED_ZONE && a % ALIGN == 0 && b % ALIGN == 0);
+        assert!(b >= a + 40 + RED_ZONE && a.is_multiple_of(ALIGN) && b.is_multiple_of(ALIGN));
         assert_eq!(heap.allocate(1), None);
         assert_eq!(heap.allocate(0), None);
         assert_eq!(heap.allocate(u64::MAX), None);

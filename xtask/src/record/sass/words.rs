@@ -91,12 +91,15 @@ const FORMS: [Form; 19] = [
 /// The targets of `FORMS` that nvdisasm 13.5 knows too.
 const SHARED: &[&str] = &["sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_101", "sm_120"];
 
+/// A section and the texts of its words, by target.
+type Answered = (Section, Vec<Vec<String>>);
+
 /// Asks both releases about `count` random words of each form and generation, its targets in equal parts, and about every
 /// value of the immediates' halves.
 pub fn record(oracles: &Path, folder: &Path, seed: u64, count: usize) -> Result<()> {
     let law = Disassembler::V12_8.open(oracles)?;
     let other = Disassembler::V13_5.open(oracles)?;
-    let mut files: BTreeMap<String, Vec<(Section, Vec<Vec<String>>)>> = BTreeMap::new();
+    let mut files: BTreeMap<String, Vec<Answered>> = BTreeMap::new();
     let mut asked = 0;
     let mut differences = Differences::default();
     let sections: Vec<Section> =
@@ -169,7 +172,7 @@ fn sections(form: &Form, seed: u64, count: usize) -> Vec<Section> {
 /// cost a second run.
 fn ask(nvdisasm: &Path, section: &Section, words: &[u128]) -> Result<Vec<String>> {
     let target = &section.targets[0];
-    let risky = |n: usize| !section.halves && (n % 4 == 0 || n % 32 == 31);
+    let risky = |n: usize| !section.halves && (n.is_multiple_of(4) || n % 32 == 31);
     let mut texts = vec![String::new(); words.len()];
     for kind in [false, true] {
         let places: Vec<usize> = (0..words.len()).filter(|n| risky(*n) == kind).collect();
