@@ -16,7 +16,7 @@ use crate::scope::{Entity, Scope};
 use crate::variable::Place;
 
 /// Elements of vectors, as they are written after the dot.
-const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
+pub(crate) const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
 
 /// The body that is being checked.
 pub(crate) struct BodyChecker<'c, 'a> {
