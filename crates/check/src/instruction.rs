@@ -132,6 +132,8 @@ impl<'a> BodyChecker<'_, 'a> {
         self.late_errors(node, &selection, |error| rank(error) == Rank::ModifierLast);
         self.closed_gates(node, &selection, Stage::Late);
         self.late_errors(node, &selection, |error| rank(error) == Rank::Combination);
+        let (results, last): (Several, Several) = last.into_iter().partition(|c| c.code == "result-register");
+        complain(self, results);
         if let Some(span) = negation {
             let message = format!("Operand negation not allowed for instruction '{}'", selection.name);
             self.sink()
