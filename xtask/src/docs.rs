@@ -17,8 +17,16 @@ pub struct Options {
     ptxvm: Option<PathBuf>,
 }
 
-/// Recordings in lines of `instruction operands.. = results`, with the oracle that they are from.
-const RECORDINGS: &[(&str, &str)] = &[("ptxas 13.5", "crates/sem/tests/folds/vectors.txt")];
+/// Recordings in lines of `instruction operands.. = results`, with the oracle that they are from. Packed ones begin with
+/// a line that says how they were made.
+const RECORDINGS: &[(&str, &str)] = &[
+    ("ptxas 13.5", "crates/sem/tests/folds/vectors.txt"),
+    ("ptxas 13.5", "conformance/values/folds.txt.zst"),
+    ("libnvvm 12.9", "conformance/values/libnvvm.txt.zst"),
+];
+
+/// What `cargo xtask exhaustive` wrote, if it has run.
+const EXHAUSTIVE: &str = "conformance/EXHAUSTIVE.md";
 
 /// Runs the chore.
 pub fn run(options: &Options) -> Result<(), String> {
@@ -86,22 +94,56 @@ fn pages(folder: &Path) -> Result<BTreeMap<String, String>, String> {
     Ok(pages)
 }
 
-/// Counts the recorded vectors of each row.
+/// Counts the recorded vectors of each row, and the results of exhaustive sweeps.
 fn oracles(root: &Path) -> Result<String, String> {
-    let mut text = "# Written by `cargo xtask docs` from the recordings: oracle, vectors, row.\n".to_owned();
+    let mut counts: BTreeMap<(String, &str), u64> = BTreeMap::new();
     for (oracle, file) in RECORDINGS {
         let path = root.join(file);
-        let lines = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for line in lines.lines() {
+        let context = |error: std::io::Error| format!("{}: {error}", path.display());
+        let bytes = std::fs::read(&path).map_err(context)?;
+        let packed = file.ends_with(".zst");
+        let bytes = if packed { zstd::decode_all(&bytes[..]).map_err(context)? } else { bytes };
+        let text = String::from_utf8_lossy(&bytes);
+        for line in text.lines().skip(usize::from(packed)) {
             let row = row(line).ok_or_else(|| format!("{file}: `{line}` is of no row"))?;
-            *counts.entry(row).or_default() += 1;
-        }
-        for (row, count) in counts {
-            text += &format!("{oracle}\t{count}\t{row}\n");
+            *counts.entry((format!("{oracle} ({{}} vectors)"), row)).or_default() += 1;
         }
     }
+    let sweeps = std::fs::read_to_string(root.join(EXHAUSTIVE)).unwrap_or_default();
+    for (sweep, results) in complete_sweeps(&sweeps) {
+        for row in swept(sweep) {
+            // Each path of the host computes all of them.
+            counts.insert((format!("exhaustive sweep {sweep} ({{}} results)"), row), results);
+        }
+    }
+    let mut text = "# Written by `cargo xtask docs` from the recordings: oracle, row.\n".to_owned();
+    for ((oracle, row), count) in counts {
+        text += &format!("{}\t{row}\n", oracle.replace("{}", &count.to_string()));
+    }
     Ok(text)
+}
+
+/// The sweeps of all values without a difference, and how many results each had: `| name | path | all | .. |`.
+fn complete_sweeps(text: &str) -> impl Iterator<Item = (&str, u64)> {
+    text.lines().filter_map(|line| {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        match cells[..] {
+            [name, _, "all", _, results, "0", ..] => Some((name, results.replace(',', "").parse().ok()?)),
+            _ => None,
+        }
+    })
+}
+
+/// The rows whose instructions a sweep runs.
+fn swept(sweep: &str) -> Vec<&'static str> {
+    let lines = match sweep.rsplit_once('-') {
+        Some(("setp", "int16")) => vec!["setp.eq.u16 0 0 = 0".to_owned()],
+        Some(("setp", ty)) => vec![format!("setp.eq.{ty} 0 0 = 0"), format!("setp.eq.{ty}x2 0 0 = 0")],
+        Some(("fma", ty)) => vec![format!("fma.rn.f32.{ty} 0 0 0 = 0")],
+        Some((opcode, ty)) => vec![format!("{opcode}.f32.{ty} 0 0 = 0")],
+        None => Vec::new(),
+    };
+    lines.iter().filter_map(|line| row(line)).collect()
 }
 
 /// The row that a recorded line is of.
@@ -118,9 +160,31 @@ fn row(line: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
+    /// But for sweeps, which run for hours and may be recorded before `cargo xtask docs` runs again.
     #[test]
     fn the_list_of_recordings_is_current() {
+        let recorded = |text: &str| -> Vec<String> {
+            text.lines().filter(|line| !line.starts_with("exhaustive sweep")).map(str::to_owned).collect()
+        };
         let path = root().join("crates/ptxvm/src/cli/oracles.tsv");
-        assert!(!update(&path, &oracles(&root()).unwrap(), true).unwrap(), "run `cargo xtask docs`");
+        let current = std::fs::read_to_string(path).unwrap();
+        assert_eq!(recorded(&current), recorded(&oracles(&root()).unwrap()), "run `cargo xtask docs`");
+    }
+
+    #[test]
+    fn complete_sweeps_back_the_rows_that_they_run() {
+        let text = "| sweep | path | values | instructions | results | differences |\n|---|---|---|---|---|---|\n\
+                    | setp-f16 | avx2 | all | 56 | 360,777 | 0 | 1 s |\n\
+                    | add-bf16 | avx2 | 1/3 | 8 | 5 | 0 | 1 s |\n| fma-f16 | avx2 | all | 8 | 5 | 1 | 1 s |\n";
+        assert_eq!(complete_sweeps(text).collect::<Vec<_>>(), [("setp-f16", 360_777)]);
+        for (sweep, row) in [
+            ("setp-f16", "setp.CmpOp{.ftz}.f16x2 p[|q], a, b"),
+            ("setp-bf16", "setp.CmpOp.bf16 p, a, b"),
+            ("setp-int16", "setp.CmpOp{.ftz}.type p[|q], a, b"),
+            ("sub-bf16", "sub{.rnd}{.sat}.f32.atype d, a, c"),
+            ("fma-f16", "fma.rnd{.sat}.f32.abtype d, a, b, c"),
+        ] {
+            assert!(swept(sweep).contains(&row), "{sweep} runs {:?}", swept(sweep));
+        }
     }
 }

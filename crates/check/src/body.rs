@@ -16,7 +16,7 @@ use crate::scope::{Entity, Scope};
 use crate::variable::Place;
 
 /// Elements of vectors, as they are written after the dot.
-const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
+pub(crate) const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
 
 /// The body that is being checked.
 pub(crate) struct BodyChecker<'c, 'a> {
@@ -33,6 +33,8 @@ pub(crate) struct BodyChecker<'c, 'a> {
     pending_targets: Vec<(BranchTargetsId, Vec<Name<'a>>)>,
     /// The functions of each `.calltargets`.
     pub(crate) call_targets: Vec<Vec<FuncId>>,
+    /// The instruction takes fragments of matrices, of many registers.
+    pub(crate) takes_fragments: bool,
 }
 
 impl<'a> Checker<'a> {
@@ -50,6 +52,7 @@ impl<'a> Checker<'a> {
             selections: HashMap::new(),
             pending_targets: Vec::new(),
             call_targets: Vec::new(),
+            takes_fragments: false,
         };
         checker.declare_params(node);
         checker.statements(&block.statements);

@@ -86,7 +86,7 @@ impl<'a> BodyChecker<'_, 'a> {
         operands.push(target);
         operands.extend(lists.1);
         operands.extend(prototype.map(Operand::Prototype));
-        if self.sink().len() == errors_before {
+        if self.sink().errors() == errors_before {
             let picks = selection.picks;
             self.body.code.push(Node::Instruction(Instruction {
                 form,

@@ -7,6 +7,7 @@ use diag::{Diagnostic, Span};
 pub(crate) struct Sink {
     /// What was found, each with its phase: ptxas names unknown symbols after everything else of a line.
     found: Vec<(Phase, Diagnostic)>,
+    errors: usize,
 }
 
 /// When ptxas says something, among the errors of one line.
@@ -74,13 +75,14 @@ impl Sink {
     }
 
     fn push(&mut self, phase: Phase, diagnostic: Diagnostic) -> Reported<'_> {
+        self.errors += usize::from(diagnostic.is_error());
         self.found.push((phase, diagnostic));
         Reported(&mut self.found.last_mut().expect("just pushed").1)
     }
 
-    /// Number of diagnostics so far.
-    pub(crate) fn len(&self) -> usize {
-        self.found.len()
+    /// Number of errors so far.
+    pub(crate) fn errors(&self) -> usize {
+        self.errors
     }
 
     /// Everything that was found, sorted by line and within a line as ptxas does.

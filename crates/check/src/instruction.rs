@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use isa::{Consequence, Effect, Form, Gate, Mod, Picks, SelectError, Space, Stage, Token, Type};
+use diag::Span;
+use isa::{Consequence, Effect, Form, Gate, Mod, Picks, Presence, SelectError, Space, Stage, Token, Type};
 use smallvec::SmallVec;
 use syntax::tree::{Guard, Instruction as Tree, Operand as OperandTree};
 
@@ -22,10 +23,12 @@ pub(crate) struct Selection {
     /// How ptxas calls it in messages.
     pub(crate) name: String,
     pub(crate) errors: Vec<SelectError>,
-    /// Gates that the module does not pass.
+    /// Gates that the module does not pass, but for those of [`Selection::closed_tokens`].
     closed: Vec<Gate>,
     /// What ptxas says of a form that only lenient checking accepts.
     refused: Option<String>,
+    /// Gates of single modifiers that the module does not pass, with the index of the modifier.
+    closed_tokens: Vec<(usize, Gate)>,
 }
 
 /// Operands in their places, and what is to be said about them.
@@ -43,31 +46,36 @@ pub(crate) struct Context<'s> {
 
 impl<'a> BodyChecker<'_, 'a> {
     pub(crate) fn instruction(&mut self, node: &Tree<'a>) {
-        let errors_before = self.sink().len();
+        let errors_before = self.sink().errors();
         let guard = node.guard.as_ref().map(|guard| self.guard(guard));
         let selection = self.selection(node);
         let Some(form) = selection.form else {
             return self.no_form(node, &selection);
         };
-        self.modifier_errors(node, &selection);
+        self.token_errors(node, &selection);
         if form.action == isa::Action::Effect(Effect::Call) {
             return self.call(node, guard.flatten(), form, &selection, errors_before);
         }
+        self.takes_fragments = matches!(form.opcode, "wgmma" | "tcgen05");
         let operands: SmallVec<[Lowered; 6]> = node.operands.iter().map(|tree| self.lower(tree)).collect();
-        self.closed_gates(node, &selection, Stage::Token);
         for error in &selection.errors {
             match error {
                 SelectError::UnknownInstruction | SelectError::Types => {
                     return self.report_select(node, &selection, error);
                 }
                 SelectError::Arguments { .. } => return self.report_select(node, &selection, error),
+                // The number of operands is wrong for what was meant: that is said before what else is.
+                SelectError::Illegal { form: id, .. }
+                | SelectError::Comparison { form: id, .. }
+                | SelectError::Missing { form: id, .. }
+                    if !takes(id.form(), &selection.picks, operands.len()) =>
+                {
+                    return self.report_select(node, &selection, &SelectError::Arguments { form: *id });
+                }
                 _ => {}
             }
         }
-        if let Some(Lowered { value: Value::Negated(_), span }) = operands.first() {
-            let message = "Operand negation limited to either (source A xor source B) or source C";
-            self.sink().error("illegal-negation", *span, message).help("negate with `neg`");
-        }
+        let negation = self.negation(&operands);
         let (mut form, mut selection) = (form, selection);
         let Fitted { operands: checked, mut complaints } = match self.fit_all(&operands, form, &selection) {
             Ok(fitted) => fitted,
@@ -84,31 +92,46 @@ impl<'a> BodyChecker<'_, 'a> {
             }
         };
         let context = Context { name: &selection.name, form, picks: &selection.picks };
-        self.closed_gates(node, &selection, Stage::Form);
-        self.closed_gates(node, &selection, Stage::Modifier);
         let compares = matches!(form.opcode, "set" | "setp");
         let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
         let rank = |error: &SelectError| Rank::of(error, form.opcode, &modifiers, selection.picks.types());
-        self.late_errors(node, &selection, |error| rank(error) == Rank::Operation);
-        self.late_errors(node, &selection, |error| rank(error) == Rank::RoundingFirst);
-        self.late_errors(node, &selection, |error| rank(error) == Rank::Modifier);
-        self.late_errors(node, &selection, |error| rank(error) == Rank::Flush);
-        self.late_errors(node, &selection, |error| rank(error) == Rank::Saturation);
-        self.late_errors(node, &selection, |error| rank(error) == Rank::Rounding);
-        self.late_errors(node, &selection, |error| rank(error) == Rank::Kind && !compares);
-        complaints.sort_by_key(|complaint| match complaint.code {
-            "illegal-negation" => 0,
-            "special-register" => 1,
-            _ => 2,
-        });
-        let (early, late): (SmallVec<[Complaint; 2]>, SmallVec<[Complaint; 2]>) =
-            complaints.into_iter().partition(|complaint| complaint.before_rounding);
-        let complain = |checker: &mut Self, complaints: SmallVec<[Complaint; 2]>| {
+        type Several = SmallVec<[Complaint; 2]>;
+        let complain = |checker: &mut Self, complaints: Several| {
             for complaint in complaints {
                 let Complaint { code, span, message, help, .. } = complaint;
                 checker.sink().error(code, span, message).maybe_help(help);
             }
         };
+        let discarded = complaints.iter().position(|complaint| complaint.code == "discarded-result");
+        self.closed_gates(node, &selection, Stage::Form);
+        self.closed_gates(node, &selection, Stage::Modifier);
+        if let Some(index) = discarded {
+            // Without a result ptxas looks no further.
+            self.late_errors(node, &selection, |error| rank(error) == Rank::Flush);
+            let Complaint { code, span, message, help, .. } = complaints.swap_remove(index);
+            self.sink().error(code, span, message).maybe_help(help);
+            return;
+        }
+        self.late_errors(node, &selection, |error| rank(error) == Rank::Operation);
+        self.late_errors(node, &selection, |error| rank(error) == Rank::RoundingFirst);
+        self.late_errors(node, &selection, |error| rank(error) == Rank::Modifier);
+        self.late_errors(node, &selection, |error| rank(error) == Rank::Flush);
+        self.late_errors(node, &selection, |error| rank(error) == Rank::Saturation);
+        let (special, complaints): (Several, Several) =
+            complaints.into_iter().partition(|complaint| complaint.code == "special-register");
+        complain(self, special);
+        self.late_errors(node, &selection, |error| rank(error) == Rank::Rounding);
+        for gate in selection.closed.iter().filter(|gate| is_of_rounding(gate)) {
+            self.closed_gate(node, &selection, gate);
+        }
+        self.late_errors(node, &selection, |error| rank(error) == Rank::Kind && !compares);
+        let (last, complaints): (Several, Several) = complaints.into_iter().partition(|c| match c.code {
+            "vector-operand" | "register-expected" => compares || negation.is_some(),
+            "result-register" | "video-selector" => compares,
+            _ => false,
+        });
+        let (early, late): (Several, Several) =
+            complaints.into_iter().partition(|complaint| complaint.before_rounding);
         complain(self, early);
         self.late_errors(node, &selection, |error| rank(error) == Rank::Other);
         complain(self, late);
@@ -118,10 +141,19 @@ impl<'a> BodyChecker<'_, 'a> {
         self.late_errors(node, &selection, |error| rank(error) == Rank::ModifierLast);
         self.closed_gates(node, &selection, Stage::Late);
         self.late_errors(node, &selection, |error| rank(error) == Rank::Combination);
-        if self.sink().len() == errors_before {
+        let (results, last): (Several, Several) = last.into_iter().partition(|c| c.code == "result-register");
+        complain(self, results);
+        if let Some(span) = negation {
+            let message = format!("Operand negation not allowed for instruction '{}'", selection.name);
+            self.sink()
+                .error("illegal-negation", span, message)
+                .help("compute the negative value with `neg` first");
+        }
+        complain(self, last);
+        if self.sink().errors() == errors_before {
             crate::ranges::check(self.sink(), &context, &checked, &operands);
         }
-        if self.sink().len() == errors_before {
+        if self.sink().errors() == errors_before {
             if let Some(message) = &selection.refused {
                 let help = "ptxas rejects this; lenient checking accepts it";
                 self.sink().warning("lenient-form", node.span, message.as_str()).help(help);
@@ -164,13 +196,16 @@ impl<'a> BodyChecker<'_, 'a> {
         while let Some(other) = isa::overload(id, &modifiers, operands.len()) {
             id = other.id;
             let mut closed = other.form().gates(&other.picks);
-            closed.retain(|gate| !gate.permits(self.module.version, self.module.target));
+            closed.retain(|gate| {
+                self.module.knows_target() && !gate.permits(self.module.version, self.module.target)
+            });
             let selection = Selection {
                 form: Some(other.form()),
                 picks: other.picks,
                 name: selection.name.clone(),
                 errors: Vec::new(),
                 closed,
+                closed_tokens: Vec::new(),
                 refused: None,
             };
             if let Ok(fitted) = self.fit_all(operands, other.form(), &selection) {
@@ -178,6 +213,24 @@ impl<'a> BodyChecker<'_, 'a> {
             }
         }
         None
+    }
+
+    /// Negated operands: the place of what is wrong with them, if ptxas says so later.
+    ///
+    /// It keeps the signs of sources a and b as one, for the products of the video instructions. Where both are negated
+    /// no sign is left: it takes that, and its code has no negation either.
+    fn negation(&mut self, operands: &[Lowered]) -> Option<Span> {
+        let first = operands.iter().find(|operand| operand.negated)?.span;
+        let negated = |index: usize| operands.get(index).is_some_and(|operand| operand.negated);
+        let (product, sum) = (negated(1) != negated(2), negated(3));
+        let elsewhere = (0..operands.len()).any(|index| !(1..=3).contains(&index) && negated(index));
+        if elsewhere || product && sum {
+            let message = "Operand negation limited to either (source A xor source B) or source C";
+            self.sink()
+                .error("illegal-negation", first, message)
+                .help("compute the negative value with `neg` first");
+        }
+        (product != sum).then_some(first)
     }
 
     fn guard(&mut self, guard: &Guard<'a>) -> Option<(RegId, bool)> {
@@ -240,15 +293,27 @@ impl<'a> BodyChecker<'_, 'a> {
                 (form, Picks::new(&types, &mods), errors)
             }
         };
-        let mut closed = Vec::new();
+        let (mut closed, mut closed_tokens) = (Vec::new(), Vec::new());
         if let (Some(form), true) = (form, self.module.knows_target()) {
+            let is_closed = |gate: &Gate| !gate.permits(self.module.version, self.module.target);
             closed = form.gates(&picks);
+            for (index, token) in
+                modifiers.iter().enumerate().filter_map(|(i, m)| Some((i, Token::from_name(m)?)))
+            {
+                if !has_own_gates(token) && form.slots.iter().all(|slot| slot.choice(token).is_none()) {
+                    continue;
+                }
+                for gate in isa::token_gates(form, token) {
+                    closed.retain(|other| *other != gate);
+                    if is_closed(&gate) && closed_tokens.iter().all(|(_, other)| *other != gate) {
+                        closed_tokens.push((index, gate));
+                    }
+                }
+            }
             if errors.iter().any(|e| matches!(e, SelectError::Types | SelectError::Alternate { .. })) {
                 closed.retain(|gate| gate.stage != Stage::Token);
-                let written = modifiers.iter().filter_map(|m| Type::from_name(m));
-                closed.extend(written.flat_map(isa::type_gates));
             }
-            closed.retain(|gate| !gate.permits(self.module.version, self.module.target));
+            closed.retain(is_closed);
         }
         let picks = match form {
             Some(form) if self.module.target.number < 20 && errors.is_empty() => implied_ftz(form, picks),
@@ -256,7 +321,7 @@ impl<'a> BodyChecker<'_, 'a> {
         };
         refused = refused.filter(|_| errors.is_empty());
         let name = crate::opcodes::display_name(opcode, &modifiers);
-        Selection { form, picks, name, errors, closed, refused }
+        Selection { form, picks, name, errors, closed, closed_tokens, refused }
     }
 
     /// The opcode has no row in the table.
@@ -268,7 +333,7 @@ impl<'a> BodyChecker<'_, 'a> {
             self.sink().error("unsupported-instruction", node.opcode.span, message).help(help);
             return;
         }
-        self.modifier_errors(node, selection);
+        self.token_errors(node, selection);
         for tree in &node.operands {
             self.lower(tree);
         }
@@ -278,11 +343,25 @@ impl<'a> BodyChecker<'_, 'a> {
         self.sink().error("unknown-instruction", node.opcode.span, message).maybe_help(help);
     }
 
-    /// What is wrong with modifiers whatever the types: unknown and repeated ones.
-    fn modifier_errors(&mut self, node: &Tree<'a>, selection: &Selection) {
+    /// What is wrong with modifiers whatever the types, one after the other: unknown and repeated ones, and those that
+    /// the module's version and target do not have.
+    fn token_errors(&mut self, node: &Tree<'a>, selection: &Selection) {
         let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
-        for error in &selection.errors {
-            if error.comes_first(&modifiers) {
+        let first = |error: &SelectError| error.comes_first(&modifiers);
+        for index in 0..modifiers.len() {
+            for error in selection.errors.iter().filter(|error| first(error)) {
+                if matches!(error, SelectError::UnknownModifier { index: i } | SelectError::Repeated { index: i } if *i == index)
+                {
+                    self.report_select(node, selection, error);
+                }
+            }
+            for (_, gate) in selection.closed_tokens.iter().filter(|(i, _)| *i == index) {
+                self.closed_gate(node, selection, gate);
+            }
+        }
+        self.closed_gates(node, selection, Stage::Token);
+        for error in selection.errors.iter().filter(|error| first(error)) {
+            if matches!(error, SelectError::Illegal { .. }) {
                 self.report_select(node, selection, error);
             }
         }
@@ -356,23 +435,50 @@ impl<'a> BodyChecker<'_, 'a> {
 
     /// Reports the gates of one stage that the module does not pass.
     fn closed_gates(&mut self, node: &Tree<'a>, selection: &Selection, stage: Stage) {
-        for gate in selection.closed.iter().filter(|gate| gate.stage == stage) {
-            // Point at the modifier that the message names, if there is one.
-            let named = node.modifiers.iter().find(|m| gate.subject.contains(&format!("'.{}'", m.text)));
-            let span = named.map_or(node.opcode.span, |m| m.span);
-            let mut message = gate.message(self.module.target);
-            // ptxas names the space last: `atom.add.f16.global`.
-            if gate.subject.starts_with("Instruction 'atom.")
-                && let Some(space) = selection.picks.mods().iter().find(|m| m.space().is_some())
-            {
-                let subject = gate.subject.trim_end_matches('\'');
-                message = message.replace(gate.subject, &format!("{subject}.{}'", space.name()));
-            }
-            match gate.requires {
-                isa::Requirement::Version(_) => self.module.need_version(span, message),
-                _ => self.module.need_target(span, message),
-            }
+        for gate in selection.closed.iter().filter(|gate| gate.stage == stage && !is_of_rounding(gate)) {
+            self.closed_gate(node, selection, gate);
         }
+    }
+
+    fn closed_gate(&mut self, node: &Tree<'a>, selection: &Selection, gate: &Gate) {
+        // Point at the modifier that the message names, if there is one.
+        let named = node.modifiers.iter().find(|m| gate.subject.contains(&format!("'.{}'", m.text)));
+        let span = named.map_or(node.opcode.span, |m| m.span);
+        let mut message = gate.message(self.module.target);
+        if is_of_rounding(gate) {
+            message = format!("Illegal rounding modifier for instruction '{}'", selection.name);
+        }
+        // ptxas names the space last: `atom.add.f16.global`.
+        if gate.subject.starts_with("Instruction 'atom.")
+            && let Some(space) = selection.picks.mods().iter().find(|m| m.space().is_some())
+        {
+            let subject = gate.subject.trim_end_matches('\'');
+            message = message.replace(gate.subject, &format!("{subject}.{}'", space.name()));
+        }
+        match gate.requires {
+            isa::Requirement::Version(_) => self.module.need_version(span, message),
+            _ => self.module.need_target(span, message),
+        }
+    }
+}
+
+/// Is it about a rounding of an instruction whose other roundings are older? ptxas calls that one illegal.
+fn is_of_rounding(gate: &Gate) -> bool {
+    gate.subject.ends_with(" with this rounding'")
+}
+
+/// May a form with these picks have so many operands?
+fn takes(form: &Form, picks: &Picks, operands: usize) -> bool {
+    let all = form.operands_with(picks).count();
+    let optional = form.operands_with(picks).filter(|spec| spec.presence == Presence::Optional).count();
+    (all - optional..=all).contains(&operands)
+}
+
+/// Does a modifier or type have its gates even on instructions that do not take it?
+fn has_own_gates(token: Token) -> bool {
+    match token {
+        Token::Type(ty) => matches!(ty, Type::Bf16 | Type::Bf16x2 | Type::Tf32),
+        Token::Mod(modifier) => matches!(modifier, Mod::Abs | Mod::Satfinite | Mod::Mmio),
     }
 }
 

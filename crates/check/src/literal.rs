@@ -128,7 +128,15 @@ fn fold_at(tree: &Tree, sink: &mut Sink, depth: u32) -> Option<Const> {
             Number::F32(bits) => Some(Const::F32(bits)),
             Number::F64(bits) => Some(match literal.text.as_bytes() {
                 [b'0', b'd' | b'D', ..] => Const::F64(bits),
-                _ => Const::Decimal(f64::from_bits(bits)),
+                _ => {
+                    let value = f64::from_bits(bits);
+                    let is_zero = value == 0.0 && is_zero(literal.text);
+                    if !value.is_normal() && !is_zero {
+                        sink.error("constant-overflow", literal.span, "Constant overflow")
+                            .help("decimal constants are zero or normal double-precision numbers: write the bits, 0d..");
+                    }
+                    Const::Decimal(value)
+                }
             }),
         },
         Tree::WarpSize(_) => Some(Const::signed(32)),
@@ -155,6 +163,11 @@ fn fold_at(tree: &Tree, sink: &mut Sink, depth: u32) -> Option<Const> {
         }
         _ => None,
     }
+}
+
+/// Has a decimal number no digit but zeros before its exponent?
+fn is_zero(text: &str) -> bool {
+    text.bytes().take_while(|b| !matches!(b, b'e' | b'E')).all(|b| matches!(b, b'0' | b'.'))
 }
 
 fn unary(node: &Unary, sink: &mut Sink, depth: u32) -> Option<Const> {

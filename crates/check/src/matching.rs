@@ -236,8 +236,6 @@ pub(crate) fn fit_destination(
         }
         Value::UnknownSum if ty != Type::Pred => result_required(span, place, complaints),
         Value::NotRegister(_) if ty == Type::Pred => result_required(span, place, complaints),
-        // What is wrong with it was said.
-        Value::Negated(register) if fits(*register) => Verdict::Fits(Operand::Sink),
         Value::Const(value) => match fit_const(*value, ty) {
             Verdict::Fits(_) => result_required(span, place, complaints),
             Verdict::Mismatch => Verdict::Mismatch,
@@ -389,17 +387,12 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
     let mov = place.spec.kind == OperandKind::MovSource;
     match &lowered.value {
         Value::Register(id, register) if fits(*register) => Verdict::Fits(Operand::Reg(*id)),
-        Value::RegisterPlus(id, register, offset) if sum_fits(*register, ty) && ty != Type::Pred => {
+        Value::RegisterPlus(id, register, offset) if sum_fits(*register, ty) => {
             Verdict::Fits(Operand::RegPlus(*id, *offset))
         }
         // The unknown symbol was reported.
         Value::UnknownSum if ty != Type::Pred => Verdict::Fits(Operand::Sink),
         Value::NotRegister(id) if ty == Type::Pred => Verdict::Fits(Operand::NotReg(*id)),
-        Value::Negated(register) if fits(*register) => {
-            let message = format!("Operand negation not allowed for instruction '{}'", place.context.name);
-            complain(complaints, "illegal-negation", span, message, Some("negate with `neg` first"));
-            Verdict::Fits(Operand::Sink)
-        }
         Value::VideoSelector(register) if fits(*register) => {
             video_selector(span, "source", place, complaints)
         }
@@ -512,8 +505,11 @@ fn symbol_fits(symbol: &SymbolValue, ty: Type) -> bool {
 fn sum_fits(register: Type, ty: Type) -> bool {
     match ty.kind() {
         isa::Kind::Predicate => register == Type::Pred,
-        isa::Kind::Unsigned | isa::Kind::Signed => !register.is_float() && register != Type::Pred,
+        isa::Kind::Unsigned | isa::Kind::Signed => {
+            (!register.is_float() || register == Type::F16x2) && register != Type::Pred
+        }
         isa::Kind::Bits => register != Type::Pred,
+        isa::Kind::Float if register == Type::F16x2 => ty == Type::F16x2,
         isa::Kind::Float => register.kind() == isa::Kind::Bits || takes_floats(ty) && register.is_float(),
     }
 }

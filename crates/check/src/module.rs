@@ -71,6 +71,8 @@ pub struct Variable {
     pub space: Space,
     /// Element type.
     pub ty: Type,
+    /// Declared as an array or a vector.
+    pub array: bool,
     /// Size in bytes; 0 for an unsized `.extern .shared x[]`, which starts where dynamic shared memory starts.
     pub bytes: u64,
     /// Alignment in bytes, a power of two.

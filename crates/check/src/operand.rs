@@ -6,9 +6,9 @@ use isa::{Space, SpecialRegister, Type};
 use smallvec::SmallVec;
 use syntax::tree::{BinaryOp, Element, Index, Name, Operand as Tree, OperandList, UnaryOp};
 
-use crate::body::BodyChecker;
+use crate::body::{BodyChecker, COMPONENTS};
 use crate::literal::{Const, fold, fold_integer, is_constant};
-use crate::module::{BranchTargetsId, FuncId, LabelId, Param, RegId, Symbol, Variable};
+use crate::module::{BranchTargetsId, FuncId, LabelId, Param, RegId, Register, Symbol, Variable};
 use crate::scope::Entity;
 
 /// An operand and where it stands.
@@ -16,6 +16,8 @@ use crate::scope::Entity;
 pub(crate) struct Lowered {
     pub(crate) value: Value,
     pub(crate) span: Span,
+    /// `-r`: of `r`.
+    pub(crate) negated: bool,
 }
 
 /// What an operand stands for.
@@ -28,8 +30,6 @@ pub(crate) enum Value {
     NotRegister(RegId),
     /// `reg+imm`
     RegisterPlus(RegId, Type, i64),
-    /// `-r`, which no instruction but the video ones takes.
-    Negated(Type),
     /// `r.h0` and the like, which only the video instructions take.
     VideoSelector(Type),
     Const(Const),
@@ -92,7 +92,36 @@ pub(crate) enum Base {
 impl<'a> BodyChecker<'_, 'a> {
     /// Finds out what an operand stands for. What is wrong whatever the instruction is reported.
     pub(crate) fn lower(&mut self, tree: &Tree<'a>) -> Lowered {
-        Lowered { value: self.lower_value(tree), span: tree.span() }
+        let mut negated = false;
+        let value = match tree {
+            Tree::Unary(node) if node.op == UnaryOp::Minus && !is_constant(tree) => {
+                let inner = self.lower(&node.value);
+                negated = self.may_be_negated(&inner);
+                if negated || matches!(inner.value, Value::SpecialVector) {
+                    inner.value
+                } else {
+                    Value::Unknown
+                }
+            }
+            _ => self.lower_value(tree),
+        };
+        Lowered { value, span: tree.span(), negated }
+    }
+
+    /// Is this something that a minus may stand before, for the parser? If not it says so.
+    fn may_be_negated(&mut self, inner: &Lowered) -> bool {
+        // Only the video instructions negate, and they know nothing but 32 bits.
+        let may = match inner.value {
+            Value::Register(_, ty) => ty.bits() == 32 && !ty.is_float(),
+            Value::Special(register) => register.ty().bits() == 32,
+            _ => false,
+        };
+        if !may {
+            let message = "Illegal argument to unary minus";
+            let help = "compute the negative value with `neg` first";
+            self.sink().error("illegal-negation", inner.span, message).help(help);
+        }
+        may
     }
 
     fn lower_value(&mut self, tree: &Tree<'a>) -> Value {
@@ -137,15 +166,6 @@ impl<'a> BodyChecker<'_, 'a> {
                             _ => Value::Unknown,
                         }
                     }
-                    // Only the video instructions negate, and they know nothing but 32 bits.
-                    (UnaryOp::Minus, Value::Register(_, ty)) if ty.bits() == 32 && !ty.is_float() => {
-                        Value::Negated(ty)
-                    }
-                    (UnaryOp::Minus, _) => {
-                        let message = "Illegal argument to unary minus";
-                        self.sink().error("illegal-negation", inner.span, message);
-                        Value::Unknown
-                    }
                     (op, _) => self.syntax_error(node.span, op.name(), None),
                 }
             }
@@ -155,6 +175,12 @@ impl<'a> BodyChecker<'_, 'a> {
                     return Value::Reported;
                 };
                 match left {
+                    Value::Register(id, Type::Pred) => {
+                        let help = "ptxas accepts this and cannot generate code for it";
+                        let message = "A predicate is no number to add to";
+                        self.sink().warning("predicate-sum", node.span, message).help(help);
+                        Value::RegisterPlus(id, Type::Pred, offset)
+                    }
                     Value::Register(id, ty) => Value::RegisterPlus(id, ty, offset),
                     Value::RegisterPlus(id, ty, more) => {
                         Value::RegisterPlus(id, ty, more.wrapping_add(offset))
@@ -207,8 +233,8 @@ impl<'a> BodyChecker<'_, 'a> {
                 Value::VectorRegister(ids.iter().copied().flatten().collect(), ty)
             }
             Some(Entity::Variable(id)) => {
-                let Variable { ty, bytes, space, .. } = self.module.variables[id.index()];
-                let (symbol, array) = (Symbol::Variable(id), bytes != u64::from(ty.bytes()));
+                let Variable { ty, array, space, .. } = self.module.variables[id.index()];
+                let symbol = Symbol::Variable(id);
                 Value::Symbol(SymbolValue { symbol, offset: 0, space, array, ty, sum: false })
             }
             Some(Entity::Param(i)) => param_symbol(Symbol::Param(i), self.params.get(i as usize)),
@@ -220,7 +246,12 @@ impl<'a> BodyChecker<'_, 'a> {
             Some(Entity::CallTargets(_)) => Value::CallTargets,
             None => match crate::special::find(name.text, None) {
                 Some(crate::special::Found::Scalar(register)) => self.special(register, name.span),
-                Some(crate::special::Found::Vector) => Value::SpecialVector,
+                Some(crate::special::Found::Vector) => {
+                    if let Some(element) = SpecialRegister::element(name.text, 0) {
+                        crate::special::check_gates(self.module, element, name.span);
+                    }
+                    Value::SpecialVector
+                }
                 None => {
                     self.unknown(name);
                     Value::Unknown
@@ -248,6 +279,11 @@ impl<'a> BodyChecker<'_, 'a> {
     /// `array[index]`: the address of an element (PTX ISA, "Arrays as Operands").
     fn lower_index(&mut self, node: &Index<'a>) -> Value {
         match self.lower_name(node.base) {
+            Value::Symbol(symbol) if !symbol.array => {
+                let help = "a variable is an array if it is declared with a length, as x[4]";
+                self.sink().error("not-an-array", node.span, "Array indexing on non-array").help(help);
+                Value::Unknown
+            }
             Value::Symbol(symbol) if is_constant(&node.index) => {
                 let element = match symbol.symbol {
                     Symbol::Variable(id) => self.module.variables[id.index()].ty.bytes(),
@@ -263,7 +299,10 @@ impl<'a> BodyChecker<'_, 'a> {
                 self.sink().error("unsupported-operand", node.index.span(), message).help(help);
                 Value::Reported
             }
-            Value::Unknown => Value::Unknown,
+            Value::Unknown => {
+                self.sink().error("not-an-array", node.span, "Array indexing on non-array");
+                Value::Unknown
+            }
             _ => {
                 self.sink().error("not-an-array", node.span, "Array indexing on non-array");
                 Value::Reported
@@ -281,12 +320,18 @@ impl<'a> BodyChecker<'_, 'a> {
         };
         match self.resolve(node.base.text) {
             Some(Entity::VectorRegister(ty, lanes, ids)) => {
-                if let Some(id) = lane.filter(|&lane| lane < usize::from(lanes)).and_then(|lane| ids[lane]) {
-                    return Value::Register(id, ty);
+                let Some(lane) = lane else { return self.unknown_selector("vector", node) };
+                match ids[lane].filter(|_| lane < usize::from(lanes)) {
+                    Some(id) => Value::Register(id, ty),
+                    None => Value::Register(self.missing_element(node, lane, ty), ty),
                 }
-                self.unknown_selector("vector", node)
             }
             Some(Entity::Register(ty, _)) => {
+                // The video instructions know nothing but 32 bits.
+                if ty.bits() != 32 && ty != Type::Pred {
+                    self.unknown_field(node);
+                    return Value::Reported;
+                }
                 if !matches!(node.component.text, "b0" | "b1" | "b2" | "b3" | "h0" | "h1") {
                     return self.unknown_selector("video", node);
                 }
@@ -305,6 +350,19 @@ impl<'a> BodyChecker<'_, 'a> {
                 }
             },
         }
+    }
+
+    /// `v.z` of a vector of two, for which ptxas has no error and no code. It is a register of its own here.
+    fn missing_element(&mut self, node: &Element<'a>, lane: usize, ty: Type) -> RegId {
+        let name = format!("{}.{}", node.base.text, COMPONENTS[lane]);
+        let message = format!("Vector '{}' has no element '.{}'", node.base.text, node.component.text);
+        let help = "declare it `.v4`: ptxas accepts this and cannot generate code for it";
+        self.sink().warning("missing-element", node.component.span, message).help(help);
+        let known = self.body.registers.iter().position(|register| register.name == name);
+        RegId(known.unwrap_or_else(|| {
+            self.body.registers.push(Register { name, ty });
+            self.body.registers.len() - 1
+        }) as u32)
     }
 
     fn unknown_field(&mut self, node: &Element<'a>) -> Value {
@@ -355,7 +413,7 @@ impl<'a> BodyChecker<'_, 'a> {
             elements.push(Box::new(lowered));
         }
         let count = elements.len();
-        if !matches!(count, 1 | 2 | 4 | 8) {
+        if !matches!(count, 1 | 2 | 4 | 8) && !self.takes_fragments {
             let help = "vectors have 2, 4 or 8 elements";
             self.sink()
                 .error("illegal-vector-size", node.span, format!("Illegal vector size: {count}"))

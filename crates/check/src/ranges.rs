@@ -67,7 +67,7 @@ fn barrier(sink: &mut Sink, context: &Context, operands: &[Operand], lowered: &[
     let constant = |name: &str| {
         let place = specs.iter().position(|spec| spec.name == name)?;
         match (operands.get(place)?, lowered.get(place)?) {
-            (Operand::Imm(_), Lowered { value: Value::Const(Const::Int { value, .. }), span }) => {
+            (Operand::Imm(_), Lowered { value: Value::Const(Const::Int { value, .. }), span, .. }) => {
                 Some((*value, *span))
             }
             _ => None,

@@ -191,6 +191,7 @@ impl<'a> Checker<'a> {
             name: name.text.to_owned(),
             space,
             ty: shape.ty,
+            array: !node.dimensions.is_empty() || shape.lanes > 1,
             bytes,
             align: shape.alignment(),
             init: Vec::new(),

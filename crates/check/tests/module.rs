@@ -147,3 +147,19 @@ fn a_missing_head_makes_no_module() {
     assert!(!said.is_empty());
     assert!(check::check(&source, &tree, &check::Options::default()).0.is_none());
 }
+
+/// What ptxas accepts and has no code for, and what it accepts and reads otherwise than it is written.
+#[test]
+fn oddities_are_accepted() {
+    let text = ".version 8.0\n.target sm_90\n.entry e() {\n.reg .pred %p<3>; .reg .b32 %r<3>; .reg .v2 .b32 %v;\n\
+        setp.lt.s32 %p1, -%r1, -%r2;\nselp.b32 %r0, %v.z, %v.x, %p1+1;\nret;\n}\n";
+    let source = SourceFile::new("oddities.ptx", text);
+    let (tree, diagnostics) = syntax::parse(&source);
+    assert!(diagnostics.is_empty());
+    let (module, diagnostics) = check::check(&source, &tree, &check::Options::default());
+    let said: Vec<&str> = diagnostics.iter().map(|d| d.message.as_str()).collect();
+    assert_eq!(said, ["Vector '%v' has no element '.z'", "A predicate is no number to add to"]);
+    assert!(diagnostics.iter().all(|d| !d.is_error()));
+    let emitted = module.expect("it is legal").to_string();
+    assert!(emitted.contains("%r1, %r2"), "no operand is negated: {emitted}");
+}

@@ -34,10 +34,15 @@ pub fn forms(opcode: &str) -> &'static [Form] {
     &FORMS[start..end]
 }
 
-/// What a type needs of `.version` and `.target` wherever it stands, even where no row takes it.
-pub fn type_gates(ty: Type) -> impl Iterator<Item = Gate> {
-    let choice = FORMS.iter().flat_map(|form| form.slots).find_map(|slot| slot.choice(Token::Type(ty)));
-    choice.map_or(&[][..], |choice| choice.gates).iter().copied().filter(|gate| gate.stage == Stage::Token)
+/// What a modifier or type needs of `.version` and `.target` as soon as it is read: in this form or, where that does not
+/// take it, in any that does.
+pub fn token_gates(form: &Form, token: Token) -> impl Iterator<Item = Gate> {
+    let find = |form: &Form| form.slots.iter().find_map(|slot| slot.choice(token)).map(|choice| choice.gates);
+    let own = find(form);
+    let gates = own.or_else(|| FORMS.iter().find_map(find)).unwrap_or_default();
+    // What an instruction needs for one of its modifiers says nothing about others.
+    let applies = move |gate: &Gate| own.is_some() || gate.subject.starts_with("Feature '.");
+    gates.iter().copied().filter(move |gate| gate.stage == Stage::Token && applies(gate))
 }
 
 /// The number of a row.

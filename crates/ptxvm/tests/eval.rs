@@ -225,3 +225,31 @@ fn what_cannot_be_evaluated_is_refused() {
     }
     assert_eq!(eval(&[]).code, Some(2));
 }
+
+#[test]
+fn evaluations_are_objects_for_programs() {
+    let outcome = eval(&["setp.lt.and.f16x2", "0x3c004000", "0x40003c00", "true", "--format", "json"]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.transcript());
+    let object: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("an object");
+    assert_eq!(object["instruction"], "setp.lt.and.f16x2");
+    assert_eq!(object["operands"][0]["lanes"][1]["value"], "1");
+    assert_eq!(object["operands"][0]["bits"], "0x3c004000");
+    assert_eq!(object["results"][0]["name"], "p");
+    assert_eq!(
+        (&object["results"][0]["bits"], &object["results"][0]["value"]),
+        (&"0".into(), &"false".into())
+    );
+    assert_eq!(object["results"][1]["value"], "true");
+    assert!(object["why"][0].as_str().is_some_and(|why| why.contains("2 < 1 is false")), "{object}");
+
+    let outcome = batch(b"add.u32\t1\t2\nsetp.lt.f16\t7e00\nsetp.lt.f16\t7e00\t0", &["--format=json"]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.transcript());
+    let objects: Vec<serde_json::Value> =
+        outcome.stdout.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    assert_eq!(objects.len(), 3);
+    assert_eq!(objects[0]["results"][0]["bits"], "0x00000003");
+    assert_eq!(objects[1]["line"], "setp.lt.f16\t7e00");
+    assert!(objects[1]["error"].as_str().is_some_and(|error| error.contains("takes 2 source operands")));
+    assert_eq!(objects[2]["operands"][0]["value"], "NaN (quiet)");
+    assert_eq!(eval(&["add.u32", "1", "2", "--format", "xml"]).code, Some(2));
+}

@@ -11,7 +11,7 @@ pub enum Value {
         value: u64,
         /// Whether it has the suffix `U`. Without it, it is signed if it fits.
         unsigned: bool,
-        /// Whether the value as written does not fit into 64 bits.
+        /// Whether ptxas finds that the value does not fit into 64 bits: there was a 64th bit before the last digit.
         overflow: bool,
     },
     /// `0fXXXXXXXX`: the bits of a single-precision number.
@@ -40,9 +40,8 @@ impl Literal<'_> {
         digits = digits.trim_end_matches(['u', 'U']);
         let (mut value, mut overflow) = (0u64, false);
         for digit in digits.chars() {
-            let (scaled, too_large) = value.overflowing_mul(u64::from(radix));
-            let (sum, carry) = scaled.overflowing_add(u64::from(digit.to_digit(radix)?));
-            (value, overflow) = (sum, overflow | too_large | carry);
+            overflow |= value > i64::MAX as u64;
+            value = value.wrapping_mul(u64::from(radix)).wrapping_add(u64::from(digit.to_digit(radix)?));
         }
         Some(Value::Integer { value, unsigned, overflow })
     }
@@ -86,18 +85,19 @@ mod tests {
                 "{text}"
             );
         }
-        for (text, low) in [
-            ("18446744073709551616", 0),
-            ("18446744073709551617", 1),
-            ("0x1FFFFFFFFFFFFFFFF", u64::MAX),
-            ("02000000000000000000001", 1),
-            ("36893488147419103233", 1),
+        // As ptxas does it: many numbers of 65 bits and more are taken modulo 2^64 without a word.
+        for (text, low, overflow) in [
+            ("18446744073709551616", 0, false),
+            ("36893488147419103233", 1, false),
+            ("0x1FFFFFFFFFFFFFFFF", u64::MAX, false),
+            ("0x7FFFFFFFFFFFFFFFF", u64::MAX, false),
+            ("02000000000000000000001", 1, false),
+            ("92233720368547758079", u64::MAX, false),
+            ("92233720368547758080", 0, true),
+            ("0x80000000000000001", 1, true),
+            ("0x100000000000000001", 1, false),
         ] {
-            assert_eq!(
-                value(text),
-                Some(Value::Integer { value: low, unsigned: false, overflow: true }),
-                "{text}"
-            );
+            assert_eq!(value(text), Some(Value::Integer { value: low, unsigned: false, overflow }), "{text}");
         }
     }
 

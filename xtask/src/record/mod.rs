@@ -52,12 +52,9 @@ pub enum Record {
     },
     /// What ptxas 13.5 and 12.9 say about every form of the core instructions
     Legality,
-    /// What ptxas computes when it folds constants of the core instructions
+    /// What ptxas and libnvvm compute when they fold constants of the core instructions
     Values {
-        /// nvdisasm, of PyPI's nvidia-cuda-nvdisasm
-        #[arg(long)]
-        nvdisasm: PathBuf,
-        /// Number of vectors
+        /// Number of vectors of each
         #[arg(long, default_value_t = 100_000)]
         count: usize,
     },
@@ -87,7 +84,7 @@ pub fn run(what: &Record) -> Result<()> {
         Record::Corpus { from } => {
             corpus::record(&oracles, &root.join(from), &root.join("conformance/corpus"))
         }
-        Record::Values { nvdisasm, count } => values::record(&root, &oracles, nvdisasm, *count),
+        Record::Values { count } => values::record(&root, &oracles, *count),
         Record::Sass { seed, count, words_only, to } => {
             sass::record(&oracles, &root.join(to), *seed, *count, *words_only)
         }

@@ -278,6 +278,13 @@ fn parse_message(line: &str) -> Option<Message> {
     })
 }
 
+/// The optimiser of CUDA 12.9, a library in the package of ptxas, under `folder`.
+pub fn libnvvm(folder: &Path) -> Result<PathBuf> {
+    let release = Release::V12_9;
+    let package = Package { binary: "nvidia/cuda_nvcc/nvvm/lib64/libnvvm.so", ..*release.package() };
+    package.open(&folder.join(format!("ptxas-{}", release.name())))
+}
+
 /// Installs a package into `home` with pip, which checks the pinned hash.
 fn install(package: &Package, home: &Path) -> Result<()> {
     let requirement = package.requirement().ok_or("oracles.txt does not pin this package")?;

@@ -10,6 +10,13 @@ use crate::op::{Clock, Guard, OpKind, Slot, SlotKind, Width};
 impl Lowering<'_> {
     pub(super) fn instruction(&mut self, instruction: &Instruction) {
         self.span = instruction.span;
+        let is_predicate = |register: &RegId| self.body.registers[register.index()].ty == Type::Pred;
+        // Nobody knows what `p+1` is.
+        if instruction.operands.iter().any(|o| matches!(o, Operand::RegPlus(r, _) if is_predicate(r))) {
+            let guard = self.guard(instruction);
+            self.push(guard, OpKind::Unsupported { form: instruction.form });
+            return;
+        }
         match instruction.form.action {
             Action::Pure(function) => self.pure(instruction, function),
             Action::Effect(effect) => self.effect(instruction, effect),

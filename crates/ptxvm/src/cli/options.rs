@@ -203,6 +203,9 @@ pub struct EvalOptions {
     /// As on this target [default: the newest that has the instruction]
     #[arg(long, value_name = "sm_XX")]
     pub target: Option<String>,
+    /// Text (of a batch: tab-separated columns), or JSON: an object, of a batch one for each line
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub format: Format,
 }
 
 const EXPLAIN_HELP: &str = "\
@@ -247,22 +250,31 @@ pub struct IsaOptions {
 
 impl EvalOptions {
     /// Operands may begin with a hyphen (`-inf`, `-1,2`), so that what follows them looks like one too: takes
-    /// `--target` from among them.
+    /// `--target` and `--format` from among them.
     ///
     /// # Errors
     /// When another option stands there.
     pub fn split_operands(mut self) -> Result<EvalOptions, String> {
         let mut words = std::mem::take(&mut self.operands).into_iter();
         while let Some(word) = words.next() {
-            match word.strip_prefix("--") {
-                Some("target") => self.target = Some(words.next().ok_or("--target needs a value: sm_90")?),
-                Some(option) => match option.strip_prefix("target=") {
-                    Some(target) => self.target = Some(target.to_owned()),
-                    None => {
-                        return Err(format!("`{word}` is no operand; options stand before the instruction"));
-                    }
-                },
-                None => self.operands.push(word),
+            let Some(option) = word.strip_prefix("--") else {
+                self.operands.push(word);
+                continue;
+            };
+            let (name, value) = match option.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (option, None),
+            };
+            let mut value = |example: &str| {
+                value
+                    .clone()
+                    .or_else(|| words.next())
+                    .ok_or_else(|| format!("--{name} needs a value: {example}"))
+            };
+            match name {
+                "target" => self.target = Some(value("sm_90")?),
+                "format" => self.format = Format::from_str(&value("json")?, false)?,
+                _ => return Err(format!("`{word}` is no operand; options stand before the instruction")),
             }
         }
         Ok(self)

@@ -6,25 +6,28 @@ use std::rc::Rc;
 
 use isa::{Target, Type};
 
+use super::json::{Evaluation, Refusal};
 use crate::cli::alone::{Alone, MAX_SOURCES, ones};
+use crate::cli::options::Format;
 
 /// Instructions that are remembered at once. Hostile input has no bound on its spellings.
 const REMEMBERED: usize = 1 << 16;
 /// Bytes that are read at once; results are written whenever so much is done or the input has no more at hand.
 const CHUNK: usize = 1 << 18;
 
-type Resolved = Rc<Result<Alone, String>>;
+type Resolved = Result<Rc<Alone>, Rc<str>>;
 
 /// Evaluates lines and remembers what their instructions mean.
 pub struct Batch {
     target: Option<Target>,
+    format: Format,
     known: HashMap<Vec<u8>, Vec<(usize, Resolved)>>,
 }
 
 impl Batch {
     /// For one target, or for the newest that has each instruction.
-    pub fn new(target: Option<Target>) -> Batch {
-        Batch { target, known: HashMap::new() }
+    pub fn new(target: Option<Target>, format: Format) -> Batch {
+        Batch { target, format, known: HashMap::new() }
     }
 
     /// Answers each line of the input with one line.
@@ -67,6 +70,9 @@ impl Batch {
     /// Appends the answer to one line.
     fn line(&mut self, line: &[u8], answers: &mut Vec<u8>) {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if self.format == Format::Json {
+            return self.json_line(line, answers);
+        }
         answers.extend_from_slice(line);
         answers.push(b'\t');
         if let Err(message) = self.evaluate(line, answers) {
@@ -76,12 +82,27 @@ impl Batch {
         answers.push(b'\n');
     }
 
-    /// Appends the results, or nothing if the line is wrong.
-    fn evaluate(&mut self, line: &[u8], answers: &mut Vec<u8>) -> Result<(), String> {
+    /// Appends the answer to one line as an object.
+    fn json_line(&mut self, line: &[u8], answers: &mut Vec<u8>) {
+        let text = String::from_utf8_lossy(line);
+        let written = match self.read(line) {
+            Ok((alone, values)) => {
+                let instruction = text.split('\t').next().unwrap_or_default();
+                let values = &values[..alone.sources.len()];
+                serde_json::to_writer(&mut *answers, &Evaluation::new(&alone, instruction, values))
+            }
+            Err(error) => serde_json::to_writer(&mut *answers, &Refusal { line: &text, error: &error }),
+        };
+        written.expect("strings can be written to a vector");
+        answers.push(b'\n');
+    }
+
+    /// The instruction of a line, and its operands.
+    fn read(&mut self, line: &[u8]) -> Result<(Rc<Alone>, [u64; MAX_SOURCES]), String> {
         let mut columns = line.split(|&byte| byte == b'\t');
         let instruction = columns.next().unwrap_or_default();
         let resolved = self.resolve(instruction, columns.clone().count());
-        let alone = resolved.as_ref().as_ref().map_err(String::clone)?;
+        let alone = resolved.map_err(|message| message.to_string())?;
         let mut values = [0; MAX_SOURCES];
         for ((value, column), source) in values.iter_mut().zip(columns).zip(&alone.sources) {
             *value = operand(column, source.ty).map_err(|what| format!("operand {}: {what}", source.name))?;
@@ -91,6 +112,12 @@ impl Batch {
                 return Err(format!("operand {} must be {least} to {greatest}", source.name));
             }
         }
+        Ok((alone, values))
+    }
+
+    /// Appends the results, or nothing if the line is wrong.
+    fn evaluate(&mut self, line: &[u8], answers: &mut Vec<u8>) -> Result<(), String> {
+        let (alone, values) = self.read(line)?;
         let results = alone.compute(&values[..alone.sources.len()]);
         for (i, (value, (_, ty))) in results.into_iter().zip(&alone.results).enumerate() {
             if i > 0 {
@@ -109,11 +136,13 @@ impl Batch {
         {
             return resolved.clone();
         }
-        let resolved = Rc::new(match std::str::from_utf8(instruction) {
+        let resolved: Resolved = match std::str::from_utf8(instruction) {
             // A number of operands that none has needs no place of its own.
-            Ok(name) => Alone::resolve(name, count.min(MAX_SOURCES + 1), self.target),
-            Err(_) => Err("the instruction is not text".to_owned()),
-        });
+            Ok(name) => {
+                Alone::resolve(name, count.min(MAX_SOURCES + 1), self.target).map(Rc::new).map_err(Rc::from)
+            }
+            Err(_) => Err("the instruction is not text".into()),
+        };
         if self.known.len() >= REMEMBERED {
             self.known.clear();
         }

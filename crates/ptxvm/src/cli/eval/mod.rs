@@ -2,6 +2,7 @@
 
 mod batch;
 mod bits;
+mod json;
 mod why;
 
 use std::fs::File;
@@ -13,7 +14,7 @@ use isa::Version;
 
 use super::alone::{Alone, MAX_SOURCES};
 use super::check::parse_target;
-use super::options::EvalOptions;
+use super::options::{EvalOptions, Format};
 use super::report::{Failure, print};
 
 /// Evaluates one instruction, or a file of them.
@@ -24,7 +25,7 @@ pub fn eval(options: &EvalOptions) -> Result<(), Failure> {
     let options = options.clone().split_operands().map_err(Failure::usage)?;
     let target = options.target.as_deref().map(parse_target).transpose()?;
     if let Some(path) = &options.batch {
-        return evaluate_file(path, Batch::new(target));
+        return evaluate_file(path, Batch::new(target, options.format));
     }
     let Some(instruction) = &options.instruction else {
         return Err(Failure::usage("an instruction or --batch FILE is needed"));
@@ -45,7 +46,13 @@ pub fn eval(options: &EvalOptions) -> Result<(), Failure> {
         }
         values.push(value);
     }
-    print(show(&alone, instruction, &values).trim_end())
+    match options.format {
+        Format::Human => print(show(&alone, instruction, &values).trim_end()),
+        Format::Json => {
+            let evaluation = json::Evaluation::new(&alone, instruction, &values);
+            print(serde_json::to_string(&evaluation).map_err(|error| Failure::bad(error.to_string()))?)
+        }
+    }
 }
 
 fn evaluate_file(path: &Path, mut batch: Batch) -> Result<(), Failure> {
