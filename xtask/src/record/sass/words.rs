@@ -141,8 +141,9 @@ pub fn record(oracles: &Path, folder: &Path, seed: u64, count: usize) -> Result<
         println!("{}: {} bytes", path.display(), bytes.len());
         fs::write(path, bytes)?;
     }
-    let path = folder.join("nvdisasm-13.5.txt");
-    fs::write(&path, differences.text(&provenance(oracles, Disassembler::V13_5)?))?;
+    let path = folder.join("nvdisasm-13.5.txt.zst");
+    let text = differences.text(&provenance(oracles, Disassembler::V13_5)?);
+    fs::write(&path, zstd::encode_all(text.as_bytes(), 19)?)?;
     println!("{}: {} differing texts\n{asked} answers", path.display(), differences.total);
     Ok(())
 }
