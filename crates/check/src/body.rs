@@ -33,8 +33,8 @@ pub(crate) struct BodyChecker<'c, 'a> {
     pending_targets: Vec<(BranchTargetsId, Vec<Name<'a>>)>,
     /// The functions of each `.calltargets`.
     pub(crate) call_targets: Vec<Vec<FuncId>>,
-    /// The instruction takes fragments of matrices, of many registers.
-    pub(crate) takes_fragments: bool,
+    /// The most elements that an operand of the instruction has, by the table.
+    pub(crate) longest_vector: usize,
 }
 
 impl<'a> Checker<'a> {
@@ -52,7 +52,7 @@ impl<'a> Checker<'a> {
             selections: HashMap::new(),
             pending_targets: Vec::new(),
             call_targets: Vec::new(),
-            takes_fragments: false,
+            longest_vector: 1,
         };
         checker.declare_params(node);
         checker.statements(&block.statements);

@@ -56,7 +56,9 @@ impl<'a> BodyChecker<'_, 'a> {
         if form.action == isa::Action::Effect(Effect::Call) {
             return self.call(node, guard.flatten(), form, &selection, errors_before);
         }
-        self.takes_fragments = matches!(form.opcode, "wgmma" | "tcgen05");
+        let picks = &selection.picks;
+        let lengths = form.operands_with(picks).map(|spec| spec.count(form, picks).0);
+        self.longest_vector = lengths.max().unwrap_or(1);
         let operands: SmallVec<[Lowered; 6]> = node.operands.iter().map(|tree| self.lower(tree)).collect();
         for error in &selection.errors {
             match error {

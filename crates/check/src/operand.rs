@@ -413,7 +413,7 @@ impl<'a> BodyChecker<'_, 'a> {
             elements.push(Box::new(lowered));
         }
         let count = elements.len();
-        if !matches!(count, 1 | 2 | 4 | 8) && !self.takes_fragments {
+        if !matches!(count, 1 | 2 | 4 | 8) && self.longest_vector <= 8 {
             let help = "vectors have 2, 4 or 8 elements";
             self.sink()
                 .error("illegal-vector-size", node.span, format!("Illegal vector size: {count}"))

@@ -72,13 +72,6 @@ fn is_invariant(name: &str) -> bool {
 fn can_move(op: &Op, params: &[Param]) -> bool {
     match &op.kind {
         OpKind::Pure { form, .. } => !form.carry.reads && !form.carry.writes,
-        OpKind::Copy { .. }
-        | OpKind::Not { .. }
-        | OpKind::Resize { .. }
-        | OpKind::Offset { .. }
-        | OpKind::Pack { .. }
-        | OpKind::Unpack { .. }
-        | OpKind::Cvta { .. } => true,
         OpKind::AddressOf { base, .. } => {
             matches!(base, Base::Variable(_) | Base::KernelParam(_) | Base::Function(_) | Base::Zero)
         }
@@ -95,6 +88,6 @@ fn can_move(op: &Op, params: &[Param]) -> bool {
             dst.len() == 1
                 && params.get(index as usize).zip(offset).is_some_and(|(param, offset)| inside(param, offset))
         }
-        _ => false,
+        kind => kind.computes(),
     }
 }

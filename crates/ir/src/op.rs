@@ -480,6 +480,25 @@ pub enum OpKind {
     },
 }
 
+impl OpKind {
+    /// It computes values of slots, and touches nothing else.
+    pub fn computes(&self) -> bool {
+        matches!(
+            self,
+            OpKind::Pure { .. }
+                | OpKind::Copy { .. }
+                | OpKind::Not { .. }
+                | OpKind::Resize { .. }
+                | OpKind::Offset { .. }
+                | OpKind::AddressOf { .. }
+                | OpKind::Pack { .. }
+                | OpKind::Unpack { .. }
+                | OpKind::Cvta { .. }
+                | OpKind::IsSpace { .. }
+        )
+    }
+}
+
 /// Argument of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Argument {

@@ -121,7 +121,7 @@ impl<'a> Builder<'a> {
             live_in[slot.index() / 64] |= 1 << (slot.index() % 64);
         }
         let mut executable: Vec<Op> = ops.iter().map(|op| self.op(op)).collect();
-        self.fuse(ops, &mut executable);
+        self.fuse(block, ops, &mut executable);
         Block {
             cost: block.instructions.into(),
             warp: matches!(ops.first(), Some(ir::Op { kind: ir::OpKind::Warp { .. }, .. })),

@@ -17,7 +17,10 @@ struct Reads {
 impl Builder<'_> {
     /// Marks loads whose value is read once, and joins pure operations with the store of their result. `source` are
     /// the operations that `ops` were made of.
-    pub(super) fn fuse(&self, source: &[ir::Op], ops: &mut Vec<Op>) {
+    ///
+    /// In a block with accesses that are ordered (`.volatile`, `.relaxed`, `.acquire`, atomics, fences) every load is
+    /// done in its place.
+    pub(super) fn fuse(&self, block: &ir::Block, source: &[ir::Op], ops: &mut Vec<Op>) {
         let mut reads = vec![Reads::default(); self.slots.len()];
         // The next operation that writes memory.
         let mut writer = usize::MAX;
@@ -29,7 +32,7 @@ impl Builder<'_> {
             };
             match &op.kind {
                 _ if op.guard.is_some() => {}
-                OpKind::Load { dst, bytes, .. } => {
+                OpKind::Load { dst, bytes, .. } if !block.may_spin => {
                     if let [Some(slot)] = dst[..]
                         && self.slot(slot).width.bytes() == *bytes as usize
                         && is_dead_after_one_read(slot).is_some_and(|reader| reader <= writer)
@@ -51,7 +54,7 @@ impl Builder<'_> {
                 writer = i;
             }
             let guarded = op.guard.is_some();
-            let touches = |slot: &mut Slot, touch: Touch, wanted: Touch| {
+            let mut touches = |slot: &mut Slot, touch: Touch, wanted: Touch| {
                 let reads = &mut reads[slot.index()];
                 match touch {
                     _ if touch != wanted => {}
@@ -61,7 +64,6 @@ impl Builder<'_> {
                     Touch::Use => *reads = Reads { count: reads.count + 1, first: i },
                 }
             };
-            let mut touches = touches;
             let mut op = op.clone();
             op.visit(&mut |slot, touch| touches(slot, touch, Touch::Def));
             op.visit(&mut |slot, touch| touches(slot, touch, Touch::Use));
@@ -90,20 +92,5 @@ fn join(ops: &mut Vec<Op>, index: usize) {
 
 /// Nothing in memory changes.
 fn keeps_memory(op: &OpKind) -> bool {
-    matches!(
-        op,
-        OpKind::Pure { .. }
-            | OpKind::Copy { .. }
-            | OpKind::Not { .. }
-            | OpKind::Resize { .. }
-            | OpKind::Offset { .. }
-            | OpKind::AddressOf { .. }
-            | OpKind::Pack { .. }
-            | OpKind::Unpack { .. }
-            | OpKind::Load { .. }
-            | OpKind::Cvta { .. }
-            | OpKind::IsSpace { .. }
-            | OpKind::ReadClock { .. }
-            | OpKind::ActiveMask { .. }
-    )
+    op.computes() || matches!(op, OpKind::Load { .. } | OpKind::ReadClock { .. } | OpKind::ActiveMask { .. })
 }

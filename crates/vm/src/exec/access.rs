@@ -39,34 +39,31 @@ pub(super) enum Place {
 }
 
 impl Chunk<'_> {
-    /// Addresses that step evenly.
+    /// Addresses that step evenly; if they do not, the register that they stand in.
     #[inline]
-    fn even(&self, address: &Address, active: &Active) -> Option<Even> {
+    fn even(&self, address: &Address, active: &Active) -> Result<Even, SlotRef> {
         let rows = self.registers.rows();
         let Base::Slot(slot) = address.base else {
             let start = self.fixed_base(address.base, active.frame).wrapping_add(address.offset);
-            return Some(Even::uniform(start, rows));
+            return Ok(Even::uniform(start, rows));
         };
-        let scalar = self.registers.scalar(active.window, slot)?;
-        Even::new(scalar, address.offset, slot.width != Width::W64, rows)
+        // 32-bit addresses wrap at 32 bits.
+        let narrow = slot.width != Width::W64;
+        let scalar = self.registers.scalar(active.window, slot).ok_or(slot)?;
+        Even::new(scalar, address.offset, narrow, rows).ok_or(slot)
     }
 
     /// Evaluates an address in the active lanes.
     pub(super) fn addresses(&mut self, address: &Address, active: &Active) -> Addresses {
-        if let Some(even) = self.even(address, active) {
-            return Addresses::Even(even);
-        }
-        match address.base {
-            Base::Slot(slot) => self.each(slot, address.offset, active),
-            // Not reached: fixed bases are even.
-            _ => Addresses::Even(Even::uniform(address.offset, self.registers.rows())),
+        match self.even(address, active) {
+            Ok(even) => Addresses::Even(even),
+            Err(slot) => self.each(slot, address.offset, active),
         }
     }
 
     /// Addresses that stand in a register.
     #[inline(never)]
     fn each(&mut self, slot: SlotRef, offset: u64, active: &Active) -> Addresses {
-        // 32-bit addresses wrap at 32 bits.
         let narrow = slot.width != Width::W64;
         let array = self.registers.read(active.window, slot);
         let pattern = self.registers.pattern(active.window, slot, active.mask);
@@ -236,22 +233,26 @@ impl Chunk<'_> {
         }
         let bytes = u64::from(op.bytes) * op.dst.len() as u64;
         let request = Request { space: op.address.space, bytes, write: false, span };
-        if let Some(even) = self.even(&op.address, active)
-            && let Some(region) = self.even_region(shared, &request, &even, active.mask)
+        let even = self.even(&op.address, active);
+        if let Ok(even) = &even
+            && let Some(region) = self.even_region(shared, &request, even, active.mask)
         {
             if even.scalar.is_uniform() {
                 // SAFETY: the region holds all elements of the access.
                 self.load_uniform(op, active, unsafe { region.at(even.scalar.base) });
                 return Ok(());
             }
-            if let Some(plan) = AccessPlan::new(&even, region, bytes, &op.address, active)
+            if let Some(plan) = AccessPlan::new(even, region, bytes, &op.address, active)
                 && self.load_planned(op, active, &plan, even.scalar.base)
             {
                 self.access_plans[op.address.place] = plan;
                 return Ok(());
             }
         }
-        let addresses = self.addresses(&op.address, active);
+        let addresses = match even {
+            Ok(even) => Addresses::Even(even),
+            Err(slot) => self.each(slot, op.address.offset, active),
+        };
         let Some(region) = self.checked_region(shared, &request, &addresses, active.mask) else {
             return self.load_each(op, active, shared, &request, &addresses);
         };
@@ -344,7 +345,7 @@ impl Chunk<'_> {
         }
         let bytes = u64::from(op.bytes);
         let request = Request { space: op.address.space, bytes, write: true, span };
-        let even = self.even(&op.address, active).filter(|even| even.consecutive(bytes))?;
+        let even = self.even(&op.address, active).ok().filter(|even| even.consecutive(bytes))?;
         let region = self.even_region(shared, &request, &even, active.mask)?;
         if let Some(plan) = AccessPlan::new(&even, region, bytes, &op.address, active) {
             self.access_plans[op.address.place] = plan;

@@ -20,8 +20,8 @@ pub(super) struct AccessPlan {
     /// Addresses that the memory holds; none if there is no plan.
     low: u64,
     high: u64,
-    /// What makes a host address of a device address, modulo 2^64.
-    delta: usize,
+    /// The memory, from `low` on.
+    storage: *mut u8,
     /// Bits that must be zero in a base.
     align: u64,
     /// Bits that an address has.
@@ -37,7 +37,7 @@ impl AccessPlan {
         span: (0, 0),
         low: u64::MAX,
         high: 0,
-        delta: 0,
+        storage: std::ptr::null_mut(),
         align: 0,
         bits: 0,
         rows: lanes::Rows { count: 0, groups: 0, pitch: 0 },
@@ -79,7 +79,7 @@ impl AccessPlan {
             ),
             low: region.base,
             high: region.end,
-            delta: region.storage.addr().wrapping_sub(region.base as usize),
+            storage: region.storage,
             align: bytes - 1,
             bits: if slot.width == Width::W64 { u64::MAX } else { u32::MAX.into() },
             rows,
@@ -95,7 +95,7 @@ impl AccessPlan {
     /// Where the first lane's element stands.
     #[inline]
     pub fn host(&self, base: u64) -> *mut u8 {
-        std::ptr::with_exposed_provenance_mut((base as usize).wrapping_add(self.delta))
+        self.storage.wrapping_add(base.wrapping_sub(self.low) as usize)
     }
 }
 
