@@ -1,6 +1,8 @@
 //! Chores of the workspace: `cargo xtask codegen` and its kin.
 
 mod codegen;
+#[path = "../../exhaustive/src/date.rs"]
+mod date;
 mod docs;
 mod mutants;
 mod record;

@@ -2,8 +2,6 @@
 //!
 //! `list.txt` has the faults, each with the tests that should find it.
 
-#[path = "../../../exhaustive/src/date.rs"]
-mod date;
 mod list;
 mod scratch;
 
@@ -14,7 +12,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::codegen::root;
-use date::today;
+use crate::date::today;
 
 /// Which faults to plant, and where.
 #[derive(clap::Args)]

@@ -5,6 +5,7 @@
 
 mod corpus;
 mod fail;
+mod hardware;
 mod legality;
 pub mod lines;
 pub mod oracle;
@@ -58,6 +59,14 @@ pub enum Record {
         #[arg(long, default_value_t = 100_000)]
         count: usize,
     },
+    /// What an NVIDIA GPU of this machine computes, if it has one
+    Hardware {
+        /// The instructions (default: the core, conversions and approximate functions)
+        opcodes: Vec<String>,
+        /// Number of vectors of each spelling
+        #[arg(long, default_value_t = 256)]
+        count: usize,
+    },
     /// What nvdisasm prints for words of HSETP2, and what ptxas makes of setp on halves
     Sass {
         /// Where the words start: another seed, other words
@@ -85,6 +94,9 @@ pub fn run(what: &Record) -> Result<()> {
             corpus::record(&oracles, &root.join(from), &root.join("conformance/corpus"))
         }
         Record::Values { count } => values::record(&root, &oracles, *count),
+        Record::Hardware { opcodes, count } => {
+            hardware::record(&root.join("conformance/hardware"), opcodes, *count)
+        }
         Record::Sass { seed, count, words_only, to } => {
             sass::record(&oracles, &root.join(to), *seed, *count, *words_only)
         }

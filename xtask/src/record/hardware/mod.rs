@@ -1,0 +1,143 @@
+//! `cargo xtask record hardware`: what an NVIDIA GPU computes, through the driver that the machine has.
+//!
+//! One kernel for each spelling of an instruction ([`program`]), run on edge values and random ones ([`vectors`]). The
+//! lines are those of `conformance/values`; the replay is `crates/sem/tests/hardware.rs`.
+
+mod gpu;
+mod program;
+#[cfg(test)]
+mod tests;
+mod vectors;
+
+use std::fs;
+use std::path::Path;
+
+use fastrand::Rng;
+use isa::enumerate::{Spelling, spellings};
+use isa::{Action, FORMS, FormId, Target, Version};
+use serde::Serialize;
+
+use super::Result;
+use crate::date::today;
+use gpu::Gpu;
+use program::Program;
+
+/// What is recorded if nothing else is asked for: the core, what it leans on, and what the manual leaves open.
+const OPCODES: [&str; 23] = [
+    "set", "setp", "selp", "slct", "add", "sub", "mul", "fma", "min", "max", "abs", "neg", "cvt", "copysign",
+    "testp", "ex2", "lg2", "sin", "cos", "tanh", "rcp", "rsqrt", "sqrt",
+];
+
+/// Something that runs a program.
+trait Machine {
+    /// Runs the kernel of `program` in one thread for each vector. `sources` holds the operands of one vector after the
+    /// other; so does the result.
+    fn run(&mut self, program: &Program, text: &str, sources: &[u64]) -> Result<Vec<u64>>;
+}
+
+/// The first line of a record.
+#[derive(Serialize)]
+struct Header {
+    recorded_by: &'static str,
+    gpu: String,
+    target: String,
+    /// As the driver counts: 12080 is CUDA 12.8.
+    driver: i32,
+    /// The `.version` of the programs, the newest that the driver takes.
+    ptx: String,
+    date: String,
+    vectors: usize,
+    /// Spellings that the driver does not take.
+    refused: Vec<String>,
+}
+
+/// Records `count` vectors of every spelling of these opcodes under `folder`.
+///
+/// # Errors
+/// When there is no GPU, or nothing can be run on it.
+pub fn record(folder: &Path, opcodes: &[String], count: usize) -> Result<()> {
+    let mut gpu = Gpu::open()?;
+    let target = gpu.target()?;
+    let version = newest_version(&mut gpu, target)?;
+    println!("{}, {target}, .version {version}", gpu.name()?);
+    let wanted = |opcode: &str| match opcodes {
+        [] => OPCODES.contains(&opcode),
+        _ => opcodes.iter().any(|name| name == opcode),
+    };
+    let (mut text, mut vectors, mut refused) = (String::new(), 0, Vec::new());
+    let mut random = Rng::with_seed(1);
+    for program in programs(wanted, version, target) {
+        match answers(&mut gpu, &program, (version, target), count, &mut random) {
+            Ok(lines) => {
+                vectors += lines.len();
+                lines.iter().for_each(|line| text.extend([line, "\n"]));
+            }
+            Err(_) => refused.push(program.mnemonic),
+        }
+    }
+    if vectors == 0 {
+        return Err("the GPU ran none of these instructions".into());
+    }
+    let header = Header {
+        recorded_by: "cargo xtask record hardware",
+        gpu: gpu.name()?,
+        target: target.to_string(),
+        driver: gpu.driver()?,
+        ptx: version.to_string(),
+        date: today(),
+        vectors,
+        refused,
+    };
+    let text = serde_json::to_string(&header)? + "\n" + &text;
+    fs::create_dir_all(folder)?;
+    let path = folder.join(format!("{}-{target}.txt.zst", header.gpu.replace(' ', "-")));
+    fs::write(&path, zstd::encode_all(text.as_bytes(), 19)?)?;
+    println!("{}: {vectors} vectors, {} spellings refused", path.display(), header.refused.len());
+    Ok(())
+}
+
+/// The programs for every legal spelling of the wanted opcodes that a module of this version and target may have.
+fn programs(
+    wanted: impl Fn(&str) -> bool,
+    version: Version,
+    target: Target,
+) -> impl Iterator<Item = Program> {
+    let forms = (0..FORMS.len()).map(|id| FormId(id as u16)).filter(move |id| {
+        let form = id.form();
+        matches!(form.action, Action::Pure(_))
+            && wanted(form.opcode)
+            && !form.carry.reads
+            && !form.carry.writes
+    });
+    let is_legal = move |spelling: &Spelling| {
+        let gates = spelling.form.form().gates(&spelling.picks);
+        spelling.is_legal() && gates.iter().all(|gate| gate.permits(version, target))
+    };
+    forms.flat_map(move |id| spellings(id).filter(is_legal)).filter_map(|spelling| Program::new(&spelling))
+}
+
+/// The lines for one program.
+fn answers(
+    machine: &mut impl Machine,
+    program: &Program,
+    (version, target): (Version, Target),
+    count: usize,
+    random: &mut Rng,
+) -> Result<Vec<String>> {
+    let sources = vectors::sources(&program.sources, count, random);
+    let results = machine.run(program, &program.text(version, target), &sources)?;
+    let width = program.sources.len();
+    let lines = (0..count).map(|i| program.line(&sources[i * width..][..width], &results[2 * i..][..2]));
+    Ok(lines.collect())
+}
+
+/// The newest `.version` that a module for this target may have.
+fn newest_version(machine: &mut impl Machine, target: Target) -> Result<Version> {
+    let program = programs(|opcode| opcode == "selp", Version::MAX, target).next().ok_or("no selp")?;
+    let versions: Vec<Version> = Version::all().collect();
+    let accepted = versions.into_iter().rev().find(|&version| {
+        let results = machine.run(&program, &program.text(version, target), &[1, 2, 1]);
+        results.is_ok_and(|results| results[0] == 1)
+    });
+    accepted.ok_or_else(|| format!("the GPU does not run {} of 1, 2, true", program.mnemonic).into())
+}
