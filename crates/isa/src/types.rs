@@ -140,6 +140,10 @@ impl Type {
             Type::S16x2 => Type::S16,
             Type::E4m3x2 | Type::E4m3x4 => Type::E4m3,
             Type::E5m2x2 | Type::E5m2x4 => Type::E5m2,
+            Type::E2m3x2 | Type::E2m3x4 => Type::E2m3,
+            Type::E3m2x2 | Type::E3m2x4 => Type::E3m2,
+            Type::E2m1x2 | Type::E2m1x4 => Type::E2m1,
+            Type::Ue8m0x2 => Type::Ue8m0,
             other => other,
         }
     }

@@ -72,9 +72,9 @@ impl Format {
             Type::F64 => &F64,
             Type::E4m3 | Type::E4m3x2 | Type::E4m3x4 => &E4M3,
             Type::E5m2 | Type::E5m2x2 | Type::E5m2x4 => &E5M2,
-            Type::E2m3x2 | Type::E2m3x4 => &E2M3,
-            Type::E3m2x2 | Type::E3m2x4 => &E3M2,
-            Type::E2m1x2 | Type::E2m1x4 => &E2M1,
+            Type::E2m3 | Type::E2m3x2 | Type::E2m3x4 => &E2M3,
+            Type::E3m2 | Type::E3m2x2 | Type::E3m2x4 => &E3M2,
+            Type::E2m1 | Type::E2m1x2 | Type::E2m1x4 => &E2M1,
             _ => return None,
         })
     }

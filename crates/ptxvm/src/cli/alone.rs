@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use check::module::{Instruction, Node};
 use diag::SourceFile;
-use isa::{Access, Action, Form, OperandKind, Picks, Second, SelectError, Target, Type};
+use isa::{Access, Action, Form, Kind, OperandKind, OperandSpec, Picks, Second, SelectError, Target, Type};
 use isa::{Selected, Version};
 use sem::PureFn;
 
@@ -163,7 +163,7 @@ fn sources(selected: &Selected, operands: usize) -> Vec<Source> {
         if spec.access == Access::Write {
             continue;
         }
-        let ty = spec.resolve(&selected.picks).unwrap_or(Type::B32);
+        let ty = meaning(spec, &selected.picks);
         let (elements, _) = spec.count(selected.form(), &selected.picks);
         for i in 0..elements {
             let name = if elements == 1 { spec.name.to_owned() } else { format!("{}[{i}]", spec.name) };
@@ -178,11 +178,25 @@ fn sources(selected: &Selected, operands: usize) -> Vec<Source> {
 
 const CARRY: &str = "CC.CF";
 
+/// The type that an operand's bits are to be read as. Formats that no register is declared with (`.tf32`, `.e4m3x2`) stand
+/// in operands of a bit-size type: of `cvt`, the destination and `a`.
+fn meaning(spec: &OperandSpec, picks: &Picks) -> Type {
+    let ty = spec.resolve(picks).unwrap_or(Type::B32);
+    let written = match (spec.access, spec.name) {
+        (Access::Read, "a") => picks.types().last(),
+        (Access::Read, _) => None,
+        _ => picks.types().first(),
+    };
+    let is_narrow = |written: &&Type| written.element().bits() <= 8 || **written == Type::Tf32;
+    let fits = |written: &&Type| written.is_float() && written.bits() == ty.bits() && is_narrow(written);
+    written.filter(|written| ty.kind() == Kind::Bits && fits(written)).copied().unwrap_or(ty)
+}
+
 fn results(form: &Form, picks: &Picks) -> Vec<(&'static str, Type)> {
     let Some(spec) = form.operands_with(picks).find(|spec| spec.access != Access::Read) else {
         return Vec::new();
     };
-    let ty = spec.resolve(picks).unwrap_or(Type::B32);
+    let ty = meaning(spec, picks);
     let mut results = vec![(if ty == Type::Pred { spec.name } else { "d" }, ty)];
     if spec.second != Second::None {
         results.push((if ty == Type::Pred { "q" } else { "p" }, Type::Pred));

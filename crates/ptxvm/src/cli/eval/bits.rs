@@ -1,7 +1,9 @@
 //! What bits mean as a value of a type, and which bits a literal means.
 
 use isa::{Kind, Type};
-use sem::format::{Format, Specials};
+use sem::convert::convert_float;
+use sem::format::{F64, Format, Specials};
+use sem::round::Mode;
 
 use crate::cli::alone::ones;
 use crate::cli::array::{DType, is_hex, parse_float, parse_integer};
@@ -21,7 +23,8 @@ pub fn describe(ty: Type, bits: u64) -> String {
 
 /// The elements of a packed value, lowest first.
 pub fn lanes(ty: Type, bits: u64) -> impl Iterator<Item = u64> {
-    let width = ty.element().bits();
+    // An element of 6 bits stands in a byte.
+    let width = ty.bits() / ty.lanes();
     (0..ty.lanes()).map(move |lane| bits >> (lane * width) & ones(width))
 }
 
@@ -29,6 +32,10 @@ pub fn lanes(ty: Type, bits: u64) -> impl Iterator<Item = u64> {
 pub fn value(ty: Type, bits: u64) -> String {
     match (Format::of(ty), ty.kind()) {
         (Some(format), _) => float(ty, format, bits),
+        (None, _) if ty == Type::Ue8m0 => match bits {
+            0xff => "NaN".to_owned(),
+            _ => decimal(2f64.powi(bits as i32 - 127), 2f64.powi(bits as i32 - 127)),
+        },
         (None, Kind::Predicate) => if bits == 0 { "false" } else { "true" }.to_owned(),
         (None, Kind::Signed) => {
             let shift = 64 - ty.bits();
@@ -119,7 +126,7 @@ pub fn parse(text: &str, ty: Type) -> Result<u64, String> {
         }
         let mut bits = 0;
         for (lane, part) in parts.iter().enumerate() {
-            bits |= parse(part, element)? << (lane as u32 * element.bits());
+            bits |= parse(part, element)? << (lane as u32 * (ty.bits() / ty.lanes()));
         }
         return Ok(bits);
     }
@@ -128,7 +135,13 @@ pub fn parse(text: &str, ty: Type) -> Result<u64, String> {
         Type::Bf16 => parse_float(text, DType::Bf16).map(little_endian),
         Type::F32 => parse_float(text, DType::F32).map(little_endian),
         Type::F64 => parse_float(text, DType::F64).map(little_endian),
-        _ => parse_integer(text, ty.bits(), &name).map(little_endian),
+        _ => match Format::of(ty) {
+            Some(format) => match text.parse::<f64>() {
+                Ok(number) => Ok(convert_float(&F64, format, Mode::NEAREST, number.to_bits())),
+                Err(_) => Err(format!("`{text}` is no number")),
+            },
+            None => parse_integer(text, ty.bits(), &name).map(little_endian),
+        },
     }
 }
 
@@ -170,6 +183,15 @@ mod tests {
             (Type::F32, 0x7f7fffff, "0x7f7fffff = 3.4028235e38"),
             (Type::F32, 1, "0x00000001 = 1.4e-45 (subnormal)"),
             (Type::F64, 0x3fb999999999999a, "0x3fb999999999999a = 0.1"),
+            (Type::E4m3, 0x7f, "0x7f = NaN"),
+            (Type::E4m3, 0xc0, "0xc0 = -2"),
+            (Type::E5m2, 0x7c, "0x7c = inf"),
+            (Type::E2m3, 0x1f, "0x1f = 7.5"),
+            (Type::E3m2, 0x21, "0x21 = -0.0625 (subnormal)"),
+            (Type::E2m1, 0x9, "0x9 = -0.5 (subnormal)"),
+            (Type::Ue8m0, 0x7f, "0x7f = 1"),
+            (Type::Ue8m0, 0xff, "0xff = NaN"),
+            (Type::Tf32, 0x3f9e0000, "0x3f9e0000 = 1.2344"),
             (Type::S16, 0xffff, "0xffff = -1"),
             (Type::B64, u64::MAX, "0xffffffffffffffff = 18446744073709551615"),
             (Type::Pred, 1, "1 = true"),
@@ -195,6 +217,8 @@ mod tests {
     fn literals_are_read_by_type() {
         assert_eq!(parse("1", Type::F16), Ok(0x3c00));
         assert_eq!(parse("2,1", Type::F16x2), Ok(0x3c00_4000));
+        assert_eq!(parse("1.5,-2", Type::E4m3x2), Ok(0xc03c));
+        assert_eq!(parse("1.5,-2", Type::E2m1x2), Ok(0xc3));
         assert_eq!(parse("-1", Type::U32), Ok(0xffff_ffff));
         assert_eq!(parse("0f3F800000", Type::F32), Ok(0x3f80_0000));
         assert_eq!(parse("0d3FF0000000000000", Type::B64), Ok(0x3ff0_0000_0000_0000));
