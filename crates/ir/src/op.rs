@@ -581,8 +581,9 @@ pub struct Block {
     pub terminator: Terminator,
     /// The instruction that ends it.
     pub span: Span,
-    /// Instructions of the source that a thread executes by going through it.
-    pub instructions: u32,
+    /// Instructions of the source that a thread executes by going through it. One that spreads over several blocks
+    /// stands where it begins.
+    pub instructions: Vec<Span>,
     /// Register slots that are live on entry, ascending.
     pub live_in: Vec<Slot>,
     /// A loop through this block may wait for another thread: it has an atomic, a volatile or acquiring load,

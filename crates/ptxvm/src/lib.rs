@@ -65,4 +65,4 @@ pub use error::Error;
 pub use half::{bf16, f16};
 pub use launch::{Arg, Extents, Launch, describe, signature};
 pub use module::Module;
-pub use vm::{Fault, FaultKind, HostPath, LaunchConfig, LaunchReport, Output};
+pub use vm::{Accesses, Counts, Fault, FaultKind, HostPath, LaunchConfig, LaunchReport, Output, Profile};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use diag::Span;
 
 use crate::code::Code;
-use crate::exec::{Chunk, Step, Turn, Wait, Waiting};
+use crate::exec::{Chunk, Observer, Step, Turn, Wait, Waiting};
 use crate::fault::{Fault, FaultKind};
 use crate::grid::Launch;
 use crate::mask::WARP_LANES;
@@ -191,7 +191,7 @@ impl<'l> Cta<'l> {
     }
 
     /// Gives every chunk a turn.
-    pub fn step(&mut self) -> Step<Progress> {
+    pub fn step(&mut self, observer: &mut impl Observer) -> Step<Progress> {
         if self.launch.shuffled {
             for i in (1..self.order.len()).rev() {
                 let j = self.next_random() as usize % (i + 1);
@@ -203,7 +203,7 @@ impl<'l> Cta<'l> {
             let index = self.order[i];
             let mut budget =
                 if self.launch.shuffled { 1 + (self.next_random() % 8) as i64 } else { crate::exec::BUDGET };
-            match self.chunks[index].turn(&mut self.shared, &mut budget)? {
+            match self.chunks[index].turn(&mut self.shared, &mut budget, observer)? {
                 Turn::Done => done += 1,
                 Turn::Blocked => {}
                 Turn::OutOfBudget { spinning: spins } => {

@@ -1,8 +1,8 @@
 //! A launch in progress: blocks handed out to host threads.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use check::module::VarId;
@@ -10,6 +10,7 @@ use isa::Space;
 
 use crate::code::{Code, build};
 use crate::cta::{Cta, Progress};
+use crate::exec::{Observer, Recorder};
 use crate::fault::Fault;
 use crate::grid_barrier::GridBarrier;
 use crate::launch::{LaunchConfig, LaunchError, LaunchReport};
@@ -178,6 +179,13 @@ struct Work<'l> {
 impl<'l> Work<'l> {
     /// Runs blocks until none is left.
     fn run(&self) {
+        let Some(profile) = &self.launch.config.profile else { return self.run_observed(&mut ()) };
+        let mut recorder = Recorder::new(self.launch, self.code);
+        self.run_observed(&mut recorder);
+        recorder.add_to(&mut profile.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn run_observed(&self, observer: &mut impl Observer) {
         let mut idle: Vec<Box<Cta<'l>>> = Vec::new();
         let mut flight: VecDeque<(u64, Box<Cta<'l>>)> = VecDeque::new();
         // Blocks wait for one another only if they spin; then others must get their turns.
@@ -194,7 +202,7 @@ impl<'l> Work<'l> {
                 }
             }
             let Some((block, mut cta)) = flight.pop_front() else { return };
-            let progress = cta.step();
+            let progress = cta.step(observer);
             let new = cta.take_instructions();
             let total = self.steps.fetch_add(new, Ordering::Relaxed) + new;
             match progress {

@@ -1,12 +1,13 @@
 //! The door to the machine: a device, modules loaded on it, and launches.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use crate::fault::Fault;
 use crate::memory::OutOfMemory;
 use crate::output::Output;
+use crate::profile::Profile;
 use lanes::HostPath;
 
 /// How to launch a kernel.
@@ -32,6 +33,8 @@ pub struct LaunchConfig {
     pub host_path: Option<HostPath>,
     /// Where `printf` goes.
     pub output: Output,
+    /// Find out where the time goes. What the launch did, up to its end or its fault, is added here. Counting takes time.
+    pub profile: Option<Arc<Mutex<Profile>>>,
 }
 
 impl LaunchConfig {
@@ -48,6 +51,7 @@ impl LaunchConfig {
             cancel: None,
             host_path: None,
             output: Output::stdout(),
+            profile: None,
         }
     }
 

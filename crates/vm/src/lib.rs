@@ -19,6 +19,7 @@ mod memory;
 mod output;
 mod pattern;
 mod printf;
+mod profile;
 mod registers;
 mod scalar;
 
@@ -31,3 +32,4 @@ pub use memory::{
     OutOfMemory, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES,
 };
 pub use output::Output;
+pub use profile::{Accesses, Counts, Profile};

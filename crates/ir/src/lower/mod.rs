@@ -7,7 +7,7 @@ mod instruction;
 mod matrix;
 mod memory;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use check::module::{
     AddressBase, Body, FuncId, Function as Checked, Instruction, LabelId, Module, Node, Operand, Param,
@@ -274,11 +274,11 @@ impl<'m> Lowering<'m> {
 
     fn finish(mut self) -> Function {
         // Whoever runs off the end returns.
-        let end = self.current;
-        self.end_block(Terminator::Return, end);
-        for block in &mut self.blocks {
-            // Labels that no code follows.
-            block.terminator.get_or_insert(Terminator::Return);
+        let end = self.span;
+        self.block().span = end;
+        for block in self.blocks.iter_mut().filter(|block| block.terminator.is_none()) {
+            block.terminator = Some(Terminator::Return);
+            block.falls_through = true;
         }
         let params = self.register_params(&self.function.params);
         let returns = self.register_params(&self.function.returns);
@@ -295,18 +295,16 @@ impl<'m> Lowering<'m> {
         let mut raw: Vec<Option<RawBlock>> = self.blocks.into_iter().map(Some).collect();
         let mut ops = Vec::new();
         let mut blocks = Vec::with_capacity(order.len());
+        let mut counted = HashSet::new();
         for &old in &order {
             let Some(block) = raw[old as usize].take() else { continue };
             let RawBlock { ops: block_ops, terminator, span, falls_through, may_spin } = block;
             let mut terminator = terminator.unwrap_or(Terminator::Return);
             terminator.rename(|b| place[b.index()]);
-            // Several operations may come from one instruction, which ends where they end.
-            let mut spans: Vec<_> = block_ops.iter().map(|op| op.span).collect();
-            if !falls_through {
-                spans.push(span);
-            }
-            spans.dedup();
-            let instructions = spans.len() as u32;
+            // Several operations may come from one instruction, and several blocks if it is guarded.
+            let ends = (!falls_through).then_some(span);
+            let mut instructions: Vec<Span> = block_ops.iter().map(|op| op.span).chain(ends).collect();
+            instructions.retain(|&span| counted.insert(span));
             let start = ops.len() as u32;
             ops.extend(block_ops);
             let ops = start..ops.len() as u32;

@@ -11,6 +11,7 @@ mod isa;
 mod npy;
 mod options;
 mod picture;
+mod profile;
 mod report;
 mod run;
 mod sass;

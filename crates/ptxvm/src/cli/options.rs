@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use check::module::Function;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::profile::parse_file;
 use super::spec::Spec;
 
 /// Runs, checks and tests NVIDIA PTX kernels on a CPU, bit for bit.
@@ -111,7 +112,12 @@ Examples:
   ptxvm run saxpy.ptx --grid 4 --block 256 --arg 2.0 --arg @x.npy --arg @y.npy --arg 1024 --out 2=y2.npy
   ptxvm run matmul.ptx --grid 32,32 --block 16x16 --arg @a.npy --arg @b.npy --arg f32[512x512] --print 2
   ptxvm run reduce.ptx --block 256 --arg f32[4096]=1 --arg f32[1] --print 1 --format json --repeat 15
-  ptxvm run racy.ptx --block 256 --arg u32[256] --schedule 7 --max-steps 1000000";
+  ptxvm run racy.ptx --block 256 --arg u32[256] --schedule 7 --max-steps 1000000
+  ptxvm run slow.ptx --grid 64 --block 256 --arg f32[16384] --profile=slow.html
+
+A profile counts by warps of 32 threads: how often one came to the line, how many of its lanes were active on average,
+how often its threads went different ways; whether its accesses to memory were to consecutive elements (vector), to one
+address (broadcast) or to others (gather). Times are shares of the time in all lines, the counting taken off.";
 
 /// `ptxvm run`
 #[derive(Args, Debug)]
@@ -162,6 +168,9 @@ pub struct RunOptions {
     /// Memory that the kernel may have from `malloc` at a time, in bytes [default: 8 MiB]
     #[arg(long, value_name = "BYTES")]
     pub heap: Option<u64>,
+    /// Show where the time goes, line by line; or write it to a file: .html (the annotated source), .json or .txt
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, value_parser = parse_file)]
+    pub profile: Option<Option<PathBuf>>,
     /// How to report: text for people, or a JSON object on the last line of stdout
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub format: Format,

@@ -39,7 +39,13 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
             Ok(report) => reports.push(report),
             Err(error) => {
                 progress.finish_and_clear();
-                return Err(stopped(&error, options, last.as_ref(), &values));
+                let failure = stopped(&error, options, last.as_ref(), &values);
+                if let Some(report) = last.and_then(|session| session.profile(&module, options))
+                    && let Err(failure) = summary::print_profile(kernel, options, &report)
+                {
+                    failure.show();
+                }
+                return Err(failure);
             }
         }
         progress.inc(1);
@@ -48,7 +54,8 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
     if let Some(session) = &last {
         session.deliver(&values, options)?;
     }
-    summary::print_summary(kernel, options, &reports)
+    let profile = last.and_then(|session| session.profile(&module, options));
+    summary::print_summary(kernel, options, &reports, profile.as_ref())
 }
 
 /// Compiles the file; shows what there is to say about it.

@@ -3,14 +3,15 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use check::module::Function;
-use ptxvm::{Arg, Buffer, Device, Error, LaunchReport, Module};
+use ptxvm::{Arg, Buffer, Device, Error, LaunchReport, Module, Profile};
 
 use super::array::{DType, HostArray, show_shape};
 use super::options::{Format, Output, RunOptions};
+use super::profile::Report;
 use super::report::{Failure, print, say};
 use super::spec::Value;
 use super::{npy, picture};
@@ -20,6 +21,7 @@ pub struct Session {
     device: Device,
     /// One for each argument that is an array.
     buffers: Vec<Option<Buffer>>,
+    profile: Arc<Mutex<Profile>>,
 }
 
 /// Bytes copied at once when an array of zeros is written.
@@ -53,7 +55,7 @@ impl Session {
             }
             buffers.push(Some(buffer));
         }
-        Ok(Session { device, buffers })
+        Ok(Session { device, buffers, profile: Arc::default() })
     }
 
     /// Loads the module and runs the kernel.
@@ -79,6 +81,7 @@ impl Session {
             config.schedule = options.schedule;
             config.max_steps = options.max_steps;
             config.cancel = Some(Arc::clone(cancel));
+            config.profile = options.profile.as_ref().map(|_| Arc::clone(&self.profile));
             if options.format == Format::Json {
                 // The standard output is for the program that reads the report.
                 config.output = ptxvm::Output::to(std::io::stderr());
@@ -93,6 +96,13 @@ impl Session {
             };
         }
         launch.run()
+    }
+
+    /// What the launch did, if that was asked for, by lines of the module.
+    pub fn profile<'a>(&self, module: &'a Module, options: &RunOptions) -> Option<Report<'a>> {
+        options.profile.as_ref()?;
+        let profile = self.profile.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(Report::new(module.source(), &profile))
     }
 
     /// Shows and saves the arrays that were asked for.

@@ -5,6 +5,7 @@ use ptxvm::LaunchReport;
 use serde::Serialize;
 
 use super::options::{Format, RunOptions};
+use super::profile::Report;
 use super::report::{Failure, print};
 
 /// The object of `--format json`.
@@ -20,6 +21,15 @@ struct Summary<'a> {
     seconds: f64,
     seconds_all: Vec<f64>,
     thread_instructions_per_second: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<&'a Report<'a>>,
+}
+
+/// The object of `--format json --profile` when the kernel did not end.
+#[derive(Serialize)]
+struct Stopped<'a> {
+    kernel: &'a str,
+    profile: &'a Report<'a>,
 }
 
 /// Prints the last line of stdout: what ran, and how fast.
@@ -30,6 +40,7 @@ pub fn print_summary(
     kernel: &Function,
     options: &RunOptions,
     reports: &[LaunchReport],
+    profile: Option<&Report>,
 ) -> Result<(), Failure> {
     let (grid, block) = (options.grid(), options.block(kernel));
     let seconds_all: Vec<f64> = reports.iter().map(|report| report.seconds).collect();
@@ -48,13 +59,35 @@ pub fn print_summary(
         } else {
             0.0
         },
+        profile: profile.filter(|_| options.profile == Some(None)),
     };
+    match (profile, options.profile.as_ref().and_then(Option::as_ref)) {
+        (Some(report), Some(path)) => report.save(path, &summary.line())?,
+        (Some(report), None) if options.format == Format::Human => print(report.table().trim_end())?,
+        _ => {}
+    }
     match options.format {
-        Format::Json => match serde_json::to_string(&summary) {
-            Ok(line) => print(line),
-            Err(error) => Err(Failure::usage(error.to_string())),
-        },
+        Format::Json => print_json(&summary),
         Format::Human => print(summary.line()),
+    }
+}
+
+/// Shows or saves the profile of a kernel that did not end, up to where it stopped.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn print_profile(kernel: &Function, options: &RunOptions, report: &Report) -> Result<(), Failure> {
+    match (&options.profile, options.format) {
+        (Some(Some(path)), _) => report.save(path, &format!("{}: stopped before its end", kernel.name)),
+        (_, Format::Human) => print(report.table().trim_end()),
+        (_, Format::Json) => print_json(&Stopped { kernel: &kernel.name, profile: report }),
+    }
+}
+
+fn print_json(object: &impl Serialize) -> Result<(), Failure> {
+    match serde_json::to_string(object) {
+        Ok(line) => print(line),
+        Err(error) => Err(Failure::usage(error.to_string())),
     }
 }
 

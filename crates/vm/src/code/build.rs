@@ -123,7 +123,7 @@ impl<'a> Builder<'a> {
         let mut executable: Vec<Op> = ops.iter().map(|op| self.op(op)).collect();
         self.fuse(block, ops, &mut executable);
         Block {
-            cost: block.instructions.into(),
+            cost: block.instructions.len() as u64,
             warp: matches!(ops.first(), Some(ir::Op { kind: ir::OpKind::Warp { .. }, .. })),
             ops: executable,
             terminator: self.terminator(&block.terminator),

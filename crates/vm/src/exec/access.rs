@@ -41,7 +41,7 @@ pub(super) enum Place {
 impl Chunk<'_> {
     /// Addresses that step evenly; if they do not, the register that they stand in.
     #[inline]
-    fn even(&self, address: &Address, active: &Active) -> Result<Even, SlotRef> {
+    pub(super) fn even(&self, address: &Address, active: &Active) -> Result<Even, SlotRef> {
         let rows = self.registers.rows();
         let Base::Slot(slot) = address.base else {
             let start = self.fixed_base(address.base, active.frame).wrapping_add(address.offset);

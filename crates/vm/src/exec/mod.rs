@@ -14,6 +14,7 @@ mod frame;
 mod matrix;
 mod mbarrier;
 mod moves;
+mod observe;
 mod plan;
 mod pure;
 mod transfer;
@@ -31,6 +32,7 @@ use crate::registers::{Registers, SlotRef, Window};
 use copy::Copies;
 use frame::Frames;
 pub(crate) use mbarrier::Waiting;
+pub(crate) use observe::{Observer, Recorder};
 use plan::{AccessPlan, PurePlan};
 
 /// Result of running something that may fault.
@@ -199,10 +201,15 @@ impl<'l> Chunk<'l> {
     }
 
     /// Runs until all threads have ended or wait, or about `budget` blocks have run.
-    pub fn turn(&mut self, shared: &mut Shared, budget: &mut i64) -> Step<Turn> {
+    pub fn turn(
+        &mut self,
+        shared: &mut Shared,
+        budget: &mut i64,
+        observer: &mut impl Observer,
+    ) -> Step<Turn> {
         let mut spinning = false;
         while let Some(mut path) = self.pick(shared) {
-            let yielded = self.run_path(&mut path, shared, budget, &mut spinning)?;
+            let yielded = self.run_path(&mut path, shared, budget, &mut spinning, observer)?;
             if yielded {
                 path.yields += 1;
             }
@@ -327,12 +334,13 @@ impl<'l> Chunk<'l> {
         shared: &mut Shared,
         budget: &mut i64,
         spinning: &mut bool,
+        observer: &mut impl Observer,
     ) -> Step<bool> {
         let mut may_spin = false;
         // Calls and returns end the run of a path: its frame stays the same here.
         let frame = &self.frames[path.frame];
-        let Some(function) = self.function(frame.function) else { return Ok(false) };
-        let window = frame.window;
+        let (index, window) = (frame.function, frame.window);
+        let Some(function) = self.function(index) else { return Ok(false) };
         let mut active = Active::new(window, path.frame);
         let mut threads = 0;
         loop {
@@ -345,18 +353,25 @@ impl<'l> Chunk<'l> {
                 threads = u64::from(path.mask.count());
             }
             active.alone = self.needed.is_empty();
+            observer.enter(index, path.block, active.mask);
             for op in &block.ops {
-                match op.guard {
-                    None => self.execute(op, &active, shared)?,
-                    Some(guard) => self.execute_guarded(op, guard, &active, shared)?,
-                }
+                observer.before(self, op, &active);
+                let done = match op.guard {
+                    None => self.execute(op, &active, shared),
+                    Some(guard) => self.execute_guarded(op, guard, &active, shared),
+                };
+                observer.after(&done);
+                done?;
             }
             self.instructions += block.cost * threads;
             *budget -= 1;
             may_spin |= block.may_spin;
 
             let from = path.block;
-            if !self.terminate(path, block, &active, shared)? {
+            observer.before_end(self, block, &active);
+            let goes_on = self.terminate(path, block, &active, shared);
+            observer.after_end();
+            if !goes_on? {
                 return Ok(false);
             }
             if path.block <= from {

@@ -1,0 +1,74 @@
+//! The profile as a table, for a terminal.
+
+use std::fmt::Write as _;
+
+use super::{Line, Report, grouped, percent};
+
+/// Lines that are shown at most.
+const ROWS: usize = 40;
+/// Characters of a line's text that are shown at most.
+const TEXT: usize = 60;
+
+const HEADER: [&str; 7] = ["time", "executions", "lanes", "diverged", "memory", "source", "line"];
+
+impl Report<'_> {
+    /// The lines with the most time, in the order of the source.
+    pub fn table(&self) -> String {
+        let hottest = self.hottest();
+        let (shown, rest) = hottest.split_at(hottest.len().min(ROWS));
+        let mut shown = shown.to_vec();
+        shown.sort_by_key(|line| line.line);
+
+        let rows: Vec<[String; 7]> = shown.iter().map(|line| row(line)).collect();
+        let mut widths = HEADER.map(str::len);
+        for row in &rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        let mut text = String::new();
+        let mut write = |cells: &[&str; 7], code: &str| {
+            let mut line = String::new();
+            for (column, (cell, &width)) in cells.iter().zip(&widths).enumerate() {
+                let _ = match HEADER[column] {
+                    // No line has one.
+                    "source" if shown.iter().all(|line| line.source.is_none()) => Ok(()),
+                    "memory" | "source" => write!(line, "{cell:width$}  "),
+                    _ => write!(line, "{cell:>width$}  "),
+                };
+            }
+            let _ = writeln!(text, "{}", (line + code).trim_end());
+        };
+        write(&HEADER, "");
+        for (row, line) in rows.iter().zip(&shown) {
+            write(&row.each_ref().map(String::as_str), &cut(line.text));
+        }
+        if !rest.is_empty() {
+            let share = rest.iter().map(|line| line.share).sum();
+            let _ = writeln!(text, "{} more lines take {} of the time", rest.len(), percent(share));
+        }
+        text
+    }
+}
+
+fn row(line: &Line) -> [String; 7] {
+    [
+        percent(line.share),
+        grouped(line.executions),
+        format!("{:.1}", line.active_lanes),
+        if line.diverged == 0 { String::new() } else { grouped(line.diverged) },
+        line.accesses.words(),
+        line.source.clone().unwrap_or_default(),
+        line.line.to_string(),
+    ]
+}
+
+/// The start of a long line, its white space as blanks.
+fn cut(text: &str) -> String {
+    let words: String =
+        text.chars().map(|c| if c.is_whitespace() || c.is_control() { ' ' } else { c }).collect();
+    match words.char_indices().nth(TEXT) {
+        Some((end, _)) => format!("{}...", &words[..end]),
+        None => words,
+    }
+}

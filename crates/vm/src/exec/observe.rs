@@ -1,0 +1,298 @@
+//! Who watches the interpreter: nobody, or the profiler.
+
+use std::time::Instant;
+
+use diag::Span;
+use ir::Width;
+use isa::Space;
+
+use super::{Active, Chunk, Step};
+use crate::code::{Address, Block, Callee, Code, Kind, Op, Terminator};
+use crate::grid::Launch;
+use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
+use crate::memory::resolve_generic;
+use crate::profile::{Accesses, Counts, Profile};
+
+/// Sees everything that a host thread executes. Whoever does nothing costs nothing.
+pub(crate) trait Observer {
+    /// A path comes to a block.
+    #[inline(always)]
+    fn enter(&mut self, _function: u32, _block: u32, _mask: Mask) {}
+    /// The next operation of the block is about to run.
+    #[inline(always)]
+    fn before(&mut self, _chunk: &Chunk, _op: &Op, _active: &Active) {}
+    /// It has run.
+    #[inline(always)]
+    fn after(&mut self, _done: &Step) {}
+    /// The block is about to end.
+    #[inline(always)]
+    fn before_end(&mut self, _chunk: &Chunk, _block: &Block, _active: &Active) {}
+    /// It has ended.
+    #[inline(always)]
+    fn after_end(&mut self) {}
+}
+
+impl Observer for () {}
+
+/// Counts what a host thread executes, and measures how long it takes.
+pub(crate) struct Recorder<'l> {
+    launch: &'l Launch<'l>,
+    code: &'l Code,
+    start: Instant,
+    start_ticks: u64,
+    /// What reading the clock adds to a measurement.
+    clock_cost: u64,
+    /// By function and block.
+    blocks: Vec<Vec<BlockRecord>>,
+    /// The block that runs, and how many of its operations have run.
+    function: usize,
+    block: usize,
+    op: usize,
+    /// Warps and threads in it.
+    warps: u64,
+    threads: u64,
+    /// When the last operation began.
+    began: u64,
+}
+
+#[derive(Clone, Default)]
+struct BlockRecord {
+    executions: u64,
+    threads: u64,
+    diverged: u64,
+    /// Time of its end.
+    ticks: u64,
+    ops: Vec<OpRecord>,
+}
+
+#[derive(Clone, Default)]
+struct OpRecord {
+    ticks: u64,
+    guarded_off: u64,
+    accesses: Accesses,
+    /// Warps and threads that came no further, since it faulted.
+    faulted: (u64, u64),
+    /// The first operation of its instruction that has a guard, and that accesses memory.
+    has_guard: bool,
+    has_access: bool,
+}
+
+impl<'l> Recorder<'l> {
+    pub fn new(launch: &'l Launch<'l>, code: &'l Code) -> Recorder<'l> {
+        let blocks =
+            code.functions.iter().map(|f| f.iter().flat_map(|f| f.blocks.iter().map(record)).collect());
+        let start = Instant::now();
+        Recorder {
+            launch,
+            code,
+            start,
+            start_ticks: ticks(start),
+            clock_cost: (0..100).map(|_| ticks(start).abs_diff(ticks(start))).min().unwrap_or(0),
+            blocks: blocks.collect(),
+            function: 0,
+            block: 0,
+            op: 0,
+            warps: 0,
+            threads: 0,
+            began: 0,
+        }
+    }
+
+    /// Time since the last operation began.
+    fn elapsed(&self) -> u64 {
+        ticks(self.start).saturating_sub(self.began).saturating_sub(self.clock_cost)
+    }
+
+    /// Adds everything up, by instruction.
+    pub fn add_to(self, profile: &mut Profile) {
+        let ticks = ticks(self.start).saturating_sub(self.start_ticks).max(1);
+        let tick = self.start.elapsed().as_secs_f64() / ticks as f64;
+        let functions = self.launch.program.functions.iter().zip(&self.code.functions).zip(self.blocks);
+        for ((lowered, code), records) in functions {
+            let (Some(lowered), Some(code)) = (lowered, code) else { continue };
+            for ((lowered, block), record) in lowered.blocks.iter().zip(&code.blocks).zip(records) {
+                record.add_to(profile, &lowered.instructions, block, tick);
+            }
+        }
+    }
+}
+
+fn record(block: &Block) -> BlockRecord {
+    let mut ops: Vec<OpRecord> = Vec::with_capacity(block.ops.len());
+    let (mut guarded, mut accessed) = (None, None);
+    for op in &block.ops {
+        let first = |seen: &mut Option<Span>, is: bool| is && seen.replace(op.span) != Some(op.span);
+        ops.push(OpRecord {
+            has_guard: first(&mut guarded, op.guard.is_some()),
+            has_access: first(&mut accessed, accessed_address(&op.kind).is_some()),
+            ..OpRecord::default()
+        });
+    }
+    BlockRecord { ops, ..BlockRecord::default() }
+}
+
+impl BlockRecord {
+    fn add_to(&self, profile: &mut Profile, instructions: &[Span], block: &Block, tick: f64) {
+        let (mut executions, mut threads) = (self.executions, self.threads);
+        let mut faulted =
+            block.ops.iter().zip(&self.ops).filter(|(_, record)| record.faulted.0 > 0).peekable();
+        for &span in instructions {
+            // Nobody came to what stands behind a fault.
+            while let Some((_, record)) = faulted.next_if(|(op, _)| op.span < span) {
+                executions -= record.faulted.0;
+                threads -= record.faulted.1;
+            }
+            profile.add(span, &Counts { executions, threads, ..Counts::default() });
+        }
+        for (op, record) in block.ops.iter().zip(&self.ops) {
+            let OpRecord { guarded_off, accesses, .. } = *record;
+            let seconds = record.ticks as f64 * tick;
+            profile.add(op.span, &Counts { guarded_off, accesses, seconds, ..Counts::default() });
+        }
+        if self.ticks > 0 {
+            let seconds = self.ticks as f64 * tick;
+            profile.add(block.span, &Counts { diverged: self.diverged, seconds, ..Counts::default() });
+        }
+    }
+}
+
+impl Observer for Recorder<'_> {
+    fn enter(&mut self, function: u32, block: u32, mask: Mask) {
+        (self.function, self.block, self.op) = (function as usize, block as usize, 0);
+        self.warps = warps(mask).count() as u64;
+        self.threads = mask.count().into();
+        let record = &mut self.blocks[self.function][self.block];
+        record.executions += self.warps;
+        record.threads += self.threads;
+    }
+
+    fn before(&mut self, chunk: &Chunk, op: &Op, active: &Active) {
+        let record = &mut self.blocks[self.function][self.block].ops[self.op];
+        let mut mask = active.mask;
+        if let Some(guard) = op.guard {
+            let predicate = chunk.registers.predicate(active.window, guard.slot);
+            mask = mask & if guard.negated { !predicate } else { predicate };
+            if record.has_guard {
+                record.guarded_off += u64::from(active.mask.count() - mask.count());
+            }
+        }
+        if record.has_access
+            && let Some((address, bytes)) = accessed_address(&op.kind)
+        {
+            chunk.classify(address, bytes, mask, active, &mut record.accesses);
+        }
+        self.began = ticks(self.start);
+    }
+
+    fn after(&mut self, done: &Step) {
+        let ticks = self.elapsed();
+        let record = &mut self.blocks[self.function][self.block].ops[self.op];
+        record.ticks += ticks;
+        if done.is_err() {
+            record.faulted.0 += self.warps;
+            record.faulted.1 += self.threads;
+        }
+        self.op += 1;
+    }
+
+    fn before_end(&mut self, chunk: &Chunk, block: &Block, active: &Active) {
+        self.blocks[self.function][self.block].diverged += chunk.diverging_warps(block, active);
+        self.began = ticks(self.start);
+    }
+
+    fn after_end(&mut self) {
+        self.blocks[self.function][self.block].ticks += self.elapsed();
+    }
+}
+
+/// The warps that have lanes in a mask, and these lanes.
+fn warps(mask: Mask) -> impl Iterator<Item = (usize, u32)> {
+    (0..CHUNK_LANES / WARP_LANES).map(move |warp| (warp, mask.warp(warp))).filter(|&(_, lanes)| lanes != 0)
+}
+
+/// The address of an operation that accesses memory, and the bytes that a lane accesses.
+fn accessed_address(kind: &Kind) -> Option<(&Address, u64)> {
+    let of_store = |store: &crate::code::Store| u64::from(store.bytes) * store.src.len() as u64;
+    Some(match kind {
+        Kind::Load(load) => (&load.address, u64::from(load.bytes) * load.dst.len() as u64),
+        Kind::Store(store) => (&store.address, of_store(store)),
+        Kind::PureStore(both) => (&both.store.address, of_store(&both.store)),
+        Kind::Atomic(atomic) => (&atomic.address, atomic.ty.bytes().into()),
+        // The global side.
+        Kind::CopyAsync(copy) => (&copy.src, copy.bytes.into()),
+        _ => return None,
+    })
+}
+
+impl Chunk<'_> {
+    /// Counts the accesses of the warps of `mask` by kind. Changes nothing in the registers, so that an observed
+    /// operation runs as it does unobserved.
+    fn classify(&self, address: &Address, bytes: u64, mask: Mask, active: &Active, counts: &mut Accesses) {
+        let even = self.even(address, active);
+        let at = |lane: usize| match even {
+            Ok(even) => even.at(lane),
+            Err(slot) => {
+                let value = self.registers.get(active.window, slot, lane).wrapping_add(address.offset);
+                if slot.width == Width::W64 { value } else { value & 0xffff_ffff }
+            }
+        };
+        for (warp, lanes) in warps(mask) {
+            let lowest = warp * WARP_LANES + lanes.trailing_zeros() as usize;
+            let first = at(lowest);
+            let (mut same, mut consecutive) = (true, true);
+            for lane in (lowest..(warp + 1) * WARP_LANES).filter(|&lane| mask.contains(lane)) {
+                let distance = at(lane).wrapping_sub(first);
+                same &= distance == 0;
+                consecutive &= distance == (lane - lowest) as u64 * bytes;
+            }
+            // Every thread has local memory of its own, and a GPU lays those of a warp side by side.
+            let own = match address.space {
+                Space::Generic => resolve_generic(first).0 == Space::Local,
+                space => space == Space::Local,
+            };
+            match (same, consecutive) {
+                (true, _) if own => counts.vector += 1,
+                (true, _) => counts.broadcast += 1,
+                (_, true) if !own => counts.vector += 1,
+                _ => counts.gather += 1,
+            }
+        }
+    }
+
+    /// Warps whose active threads leave a block for different places.
+    fn diverging_warps(&self, block: &Block, active: &Active) -> u64 {
+        let ways: Vec<Mask> = match &block.terminator {
+            Terminator::Branch { pred, taken, otherwise, .. } if taken != otherwise => {
+                let goes = active.mask & self.registers.predicate(active.window, *pred);
+                vec![goes, active.mask.without(goes)]
+            }
+            Terminator::BranchIndexed { index: slot, .. } => self.ways(*slot, active),
+            Terminator::Call(call) => match call.callee {
+                Callee::Indirect(slot) => self.ways(slot, active),
+                Callee::Direct(_) => return 0,
+            },
+            _ => return 0,
+        };
+        let leaves_by_several =
+            |&(warp, _): &(usize, u32)| ways.iter().filter(|way| way.warp(warp) != 0).count() > 1;
+        warps(active.mask).filter(leaves_by_several).count() as u64
+    }
+
+    fn ways(&self, slot: crate::registers::SlotRef, active: &Active) -> Vec<Mask> {
+        self.distinct(slot, active).into_iter().map(|(_, mask)| mask).collect()
+    }
+}
+
+/// Ticks of the fastest clock that the host has.
+fn ticks(start: Instant) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let _ = start;
+        // SAFETY: every x86-64 processor has the instruction.
+        unsafe { core::arch::x86_64::_rdtsc() }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        start.elapsed().as_nanos() as u64
+    }
+}
