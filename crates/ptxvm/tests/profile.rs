@@ -128,13 +128,13 @@ fn counts_are_exact() {
         // vector's do.
         assert_eq!(kinds("@%q st.global"), json!({"vector": 2 * grid, "broadcast": 0, "gather": 0}));
         assert_eq!(kinds("ld.global.u32"), json!({"vector": 0, "broadcast": 2 * grid, "gather": 0}));
-        let strided = profile["lines"]
+        let mut strided = profile["lines"]
             .as_array()
             .unwrap()
             .iter()
             .filter(|line| line["text"] == "st.global.u32 [%e], %a;");
         assert_eq!(
-            strided.last().unwrap()["accesses"],
+            strided.next_back().unwrap()["accesses"],
             json!({"vector": 0, "broadcast": 0, "gather": 2 * grid})
         );
 

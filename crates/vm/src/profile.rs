@@ -26,12 +26,13 @@ pub struct Counts {
     pub seconds: f64,
 }
 
-/// Accesses of warps to memory, by kind.
+/// Accesses of warps to memory, by kind. The halves of a warp are looked at on their own: rows of blocks often have 16
+/// threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accesses {
-    /// The elements lie one after the other, in the order of the threads.
+    /// The elements of a half lie one after the other, in the order of the threads.
     pub vector: u64,
-    /// All threads access the same address; so does a single thread.
+    /// All threads of a half access the same address; so does a single thread.
     pub broadcast: u64,
     /// Any other pattern.
     pub gather: u64,

@@ -116,8 +116,8 @@ Examples:
   ptxvm run slow.ptx --grid 64 --block 256 --arg f32[16384] --profile=slow.html
 
 A profile counts by warps of 32 threads: how often one came to the line, how many of its lanes were active on average,
-how often its threads went different ways; whether its accesses to memory were to consecutive elements (vector), to one
-address (broadcast) or to others (gather). Times are shares of the time in all lines, the counting taken off.";
+how often its threads went different ways; whether the accesses of its halves were to consecutive elements (vector), to
+one address (broadcast) or to others (gather). Times are shares of the time in all lines, without the counting.";
 
 /// `ptxvm run`
 #[derive(Args, Debug)]

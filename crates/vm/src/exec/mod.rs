@@ -356,12 +356,13 @@ impl<'l> Chunk<'l> {
             observer.enter(index, path.block, active.mask);
             for op in &block.ops {
                 observer.before(self, op, &active);
-                let done = match op.guard {
-                    None => self.execute(op, &active, shared),
-                    Some(guard) => self.execute_guarded(op, guard, &active, shared),
-                };
-                observer.after(&done);
-                done?;
+                match op.guard {
+                    None => self.execute(op, &active, shared).inspect_err(|_| observer.fault())?,
+                    Some(guard) => {
+                        self.execute_guarded(op, guard, &active, shared).inspect_err(|_| observer.fault())?;
+                    }
+                }
+                observer.after();
             }
             self.instructions += block.cost * threads;
             *budget -= 1;
@@ -369,9 +370,9 @@ impl<'l> Chunk<'l> {
 
             let from = path.block;
             observer.before_end(self, block, &active);
-            let goes_on = self.terminate(path, block, &active, shared);
+            let goes_on = self.terminate(path, block, &active, shared)?;
             observer.after_end();
-            if !goes_on? {
+            if !goes_on {
                 return Ok(false);
             }
             if path.block <= from {

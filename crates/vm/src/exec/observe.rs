@@ -6,10 +6,10 @@ use diag::Span;
 use ir::Width;
 use isa::Space;
 
-use super::{Active, Chunk, Step};
+use super::{Active, Chunk};
 use crate::code::{Address, Block, Callee, Code, Kind, Op, Terminator};
 use crate::grid::Launch;
-use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
+use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask, WARP_LANES};
 use crate::memory::resolve_generic;
 use crate::profile::{Accesses, Counts, Profile};
 
@@ -23,7 +23,10 @@ pub(crate) trait Observer {
     fn before(&mut self, _chunk: &Chunk, _op: &Op, _active: &Active) {}
     /// It has run.
     #[inline(always)]
-    fn after(&mut self, _done: &Step) {}
+    fn after(&mut self) {}
+    /// It has faulted.
+    #[inline(always)]
+    fn fault(&mut self) {}
     /// The block is about to end.
     #[inline(always)]
     fn before_end(&mut self, _chunk: &Chunk, _block: &Block, _active: &Active) {}
@@ -60,14 +63,14 @@ struct BlockRecord {
     executions: u64,
     threads: u64,
     diverged: u64,
-    /// Time of its end.
-    ticks: u64,
+    /// Of its end.
+    time: Time,
     ops: Vec<OpRecord>,
 }
 
 #[derive(Clone, Default)]
 struct OpRecord {
-    ticks: u64,
+    time: Time,
     guarded_off: u64,
     accesses: Accesses,
     /// Warps and threads that came no further, since it faulted.
@@ -75,6 +78,23 @@ struct OpRecord {
     /// The first operation of its instruction that has a guard, and that accesses memory.
     has_guard: bool,
     has_access: bool,
+}
+
+/// How long something took, in ticks.
+#[derive(Clone, Copy, Default)]
+struct Time {
+    sum: u64,
+    count: u64,
+}
+
+impl Time {
+    /// Adds a measurement. One that is far off the others was interrupted by the host, and counts as they do.
+    fn add(&mut self, ticks: u64) {
+        let mean = self.sum / self.count.max(1);
+        let interrupted = self.count >= 8 && ticks > 100 * mean.max(100);
+        self.sum += if interrupted { mean } else { ticks };
+        self.count += 1;
+    }
 }
 
 impl<'l> Recorder<'l> {
@@ -146,11 +166,11 @@ impl BlockRecord {
         }
         for (op, record) in block.ops.iter().zip(&self.ops) {
             let OpRecord { guarded_off, accesses, .. } = *record;
-            let seconds = record.ticks as f64 * tick;
+            let seconds = record.time.sum as f64 * tick;
             profile.add(op.span, &Counts { guarded_off, accesses, seconds, ..Counts::default() });
         }
-        if self.ticks > 0 {
-            let seconds = self.ticks as f64 * tick;
+        let seconds = self.time.sum as f64 * tick;
+        if seconds > 0.0 || self.diverged > 0 {
             profile.add(block.span, &Counts { diverged: self.diverged, seconds, ..Counts::default() });
         }
     }
@@ -171,7 +191,7 @@ impl Observer for Recorder<'_> {
         let mut mask = active.mask;
         if let Some(guard) = op.guard {
             let predicate = chunk.registers.predicate(active.window, guard.slot);
-            mask = mask & if guard.negated { !predicate } else { predicate };
+            mask &= if guard.negated { !predicate } else { predicate };
             if record.has_guard {
                 record.guarded_off += u64::from(active.mask.count() - mask.count());
             }
@@ -184,15 +204,16 @@ impl Observer for Recorder<'_> {
         self.began = ticks(self.start);
     }
 
-    fn after(&mut self, done: &Step) {
+    fn after(&mut self) {
         let ticks = self.elapsed();
-        let record = &mut self.blocks[self.function][self.block].ops[self.op];
-        record.ticks += ticks;
-        if done.is_err() {
-            record.faulted.0 += self.warps;
-            record.faulted.1 += self.threads;
-        }
+        self.blocks[self.function][self.block].ops[self.op].time.add(ticks);
         self.op += 1;
+    }
+
+    fn fault(&mut self) {
+        let record = &mut self.blocks[self.function][self.block].ops[self.op];
+        record.faulted.0 += self.warps;
+        record.faulted.1 += self.threads;
     }
 
     fn before_end(&mut self, chunk: &Chunk, block: &Block, active: &Active) {
@@ -201,7 +222,8 @@ impl Observer for Recorder<'_> {
     }
 
     fn after_end(&mut self) {
-        self.blocks[self.function][self.block].ticks += self.elapsed();
+        let ticks = self.elapsed();
+        self.blocks[self.function][self.block].time.add(ticks);
     }
 }
 
@@ -236,20 +258,23 @@ impl Chunk<'_> {
                 if slot.width == Width::W64 { value } else { value & 0xffff_ffff }
             }
         };
-        for (warp, lanes) in warps(mask) {
-            let lowest = warp * WARP_LANES + lanes.trailing_zeros() as usize;
-            let first = at(lowest);
-            let (mut same, mut consecutive) = (true, true);
-            for lane in (lowest..(warp + 1) * WARP_LANES).filter(|&lane| mask.contains(lane)) {
-                let distance = at(lane).wrapping_sub(first);
-                same &= distance == 0;
-                consecutive &= distance == (lane - lowest) as u64 * bytes;
+        for (warp, _) in warps(mask) {
+            let (mut same, mut consecutive, mut own) = (true, true, false);
+            for group in [0, 1].map(|half| warp * WARP_LANES + half * GROUP_LANES) {
+                let mut lanes = (group..group + GROUP_LANES).filter(|&lane| mask.contains(lane)).peekable();
+                let Some(&lowest) = lanes.peek() else { continue };
+                let first = at(lowest);
+                for lane in lanes {
+                    let distance = at(lane).wrapping_sub(first);
+                    same &= distance == 0;
+                    consecutive &= distance == (lane - lowest) as u64 * bytes;
+                }
+                // Every thread has local memory of its own, and a GPU lays those of a warp side by side.
+                own |= match address.space {
+                    Space::Generic => resolve_generic(first).0 == Space::Local,
+                    space => space == Space::Local,
+                };
             }
-            // Every thread has local memory of its own, and a GPU lays those of a warp side by side.
-            let own = match address.space {
-                Space::Generic => resolve_generic(first).0 == Space::Local,
-                space => space == Space::Local,
-            };
             match (same, consecutive) {
                 (true, _) if own => counts.vector += 1,
                 (true, _) => counts.broadcast += 1,

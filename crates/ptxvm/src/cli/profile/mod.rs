@@ -154,10 +154,7 @@ pub fn parse_file(text: &str) -> Result<std::path::PathBuf, String> {
 
 /// `12.3%`
 fn percent(share: f64) -> String {
-    match share * 100.0 {
-        p if p == 100.0 => "100%".to_owned(),
-        p => format!("{p:.1}%"),
-    }
+    format!("{:.1}%", share * 100.0)
 }
 
 /// `1,234,567`
@@ -165,7 +162,7 @@ fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

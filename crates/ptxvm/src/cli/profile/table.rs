@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{Line, Report, grouped, percent};
 
 /// Lines that are shown at most.
-const ROWS: usize = 40;
+const ROWS: usize = 24;
 /// Characters of a line's text that are shown at most.
 const TEXT: usize = 60;
 
@@ -63,10 +63,9 @@ fn row(line: &Line) -> [String; 7] {
     ]
 }
 
-/// The start of a long line, its white space as blanks.
+/// The start of a long line, with single blanks.
 fn cut(text: &str) -> String {
-    let words: String =
-        text.chars().map(|c| if c.is_whitespace() || c.is_control() { ' ' } else { c }).collect();
+    let words = text.replace(char::is_control, " ").split_whitespace().collect::<Vec<_>>().join(" ");
     match words.char_indices().nth(TEXT) {
         Some((end, _)) => format!("{}...", &words[..end]),
         None => words,
