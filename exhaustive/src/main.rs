@@ -1,7 +1,8 @@
 //! `cargo exhaustive`: the vector handlers on all operands there are, against exact integer arithmetic.
 //!
 //! The oracle here is written from IEEE 754 and shares no code with `sem`: which real number an encoding stands for
-//! ([`half`]), which of two is greater ([`compare`]), what an exact sum rounds to ([`exact`]). Results go to
+//! ([`half`]), which of two is greater ([`compare`]), what an exact sum rounds to ([`exact`]). The last sweep holds HSETP2 against
+//! the handlers that the others have held ([`hsetp2`]). Results go to
 //! `conformance/EXHAUSTIVE.md`; the tests run the same code on a sample.
 #![forbid(unsafe_code)]
 
@@ -10,6 +11,7 @@ mod compare;
 mod date;
 mod exact;
 mod half;
+mod hsetp2;
 mod mixed;
 mod report;
 #[cfg(test)]
@@ -19,6 +21,7 @@ use clap::{Parser, ValueEnum};
 use compare::Compare;
 use cpu_time::ProcessTime;
 use half::{BF16, F16};
+use hsetp2::Hsetp2;
 use indicatif::{ProgressBar, ProgressStyle};
 use lanes::{Handler, HostPath, available_paths};
 use mixed::{Mixed, Operation};
@@ -122,6 +125,8 @@ enum Which {
     AddBf16,
     /// sub.f32.bf16 in four roundings, with .sat and without.
     SubBf16,
+    /// The HSETP2 that setp of halves becomes, executed, against the executed setp.
+    Hsetp2,
 }
 
 impl Which {
@@ -141,6 +146,7 @@ impl Which {
             Which::FmaBf16 => Box::new(Mixed::new(Operation::Fma, &BF16, paths)?),
             Which::AddBf16 => Box::new(Mixed::new(Operation::Add, &BF16, paths)?),
             Which::SubBf16 => Box::new(Mixed::new(Operation::Sub, &BF16, paths)?),
+            Which::Hsetp2 => Box::new(Hsetp2::new(paths)?),
         })
     }
 }

@@ -23,6 +23,9 @@ A line is one sweep on one host path. *Values* are those of the first operand th
 *CPU time* (of all threads) and *wall time* are those of the whole sweep, which computes the oracle once for all paths it runs.
 The machines were doing other work too; `-` was not measured. The tests run a sample of every sweep.
 
+`hsetp2` is another kind of sweep: the HSETP2 that ptxas makes of a `setp` (`crates/sass`), executed, against the vector handlers of
+that `setp`, which `setp-f16` and `setp-bf16` have swept. Its instructions are one compare of each class (`exhaustive/src/hsetp2.rs`).
+
 | sweep | path | values | instructions | results | differences | CPU time | wall time | date | on |
 |---|---|---|---|---|---|---|---|---|---|
 ";

@@ -159,6 +159,11 @@ fn differences_are_found() {
         tally.examples,
         ["setp.lt.f16 of 0x8000, 0x0000: p should be 1", "setp.lt.f16 of 0x8000, 0x8000: p should be 1"]
     );
+
+    let sweep = Hsetp2::with_wrong_sense(&path);
+    let [tally] = &run_sweep(&sweep, &[0x3c00], 1, || ())[..] else { panic!("one path") };
+    assert_eq!(tally.differences, ROW as u64);
+    assert_eq!(tally.examples[0], "sm_53 setp.lt.f16 p, a, b of 0x3c00, 0x0000: p should be 0");
 }
 
 #[test]

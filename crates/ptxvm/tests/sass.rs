@@ -59,8 +59,39 @@ fn the_sense_is_that_of_ptxas() {
     assert!(outcome.stderr.contains("P0 is the complement of p"), "{}", outcome.transcript());
     let outcome = run(&["lower", "--arch", "sm_53", "--as-written", "setp.lt.f16 p, a, b"]);
     assert_eq!(outcome.stdout, "HSETP2.LT.AND P0, PT, R0.H0_H0, R1.H0_H0, PT;\n", "{}", outcome.transcript());
-    for bad in ["setp.lt.f16 p|q, a, b", "setp.lt.f16 p, a, 0x3c00", "add.f16 d, a, b"] {
+    for bad in [
+        "setp.lt.f16 p|q, a, b",
+        "setp.lt.f16 p, a, 0x7e00",
+        "setp.lt.f16 p, 1, 2",
+        "setp.lt.f16 p, a, c[0x0][2]",
+    ] {
         assert_eq!(run(&["lower", "--arch", "sm_53", bad]).code, Some(1), "{bad}");
+    }
+    assert_eq!(run(&["lower", "--arch", "sm_53", "add.f16 d, a, b"]).code, Some(1));
+}
+
+#[test]
+fn literals_parameters_and_conversions_are_lowered() {
+    for (arch, ptx, text, note) in [
+        ("sm_53", "setp.lt.f16 p, a, 0x3c00", "HSETP2.GEU.AND P0, PT, R0.H0_H0, 1, 1, PT;", "complement"),
+        ("sm_60", "setp.lt.f16 p, 0x1, a", "HSETP2.GT.AND P0, PT, R1.H0_H0, c[0x2][0x0], PT;", "0x33800000"),
+        ("sm_53", "setp.lt.f16 p, 0x1, a", "HSETP2.GT.AND P0, PT, R1.H0_H0, R0.H0_H0, PT;", "R0 is 0x1"),
+        (
+            "sm_70",
+            "setp.gt.f16 p, a, cvt.rz(c[0][0x174])",
+            "HSETP2.GT.AND P0, PT, R0.H0_H0, c[0x0] [0x174].F32, PT ;",
+            "R0 is a",
+        ),
+        (
+            "sm_90",
+            "setp.gt.bf16 p, a, c[0x0][0x210]",
+            "HSETP2.BF16_V2.GT.AND P0, PT, R0.H0_H0, UR1.H0_H0, PT ;",
+            "UR1 is c[0x0][0x210]",
+        ),
+    ] {
+        let outcome = run(&["lower", "--arch", arch, ptx]);
+        assert_eq!(outcome.stdout.trim_end(), text, "{}", outcome.transcript());
+        assert!(outcome.stderr.contains(note), "{}", outcome.transcript());
     }
 }
 

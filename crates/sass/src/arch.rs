@@ -92,7 +92,9 @@ impl Arch {
 
     /// Whether `.F32` flushes the FP16 denormals that it makes, as the SPA 5.3 text says.
     ///
-    /// *Unverified* without hardware. ptxas keeps denormal halves in registers on sm_60 and later.
+    /// ptxas for sm_60, sm_62, sm_70 and sm_75 makes a `.F32` source of `cvt.rz.f16.f32`, which keeps denormals, and for
+    /// sm_60 and sm_62 a FP32 constant of a denormal literal. For sm_53 it does neither: it converts by F2F, and moves denormal
+    /// literals, but no others, through a register. *Unverified* on hardware.
     pub(crate) const fn truncation_flushes(self) -> bool {
         self.0 < 60
     }

@@ -1,13 +1,14 @@
-//! What HSETP2 computes. Comparison and conversion are those of `sem`; this is what stands around them.
+//! What HSETP2 computes. Order and conversion of numbers are those of `sem`; this is what stands around them.
 //!
 //! `docs/sass.md` says where decoders in the wild disagree, what is done here, and what is unverified.
 
+use std::cmp::Ordering;
 use std::fmt;
 
-use isa::{CmpOp, Rounding};
-use sem::compare::{holds, order_float};
+use isa::Rounding;
+use sem::compare::order_float;
 use sem::convert::convert_float;
-use sem::format::{BF16, F16, F32, Format};
+use sem::format::{BF16, F16, F32};
 use sem::round::{Clamp, Mode};
 
 use crate::arch::{Arch, Generation};
@@ -65,104 +66,190 @@ impl std::error::Error for Meaningless {}
 /// # Errors
 /// When the encoding has no meaning.
 pub fn execute(instruction: &Instruction, thread: &impl Thread) -> Result<Option<Outcome>, Meaningless> {
-    let format = match instruction.get(Field::Format) {
-        0 => &F16,
-        2 => &BF16,
-        _ => return Err(Meaningless::Format),
-    };
-    let combine: fn(bool, bool) -> bool = match instruction.get(Field::Bop) {
-        0 => |a, b| a & b,
-        1 => |a, b| a | b,
-        2 => |a, b| a ^ b,
-        _ => return Err(Meaningless::BoolOp),
-    };
-    let a = halves(instruction, format, thread, true)?;
-    let b = halves(instruction, format, thread, false)?;
-    if !predicate(instruction, thread, Field::Pg, Field::PgNot) {
-        return Ok(None);
-    }
-    let compare = |lane: usize| compare(instruction, format, a[lane], b[lane]);
-    let (mut pu, mut pv) = (compare(0), compare(1));
-    if instruction.is(Field::HAnd) {
-        // The complement is taken before the Boolean operator.
-        (pu, pv) = (pu & pv, !(pu & pv));
-    }
-    let p = predicate(instruction, thread, Field::Pp, Field::PpNot);
-    Ok(Some(Outcome { pu: combine(pu, p), pv: combine(pv, p) }))
+    Ok(Executable::new(instruction)?.run(thread))
 }
 
-fn predicate(instruction: &Instruction, thread: &impl Thread, field: Field, not: Field) -> bool {
-    let value = match instruction.get(field) {
-        7 => true,
-        n => thread.predicate(n as u8),
-    };
-    value != instruction.is(not)
+/// An instruction whose fields have been looked up, to be executed many times.
+#[derive(Clone, Copy, Debug)]
+pub struct Executable {
+    arch: Arch,
+    /// Number of the guard, and whether it is negated.
+    guard: (u8, bool),
+    a: Source,
+    b: Source,
+    bf16: bool,
+    ftz: bool,
+    /// The comparison is true of these outcomes: bit 0 less, bit 1 equal, bit 2 greater, bit 3 unordered. So they are numbered.
+    outcomes: u16,
+    horizontal: bool,
+    /// AND, OR, XOR.
+    bop: u16,
+    /// The predicate that is combined with.
+    p: (u8, bool),
 }
 
-fn compare(instruction: &Instruction, format: &Format, a: u16, b: u16) -> bool {
-    let op = match instruction.get(Field::Cmp) {
-        1 => CmpOp::Lt,
-        2 => CmpOp::Eq,
-        3 => CmpOp::Le,
-        4 => CmpOp::Gt,
-        5 => CmpOp::Ne,
-        6 => CmpOp::Ge,
-        7 => CmpOp::Num,
-        8 => CmpOp::Nan,
-        9 => CmpOp::Ltu,
-        10 => CmpOp::Equ,
-        11 => CmpOp::Leu,
-        12 => CmpOp::Gtu,
-        13 => CmpOp::Neu,
-        14 => CmpOp::Geu,
-        constant => return constant != 0,
-    };
-    holds(op, order_float(format, instruction.is(Field::Ftz), a.into(), b.into()))
+/// A source: where its 32 bits are, and what is made of them.
+#[derive(Clone, Copy, Debug)]
+struct Source {
+    value: Value,
+    swizzle: u16,
+    /// The signs that are cleared, and those that are then inverted.
+    clear: u16,
+    flip: u16,
 }
 
-/// The two halves of a source, low first: swizzled, then `| |`, then `-`.
-fn halves(
-    instruction: &Instruction,
-    format: &'static Format,
-    thread: &impl Thread,
-    first: bool,
-) -> Result<[u16; 2], Meaningless> {
-    let register = |n: u16| if n == 255 { 0 } else { thread.register(n as u8) };
-    let arch = instruction.arch();
-    let maxwell = arch.generation() == Generation::Maxwell;
-    let (address, ur) = (instruction.get(Field::Address), instruction.get(Field::Ur));
-    let last = if arch.generation() >= Generation::Blackwell { 255 } else { 63 };
-    let mut swizzle = instruction.get(if first { Field::ASwizzle } else { Field::BSwizzle });
-    let value = match instruction.form() {
-        _ if first => register(instruction.get(Field::Ra)),
-        Form::Register => register(instruction.get(Field::Rb)),
-        Form::Immediate => return Ok([instruction.get(Field::H0), instruction.get(Field::H1)]),
-        Form::Constant => {
-            if maxwell {
-                swizzle = 1;
-            }
-            thread.constant(instruction.get(Field::Bank), address)
+#[derive(Clone, Copy, Debug)]
+enum Value {
+    Register(u8),
+    Uniform(u8),
+    Constant { bank: u16, address: u16 },
+    BoundConstant { uniform: u8, address: u16 },
+    Known(u32),
+}
+
+impl Executable {
+    /// Looks up the fields.
+    ///
+    /// # Errors
+    /// When the encoding has no meaning.
+    pub fn new(instruction: &Instruction) -> Result<Executable, Meaningless> {
+        let get = |field| instruction.get(field);
+        let predicate = |field, not| (get(field) as u8, instruction.is(not));
+        if get(Field::Bop) > 2 {
+            return Err(Meaningless::BoolOp);
         }
-        Form::BoundConstant => thread.bound_constant(ur as u8, address),
-        Form::Uniform if ur == last => 0,
-        Form::Uniform => thread.uniform(ur as u8),
-    };
-    let (low, high) = (value as u16, (value >> 16) as u16);
-    let pair = match swizzle {
-        0 => [low, high],
-        1 if arch.generation() >= Generation::Hopper => return Err(Meaningless::Swizzle),
-        1 => [truncate(arch, format, value); 2],
-        2 => [low; 2],
-        _ => [high; 2],
-    };
-    let (neg, abs) = if first { (Field::ANeg, Field::AAbs) } else { (Field::BNeg, Field::BAbs) };
-    let clear = if instruction.is(abs) { 0x8000 } else { 0 };
-    let flip = if instruction.is(neg) { 0x8000 } else { 0 };
-    Ok(pair.map(|half| half & !clear ^ flip))
+        Ok(Executable {
+            arch: instruction.arch(),
+            guard: predicate(Field::Pg, Field::PgNot),
+            a: Source::a(instruction)?,
+            b: Source::b(instruction)?,
+            bf16: match get(Field::Format) {
+                0 => false,
+                2 => true,
+                _ => return Err(Meaningless::Format),
+            },
+            ftz: instruction.is(Field::Ftz),
+            outcomes: get(Field::Cmp),
+            horizontal: instruction.is(Field::HAnd),
+            bop: get(Field::Bop),
+            p: predicate(Field::Pp, Field::PpNot),
+        })
+    }
+
+    /// Executes the instruction. `None` if its guard is false: the destinations keep their values.
+    #[inline]
+    pub fn run(&self, thread: &impl Thread) -> Option<Outcome> {
+        if !predicate(self.guard, thread) {
+            return None;
+        }
+        let (a, b) = (self.halves(&self.a, thread), self.halves(&self.b, thread));
+        let (mut pu, mut pv) = (self.compare(a[0], b[0]), self.compare(a[1], b[1]));
+        if self.horizontal {
+            // The complement is taken before the Boolean operator.
+            (pu, pv) = (pu & pv, !(pu & pv));
+        }
+        let p = predicate(self.p, thread);
+        let combine = |x: bool| match self.bop {
+            0 => x & p,
+            1 => x | p,
+            _ => x ^ p,
+        };
+        Some(Outcome { pu: combine(pu), pv: combine(pv) })
+    }
+
+    #[inline]
+    fn compare(&self, a: u16, b: u16) -> bool {
+        let order = match self.bf16 {
+            false => order_float(&F16, self.ftz, a.into(), b.into()),
+            true => order_float(&BF16, self.ftz, a.into(), b.into()),
+        };
+        let outcome = match order {
+            Some(Ordering::Less) => 0,
+            Some(Ordering::Equal) => 1,
+            Some(Ordering::Greater) => 2,
+            None => 3,
+        };
+        self.outcomes >> outcome & 1 != 0
+    }
+
+    /// The two halves of a source, low first: swizzled, then `| |`, then `-`.
+    #[inline]
+    fn halves(&self, source: &Source, thread: &impl Thread) -> [u16; 2] {
+        let value = match source.value {
+            Value::Register(n) => thread.register(n),
+            Value::Uniform(n) => thread.uniform(n),
+            Value::Constant { bank, address } => thread.constant(bank, address),
+            Value::BoundConstant { uniform, address } => thread.bound_constant(uniform, address),
+            Value::Known(value) => value,
+        };
+        let (low, high) = (value as u16, (value >> 16) as u16);
+        let pair = match source.swizzle {
+            0 => [low, high],
+            1 => [truncate(self.arch, self.bf16, value); 2],
+            2 => [low; 2],
+            _ => [high; 2],
+        };
+        pair.map(|half| half & !source.clear ^ source.flip)
+    }
+}
+
+/// The predicate of this number, negated or not; 7 is true.
+#[inline]
+fn predicate((number, not): (u8, bool), thread: &impl Thread) -> bool {
+    (number == 7 || thread.predicate(number)) != not
+}
+
+impl Source {
+    fn new(
+        instruction: &Instruction,
+        value: Value,
+        swizzle: u16,
+        neg: Field,
+        abs: Field,
+    ) -> Result<Source, Meaningless> {
+        if swizzle == 1 && instruction.arch().generation() >= Generation::Hopper {
+            return Err(Meaningless::Swizzle);
+        }
+        let sign = |field| if instruction.is(field) { 0x8000 } else { 0 };
+        Ok(Source { value, swizzle, clear: sign(abs), flip: sign(neg) })
+    }
+
+    fn a(instruction: &Instruction) -> Result<Source, Meaningless> {
+        let value = register(instruction.get(Field::Ra));
+        Source::new(instruction, value, instruction.get(Field::ASwizzle), Field::ANeg, Field::AAbs)
+    }
+
+    fn b(instruction: &Instruction) -> Result<Source, Meaningless> {
+        let get = |field| instruction.get(field);
+        let generation = instruction.arch().generation();
+        let last = if generation >= Generation::Blackwell { 255 } else { 63 };
+        let address = get(Field::Address);
+        let (value, swizzle) = match instruction.form() {
+            Form::Register => (register(get(Field::Rb)), get(Field::BSwizzle)),
+            Form::Immediate => (Value::Known(u32::from(get(Field::H1)) << 16 | u32::from(get(Field::H0))), 0),
+            // Maxwell encodes no swizzle of constants: they are FP32.
+            Form::Constant if generation == Generation::Maxwell => {
+                (Value::Constant { bank: get(Field::Bank), address }, 1)
+            }
+            Form::Constant => (Value::Constant { bank: get(Field::Bank), address }, get(Field::BSwizzle)),
+            Form::BoundConstant => {
+                (Value::BoundConstant { uniform: get(Field::Ur) as u8, address }, get(Field::BSwizzle))
+            }
+            Form::Uniform if get(Field::Ur) == last => (Value::Known(0), get(Field::BSwizzle)),
+            Form::Uniform => (Value::Uniform(get(Field::Ur) as u8), get(Field::BSwizzle)),
+        };
+        Source::new(instruction, value, swizzle, Field::BNeg, Field::BAbs)
+    }
+}
+
+/// A register; RZ is 0.
+fn register(n: u16) -> Value {
+    if n == 255 { Value::Known(0) } else { Value::Register(n as u8) }
 }
 
 /// `.F32`: to FP16 toward zero, with the target's treatment of the denormals that this makes.
-fn truncate(arch: Arch, format: &Format, value: u32) -> u16 {
+fn truncate(arch: Arch, bf16: bool, value: u32) -> u16 {
+    let format = if bf16 { &BF16 } else { &F16 };
     let mode = Mode { rounding: Rounding::TowardZero, ftz: false, clamp: Clamp::None };
     let half = convert_float(&F32, format, mode, value.into());
     (if arch.truncation_flushes() && !format.is_nan(half) { format.flush(half) } else { half }) as u16

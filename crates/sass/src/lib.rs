@@ -16,9 +16,9 @@ mod parse;
 mod print;
 
 pub use arch::{Arch, Generation};
-pub use execute::{Meaningless, Outcome, Thread, execute};
+pub use execute::{Executable, Meaningless, Outcome, Thread, execute};
 pub use instruction::{Illegal, Instruction, Unencodable};
 pub use layout::{Field, Form};
-pub use lower::{Lowered, Operands, lower};
+pub use lower::{Lowered, NotLowered, Operands, Origin, Source, lower};
 pub use parse::{Parsed, parse};
 pub use print::{BOOL_OPS, COMPARISONS, SWIZZLES, Style};

@@ -1,6 +1,6 @@
 //! The executed lowering of every half setp equals the executed PTX; no input panics.
 
-use sass::{Arch, Field, Instruction, Operands, Thread};
+use sass::{Arch, Field, Instruction, Operands, Source, Thread};
 
 /// Two sources and a predicate.
 struct Inputs {
@@ -87,7 +87,8 @@ fn lowered_setp_computes_what_ptx_does() {
                     let selected = isa::select("setp", &modifiers, count).unwrap();
                     let q = ty.ends_with("x2").then_some(1);
                     let c = (!bop.is_empty()).then_some((2, not));
-                    let operands_of = Operands { destinations: (0, q), sources: (0, 1), c };
+                    let sources = (Source::register(0), Source::register(1));
+                    let operands_of = Operands { destinations: (0, q), sources, c };
                     let lowered = sass::lower(arch, &selected.picks, &operands_of).unwrap();
                     let (instruction, inverted) = (lowered.instruction, lowered.inverted);
                     instruction.encode().unwrap();

@@ -9,6 +9,7 @@ use isa::{BoolOp, CmpOp, Kind, Mod, Picks, Type};
 use std::cmp::Ordering;
 
 /// How two floating-point numbers compare; `None` if either is NaN. Zeros of both signs are equal.
+#[inline]
 pub fn order_float(f: &Format, ftz: bool, a: u64, b: u64) -> Option<Ordering> {
     if f.is_nan(a) || f.is_nan(b) {
         return None;

@@ -95,11 +95,13 @@ impl Format {
     }
 
     /// The sign bit of an encoding.
+    #[inline]
     pub const fn sign(&self) -> u64 {
         1 << (self.bits() - 1)
     }
 
     /// All bits but the sign.
+    #[inline]
     pub const fn magnitude_mask(&self) -> u64 {
         self.sign() - 1
     }
@@ -116,6 +118,7 @@ impl Format {
     }
 
     /// Encoding of what a magnitude too large becomes: infinity, NaN in `.e4m3`, else the largest number.
+    #[inline]
     pub const fn infinity(&self) -> u64 {
         match self.specials {
             Specials::InfinityAndNan => self.max_finite() + (1 << self.padding),
@@ -125,6 +128,7 @@ impl Format {
     }
 
     /// Encoding of the smallest normal number.
+    #[inline]
     pub const fn min_normal(&self) -> u64 {
         1 << (self.fraction_bits + self.padding)
     }
@@ -135,6 +139,7 @@ impl Format {
     }
 
     /// Whether the encoding is a NaN.
+    #[inline]
     pub const fn is_nan(&self, bits: u64) -> bool {
         let magnitude = bits & self.magnitude_mask();
         match self.specials {

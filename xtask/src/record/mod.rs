@@ -75,9 +75,9 @@ pub enum Record {
         /// Number of random words of each form and generation
         #[arg(long, default_value_t = 100_000)]
         count: usize,
-        /// Leave ptxas alone
-        #[arg(long)]
-        words_only: bool,
+        /// Record one part only
+        #[arg(long, value_enum)]
+        only: Option<sass::Part>,
         /// The folder to write to
         #[arg(long, default_value = "conformance/sass")]
         to: PathBuf,
@@ -97,8 +97,8 @@ pub fn run(what: &Record) -> Result<()> {
         Record::Hardware { opcodes, count } => {
             hardware::record(&root.join("conformance/hardware"), opcodes, *count)
         }
-        Record::Sass { seed, count, words_only, to } => {
-            sass::record(&oracles, &root.join(to), *seed, *count, *words_only)
+        Record::Sass { seed, count, only, to } => {
+            sass::record(&oracles, &root.join(to), *seed, *count, *only)
         }
         Record::Legality => legality::record(&oracles, &root.join("conformance/legality")),
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use diag::Diagnostic;
 use sass::binary::{self, Content, Pair};
-use sass::{Arch, Field, Instruction, Operands, Parsed, Style, Thread};
+use sass::{Arch, Field, Form, Instruction, Operands, Origin, Parsed, Source, Style, Thread};
 
 use super::report::{Failure, code, print, say};
 
@@ -112,7 +112,8 @@ struct LowerOptions {
     /// Target: sm_53 to sm_120
     #[arg(long, value_name = "sm_XX", value_parser = parse_arch)]
     arch: Arch,
-    /// The PTX instruction
+    /// The PTX instruction. A source may also be a literal (0x3c00: what a mov left in the register), a parameter by its
+    /// place (c[0x0][0x174]), and one of them may be `cvt.rz(b)`
     #[arg(value_name = "PTX")]
     text: String,
     /// Keep the comparison as written where ptxas inverts it
@@ -383,11 +384,6 @@ fn lower(options: &LowerOptions) -> Result<(), Failure> {
         let message = errors.first().map(|error| error.message(opcode, &modifiers)).unwrap_or_default();
         bad(message)
     })?;
-    let name_is_right = |name: &str| {
-        !name.starts_with(|c: char| c.is_ascii_digit())
-            && !name.is_empty()
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '%' | '_' | '$'))
-    };
     if opcode != "setp" || !(3..=4).contains(&operands.len()) {
         return Err(bad(format!("`{opcode}` on halves does not become HSETP2")));
     }
@@ -399,8 +395,8 @@ fn lower(options: &LowerOptions) -> Result<(), Failure> {
         return Err(bad(format!("`{mnemonic}` has one destination")));
     }
     let c = operands.get(3).map(|c| (c.trim_start_matches('!').trim(), c.starts_with('!')));
-    let names = [Some(p), q, c.map(|c| c.0), Some(operands[1]), Some(operands[2])];
-    if let Some(wrong) = names.into_iter().flatten().find(|name| !name_is_right(name)) {
+    let names = [Some(p), q, c.map(|c| c.0)];
+    if let Some(wrong) = names.into_iter().flatten().find(|name| !is_name(name)) {
         return Err(bad(format!("`{wrong}` is no register")));
     }
     // Registers are handed out in the order in which they are named; ptxas chooses others.
@@ -412,20 +408,64 @@ fn lower(options: &LowerOptions) -> Result<(), Failure> {
     let destinations = (predicate(p), q.map(&mut predicate));
     let c = c.map(|(name, not)| (predicate(name), not));
     let mut registers = Vec::new();
-    let sources = (number_of(&mut registers, operands[1]), number_of(&mut registers, operands[2]));
-    let lowered = sass::lower(options.arch, &selected.picks, &Operands { destinations, sources, c });
-    let lowered =
-        lowered.ok_or_else(|| Failure::bad(format!("{} has no HSETP2 for `{mnemonic}`", options.arch)))?;
+    let mut source = |written| {
+        source(&mut registers, written).ok_or_else(|| bad(format!("`{written}` is no register"))).map_err(
+            |failure| {
+                failure
+                    .help("also 0x3c00 for what a mov left in one, c[0x0][0x174] for a parameter, cvt.rz(b)")
+            },
+        )
+    };
+    let sources = (source(operands[1])?, source(operands[2])?);
+    let lowered = sass::lower(options.arch, &selected.picks, &Operands { destinations, sources, c })
+        .map_err(|error| Failure::bad(error.to_string()))?;
     let inverted = lowered.inverted && !options.as_written;
-    print(if options.as_written { lowered.as_written() } else { lowered.instruction })?;
-    for (letter, names) in [('P', &predicates), ('R', &registers)] {
-        for (n, name) in names.iter().enumerate() {
-            let complement = letter == 'P' && n == usize::from(destinations.0) && inverted;
-            let not = if complement { "the complement of " } else { "" };
-            say(format_args!("note: {letter}{n} is {not}{name}"));
+    let instruction = if options.as_written { lowered.as_written() } else { lowered.instruction };
+    print(instruction)?;
+    let used = [
+        Some(instruction.get(Field::Ra)),
+        (instruction.form() == Form::Register).then_some(instruction.get(Field::Rb)),
+        (instruction.form() == Form::Uniform).then_some(instruction.get(Field::Ur)),
+    ];
+    for (n, name) in predicates.iter().enumerate() {
+        let complement = n == usize::from(destinations.0) && inverted;
+        say(format_args!("note: P{n} is {}{name}", if complement { "the complement of " } else { "" }));
+    }
+    for (n, name) in registers.iter().enumerate() {
+        if used[..2].contains(&Some(n as u16)) {
+            say(format_args!("note: R{n} is {name}"));
+        } else if used[2] == Some(n as u16) {
+            say(format_args!("note: UR{n} is {name}"));
         }
     }
+    if let Some(bits) = lowered.constant {
+        say(format_args!("note: c[0x2][0x0] is {bits:#010x}, a FP32 constant that ptxas makes"));
+    }
     Ok(())
+}
+
+/// Whether it could be the name of a register.
+fn is_name(name: &str) -> bool {
+    !name.starts_with(|c: char| c.is_ascii_digit())
+        && !name.is_empty()
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '%' | '_' | '$'))
+}
+
+/// `a`, `0x3c00`, `c[0x0][0x174]`, and `cvt.rz(...)` of the first and last.
+fn source<'n>(registers: &mut Vec<&'n str>, written: &'n str) -> Option<Source> {
+    let inner = written.strip_prefix("cvt.rz(").and_then(|rest| rest.strip_suffix(')'));
+    let place = inner.unwrap_or(written).trim();
+    let origin = if let Some(rest) = place.strip_prefix("c[") {
+        let (bank, address) = rest.strip_suffix(']')?.split_once(']')?;
+        let bank = parse_number(bank)?.try_into().ok().filter(|bank| *bank < 32)?;
+        let address = parse_number(address.trim().strip_prefix('[')?)?.try_into().ok();
+        Origin::Parameter { bank, address: address.filter(|address: &u16| address.is_multiple_of(4))? }
+    } else if place.starts_with(|c: char| c.is_ascii_digit()) {
+        Origin::Literal(parse_number(place)?)
+    } else {
+        Some(Origin::Register).filter(|_| is_name(place))?
+    };
+    Some(Source { origin, register: number_of(registers, place), converted: inner.is_some() })
 }
 
 fn number_of<'n>(names: &mut Vec<&'n str>, name: &'n str) -> u8 {

@@ -12,11 +12,26 @@ use std::path::Path;
 use super::Result;
 use super::oracle::Disassembler;
 
-/// Records everything into `folder`; `count` random words of each form and generation.
-pub fn record(oracles: &Path, folder: &Path, seed: u64, count: usize, words_only: bool) -> Result<()> {
+/// What is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// What nvdisasm prints for words
+    Words,
+    /// What ptxas makes of setp
+    Lowering,
+}
+
+/// Records everything into `folder`, or one part; `count` random words of each form and generation.
+pub fn record(oracles: &Path, folder: &Path, seed: u64, count: usize, only: Option<Part>) -> Result<()> {
     fs::create_dir_all(folder)?;
-    words::record(oracles, folder, seed, count)?;
-    if words_only { Ok(()) } else { lowering::record(oracles, folder) }
+    let wanted = |part| only.is_none_or(|only| only == part);
+    if wanted(Part::Words) {
+        words::record(oracles, folder, seed, count)?;
+    }
+    if wanted(Part::Lowering) {
+        lowering::record(oracles, folder)?;
+    }
+    Ok(())
 }
 
 /// The text of a comment that names a disassembler.
