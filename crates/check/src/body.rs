@@ -121,6 +121,7 @@ impl<'a> BodyChecker<'_, 'a> {
             match statement {
                 Statement::Label(name) => self.label(*name),
                 Statement::Instruction(node) => self.instruction(node),
+                Statement::Unfinished(node) => self.unfinished(node),
                 Statement::Variable(node) => {
                     let place = Place { scopes: &mut self.scopes, function: self.function };
                     self.module.variables(node, Some(place));

@@ -196,6 +196,7 @@ impl<'a> Checker<'a> {
             Some(_) => {}
         }
         match found {
+            // The parser has reported these.
             None
             | Some(
                 Type::B1
@@ -207,16 +208,7 @@ impl<'a> Checker<'a> {
                 | Type::Bf16
                 | Type::Bf16x2
                 | Type::Tf32,
-            ) => {
-                let help = match ty.text {
-                    "bf16" => Some("declare it .b16: .bf16 may only be used as an instruction type"),
-                    "bf16x2" | "tf32" | "u8x4" | "s8x4" => Some("declare it .b32"),
-                    _ => None,
-                };
-                let message = format!("Parsing error near '.{}': syntax error", ty.text);
-                self.sink.error("not-a-declared-type", ty.span, message).maybe_help(help.map(str::to_owned));
-                None
-            }
+            ) => None,
             Some(
                 ty_found @ (Type::U16x2
                 | Type::S16x2

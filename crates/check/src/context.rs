@@ -5,16 +5,21 @@ use diag::{Diagnostic, Span};
 /// Collects diagnostics in ptxas's order.
 #[derive(Default)]
 pub(crate) struct Sink {
-    /// What was found, each with its phase: ptxas names unknown symbols after everything else of a line.
+    /// What was found, each with its phase.
     found: Vec<(Phase, Diagnostic)>,
     errors: usize,
 }
 
-/// When ptxas says something, among the errors of one line.
+/// When ptxas says something, among the errors of one line; the last among all errors.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Main,
+    /// What does not parse. What comes before it was read already.
+    Syntax,
+    /// Names that nothing declares.
     Symbols,
+    /// At the end of the file.
+    Module,
 }
 
 /// A diagnostic that can still be given a help text and labels.
@@ -68,6 +73,16 @@ impl Sink {
         self.push(Phase::Symbols, Diagnostic::error(code, span, message)).help(help);
     }
 
+    /// Reports an error that ptxas finds at the end of the module.
+    pub(crate) fn last_error(&mut self, code: &'static str, span: Span, message: String, help: String) {
+        self.push(Phase::Module, Diagnostic::error(code, span, message)).help(help);
+    }
+
+    /// Takes what the parser reported.
+    pub(crate) fn syntax_errors(&mut self, errors: Vec<Diagnostic>) {
+        self.found.extend(errors.into_iter().map(|error| (Phase::Syntax, error)));
+    }
+
     /// Reports a name that nothing declares.
     pub(crate) fn unknown_symbol(&mut self, span: Span, name: &str, help: Option<String>) {
         let diagnostic = Diagnostic::error("unknown-symbol", span, format!("Unknown symbol '{name}'"));
@@ -85,9 +100,10 @@ impl Sink {
         self.errors
     }
 
-    /// Everything that was found, sorted by line and within a line as ptxas does.
+    /// Everything that was found, in ptxas's order: by line, except what it says last.
     pub(crate) fn into_sorted(mut self, source: &diag::SourceFile) -> Vec<Diagnostic> {
-        self.found.sort_by_cached_key(|(phase, d)| (source.position(d.span.start).line, *phase));
+        let line = |d: &Diagnostic| source.position(d.span.start).line;
+        self.found.sort_by_cached_key(|(phase, d)| (*phase == Phase::Module, line(d), *phase));
         self.found.into_iter().map(|(_, d)| d).collect()
     }
 }

@@ -74,7 +74,7 @@ impl<'a> Checker<'a> {
         {
             let message = format!("PTX .version {} does not support .target {}", self.version, self.target);
             let help = format!("{} needs `.version {}` or later", self.target, first_version(self.target));
-            self.sink.error("target-too-new", span, message).help(help);
+            self.sink.last_error("target-too-new", span, message, help);
         }
         rest
     }

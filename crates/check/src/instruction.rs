@@ -167,6 +167,18 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
+    /// What ptxas says of an instruction before it comes to the place that does not parse.
+    pub(crate) fn unfinished(&mut self, node: &Tree<'a>) {
+        if let Some(guard) = &node.guard {
+            self.guard(guard);
+        }
+        let selection = self.selection(node);
+        self.token_errors(node, &selection);
+        for tree in &node.operands {
+            self.lower(tree);
+        }
+    }
+
     /// Fits the operands into a form; where the first does not, that one and its place.
     fn fit_all<'l>(
         &self,

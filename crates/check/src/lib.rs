@@ -45,13 +45,16 @@ pub struct Options {
     pub lenient: bool,
 }
 
-/// Checks a tree. Diagnostics come sorted by line, those of one line in ptxas's order, and there is a module if none of
-/// them is an error.
-///
-/// The tree is taken as it is: what the parser reported is not repeated, and if it reported errors the module may lack
-/// what could not be parsed.
-pub fn check(source: &SourceFile, tree: &Tree, options: &Options) -> (Option<Module>, Vec<Diagnostic>) {
+/// Checks a tree. `parsed` is what the parser reported; it comes back among all diagnostics, which are in ptxas's order: by
+/// line, but for what it finds at the end of the file. There is a module if none of them is an error.
+pub fn check(
+    source: &SourceFile,
+    tree: &Tree,
+    parsed: Vec<Diagnostic>,
+    options: &Options,
+) -> (Option<Module>, Vec<Diagnostic>) {
     let mut checker = checker::Checker::new(source, options);
+    checker.sink.syntax_errors(parsed);
     checker.module(tree);
     checker.finish()
 }

@@ -270,7 +270,7 @@ pub(crate) fn fit_destination(
         Value::VectorRegister(ids, element) if vector_fits(*element, ids.len(), ty, place) => {
             vector_not_allowed(span, place, complaints)
         }
-        Value::Sink if place.spec.sink || ty == Type::Pred => Verdict::Fits(Operand::Sink),
+        Value::Sink if place.spec.sink => Verdict::Fits(Operand::Sink),
         Value::Sink => {
             let message = format!("Result discard mode is not allowed for instruction '{name}'");
             let help = "name a register, even if it is never read";
@@ -337,7 +337,7 @@ fn fit_pair(
     };
     match &first.value {
         Value::Register(_, found) if register_allowed(ty, *found, place.spec.wider) => {}
-        Value::Sink if place.spec.sink || ty == Type::Pred => {}
+        Value::Sink if place.spec.sink => {}
         Value::Symbol(symbol) if symbol_fits(symbol, ty) => {}
         Value::VectorRegister(ids, element) if vector_fits(*element, ids.len(), ty, place) => {}
         Value::Function(..) if ty != Type::Pred => {}
@@ -362,7 +362,12 @@ fn fit_pair(
         let help = format!("the form is `{}`", place.context.form.syntax);
         complain(complaints, "predicate-output", whole.span, message, Some(&help));
     }
-    if !matches!(second.value, Value::Register(_, Type::Pred) | Value::Sink | Value::Reported) {
+    let is_expected = match second.value {
+        Value::Register(_, Type::Pred) | Value::Reported => true,
+        Value::Sink => place.spec.second != Second::Required,
+        _ => false,
+    };
+    if !is_expected {
         let message = format!("Predicate output expected for instruction '{name}'");
         let help = "the second destination is a register declared `.reg .pred`";
         complain(complaints, "predicate-output", second.span, message, Some(help));

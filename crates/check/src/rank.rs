@@ -56,6 +56,7 @@ impl Rank {
                     _ => Rank::Modifier,
                 }
             }
+            SelectError::Alternate { .. } if types.last() == Some(&Type::U32) => Rank::Other,
             SelectError::Alternate { .. } => Rank::Flush,
             SelectError::Missing { slot: "CmpOp", .. } | SelectError::Comparison { .. } => Rank::Comparison,
             SelectError::Missing { slot: "BoolOp", .. } => Rank::Combination,

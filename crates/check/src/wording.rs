@@ -13,15 +13,14 @@ pub(crate) fn special(
 ) -> Option<Vec<String>> {
     let one = |message: String| Some(vec![message]);
     match *error {
+        SelectError::Alternate { .. }
+            if form.opcode == "slct" && picks.types().last() == Some(&Type::U32) =>
+        {
+            one(format!("Instruction '{name}' applies only to signed numeric types"))
+        }
         SelectError::Types => match form.opcode {
             "abs" | "neg" if picks.types().last().is_some_and(|ty| applies_to_signed(*ty)) => {
                 one(format!("Instruction '{name}' applies only to signed numeric types"))
-            }
-            "slct" if is_unsigned_selector(picks) => {
-                let signed = format!("Instruction '{name}' applies only to signed numeric types");
-                let flushes = modifiers.contains(&"ftz");
-                let ftz = flushes.then(|| format!("Illegal modifier '.ftz' for instruction '{name}'"));
-                Some(ftz.into_iter().chain([signed]).collect())
             }
             "cvta" => one(format!("Instruction '{name}' requires .u32 or .u64 type")),
             _ => None,
@@ -158,12 +157,6 @@ fn operation_types(operation: Mod) -> Option<&'static str> {
 /// Unsigned types, of which ptxas says that they are not signed rather than that they do not fit.
 fn applies_to_signed(ty: Type) -> bool {
     matches!(ty, Type::U16 | Type::U32 | Type::U64 | Type::B16 | Type::B32 | Type::B64)
-}
-
-/// A `.u32` where `slct` has its signed selector, in an instruction that is right otherwise.
-fn is_unsigned_selector(picks: &Picks) -> bool {
-    matches!(picks.types(), [dtype, Type::U32] if (16..=64).contains(&dtype.bits()) && dtype.lanes() == 1
-        && !matches!(dtype, Type::F16 | Type::Bf16 | Type::Tf32))
 }
 
 /// Integers that `add` and `sub` take without `.sat`.

@@ -61,9 +61,8 @@ fn read_verdicts(path: &Path) -> BTreeMap<String, Verdict> {
 
 fn run(path: &PathBuf, verdict: &Verdict) -> Result<(), Failed> {
     let source = SourceFile::from_bytes(path.display().to_string(), fs::read(path)?);
-    let (tree, mut diagnostics) = syntax::parse(&source);
-    let (module, found) = check::check(&source, &tree, &check::Options::default());
-    diagnostics.extend(found);
+    let (tree, parsed) = syntax::parse(&source);
+    let (module, mut diagnostics) = check::check(&source, &tree, parsed, &check::Options::default());
     diagnostics.retain(diag::Diagnostic::is_error);
     if module.is_some() != diagnostics.is_empty() {
         return Err("a module comes exactly when there is no error".into());

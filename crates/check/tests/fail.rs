@@ -47,10 +47,8 @@ fn read_differences(path: &Path) -> BTreeMap<String, String> {
 fn run(path: &PathBuf, reason: Option<&str>) -> Result<(), Failed> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let source = SourceFile::from_bytes(name, fs::read(path)?);
-    let (tree, mut diagnostics) = syntax::parse(&source);
-    let (_, found) = check::check(&source, &tree, &check::Options::default());
-    diagnostics.extend(found);
-    diagnostics.sort_by_key(|d| source.position(d.span.start).line);
+    let (tree, parsed) = syntax::parse(&source);
+    let (_, diagnostics) = check::check(&source, &tree, parsed, &check::Options::default());
     compare_rendering(&path.with_extension("stderr"), &source, &diagnostics)?;
     let record = fs::read_to_string(path.with_extension("ptxas"))?;
     match (compare(&record, &source, &diagnostics), reason) {

@@ -88,8 +88,8 @@ fn ours(record: &Record, module: &Module) -> (Vec<String>, Vec<Vec<String>>) {
         }
         text += &record.after;
         let source = SourceFile::from_bytes("input.ptx", text.into_bytes());
-        let (tree, mut diagnostics) = syntax::parse(&source);
-        diagnostics.extend(check::check(&source, &tree, &check::Options::default()).1);
+        let (tree, parsed) = syntax::parse(&source);
+        let (_, diagnostics) = check::check(&source, &tree, parsed, &check::Options::default());
         head.clear();
         for diagnostic in diagnostics.into_iter().filter(diag::Diagnostic::is_error) {
             let line = source.position(diagnostic.span.start).line as usize;

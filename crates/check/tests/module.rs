@@ -10,9 +10,9 @@ fn module(items: &str) -> String {
 fn module_for(target: &str, items: &str) -> String {
     let text = format!(".version 9.0\n.target {target}\n.address_size 64\n{items}");
     let source = SourceFile::new("test.ptx", text);
-    let (tree, errors) = syntax::parse(&source);
-    assert!(errors.is_empty(), "{errors:?}");
-    let (module, diagnostics) = check::check(&source, &tree, &check::Options::default());
+    let (tree, parsed) = syntax::parse(&source);
+    assert!(parsed.is_empty(), "{parsed:?}");
+    let (module, diagnostics) = check::check(&source, &tree, parsed, &check::Options::default());
     let module = module.unwrap_or_else(|| panic!("{diagnostics:?}"));
     let print = module.to_string();
     print.split_once('\n').map_or(String::new(), |(_, rest)| rest.to_owned())
@@ -22,8 +22,8 @@ fn module_for(target: &str, items: &str) -> String {
 fn errors(items: &str) -> Vec<String> {
     let source =
         SourceFile::new("test.ptx", format!(".version 9.0\n.target sm_90\n.address_size 64\n{items}"));
-    let (tree, _) = syntax::parse(&source);
-    let (module, diagnostics) = check::check(&source, &tree, &check::Options::default());
+    let (tree, parsed) = syntax::parse(&source);
+    let (module, diagnostics) = check::check(&source, &tree, parsed, &check::Options::default());
     assert!(module.is_none());
     diagnostics.into_iter().map(|d| d.message).collect()
 }
@@ -143,9 +143,9 @@ fn huge_and_deep_input_is_refused_or_accepted_in_no_time() {
 #[test]
 fn a_missing_head_makes_no_module() {
     let source = SourceFile::new("test.ptx", ".visible .entry k() { ret; }");
-    let (tree, said) = syntax::parse(&source);
-    assert!(!said.is_empty());
-    assert!(check::check(&source, &tree, &check::Options::default()).0.is_none());
+    let (tree, parsed) = syntax::parse(&source);
+    assert!(!parsed.is_empty());
+    assert!(check::check(&source, &tree, parsed, &check::Options::default()).0.is_none());
 }
 
 /// What ptxas accepts and has no code for, and what it accepts and reads otherwise than it is written.
@@ -154,9 +154,9 @@ fn oddities_are_accepted() {
     let text = ".version 8.0\n.target sm_90\n.entry e() {\n.reg .pred %p<3>; .reg .b32 %r<3>; .reg .v2 .b32 %v;\n\
         setp.lt.s32 %p1, -%r1, -%r2;\nselp.b32 %r0, %v.z, %v.x, %p1+1;\nret;\n}\n";
     let source = SourceFile::new("oddities.ptx", text);
-    let (tree, diagnostics) = syntax::parse(&source);
-    assert!(diagnostics.is_empty());
-    let (module, diagnostics) = check::check(&source, &tree, &check::Options::default());
+    let (tree, parsed) = syntax::parse(&source);
+    assert!(parsed.is_empty());
+    let (module, diagnostics) = check::check(&source, &tree, parsed, &check::Options::default());
     let said: Vec<&str> = diagnostics.iter().map(|d| d.message.as_str()).collect();
     assert_eq!(said, ["Vector '%v' has no element '.z'", "A predicate is no number to add to"]);
     assert!(diagnostics.iter().all(|d| !d.is_error()));

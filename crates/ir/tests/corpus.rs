@@ -29,9 +29,9 @@ fn ptx_files(folder: &Path) -> Vec<PathBuf> {
 /// The lowered program of a text that checks, and what the checker says otherwise.
 fn compile(text: &str) -> (Option<Program>, Vec<diag::Diagnostic>) {
     let source = diag::SourceFile::new("test.ptx", text);
-    let (tree, errors) = syntax::parse(&source);
-    let (module, diagnostics) = check::check(&source, &tree, &check::Options::default());
-    (module.filter(|_| errors.is_empty()).map(ir::lower), diagnostics)
+    let (tree, parsed) = syntax::parse(&source);
+    let (module, diagnostics) = check::check(&source, &tree, parsed, &check::Options::default());
+    (module.map(ir::lower), diagnostics)
 }
 
 fn lower(text: &str) -> Option<Program> {

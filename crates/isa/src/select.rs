@@ -37,7 +37,8 @@ pub enum SelectError {
     },
     /// No row of the opcode has these types.
     Types,
-    /// A row would fit, were it not for types such as `.bf16` that ptxas leaves to the end.
+    /// A row would fit, were it not for types that ptxas leaves to the end: `.bf16`, the `.u32` by whose sign `slct` would
+    /// select.
     Alternate {
         /// The row.
         form: FormId,
@@ -297,6 +298,15 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
     if !types_good && matches!(form.opcode, "selp" | "slct") && types.iter().any(|&ty| is_alternate(ty)) {
         types.retain(|&ty| !is_alternate(ty));
         types_good = types_fit(form, &types);
+        late.push(SelectError::Alternate { form: id });
+    }
+    // ptxas takes `.u32` for `.s32` before it asks for the sign.
+    if !types_good
+        && form.opcode == "slct"
+        && let &[dtype, Type::U32] = &types[..]
+        && types_fit(form, &[dtype, Type::S32])
+    {
+        (types, types_good) = (vec![dtype, Type::S32], true);
         late.push(SelectError::Alternate { form: id });
     }
     let mods: Vec<Mod> = slots.iter().copied().flatten().collect();

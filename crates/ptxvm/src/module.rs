@@ -44,13 +44,9 @@ impl Module {
     /// [`Error::Bad`] with every error of the text.
     pub fn compile(source: SourceFile, options: &check::Options) -> Result<Module, Error> {
         let source = Arc::new(source);
-        let (tree, mut diagnostics) = syntax::parse(&source);
-        let (module, found) = check::check(&source, &tree, options);
-        diagnostics.extend(found);
-        let module = match module {
-            Some(module) if !diagnostics.iter().any(Diagnostic::is_error) => module,
-            _ => return Err(Error::Bad { source, diagnostics }),
-        };
+        let (tree, parsed) = syntax::parse(&source);
+        let (module, diagnostics) = check::check(&source, &tree, parsed, options);
+        let Some(module) = module else { return Err(Error::Bad { source, diagnostics }) };
         Ok(Module { source, program: Arc::new(ir::lower(module)), warnings: diagnostics.into() })
     }
 

@@ -226,6 +226,7 @@ fn print_statement(f: &mut Formatter<'_>, statement: &Statement, depth: usize) -
     match statement {
         Statement::Label(_) | Statement::Block(_) => {}
         Statement::Instruction(instruction) => instruction.fmt(f)?,
+        Statement::Unfinished(instruction) => instruction.fmt(f)?,
         Statement::Variable(variable) => variable.fmt(f)?,
         Statement::Loc(loc) => loc.fmt(f)?,
         Statement::Directive(directive) => directive.fmt(f)?,

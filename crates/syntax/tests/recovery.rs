@@ -89,10 +89,16 @@ fn what_is_sound_is_in_the_tree() {
     assert_eq!(diagnostics.len(), 2);
     let Item::Function(function) = &tree.items[3] else { panic!("{tree}") };
     let body = &function.body.as_ref().expect("a body").statements;
-    let [Statement::Variable(variable), Statement::Block(_), Statement::Instruction(bar)] = &body[..] else {
+    let [
+        Statement::Variable(variable),
+        Statement::Unfinished(foo),
+        Statement::Block(_),
+        Statement::Instruction(bar),
+    ] = &body[..]
+    else {
         panic!("{tree}")
     };
-    assert_eq!((variable.declarators.len(), bar.opcode.text), (1, "bar"));
+    assert_eq!((variable.declarators.len(), foo.operands.len(), bar.opcode.text), (1, 1, "bar"));
     assert_eq!(tree.items.len(), 5);
 }
 
@@ -262,6 +268,6 @@ fn messages_say_what_to_do() {
     4 | .global .shared .bf16 x;
       |                 ^^^^^
       |
-      = help: declare it with `.b16` or `.b32`: there are no bf16 variables
+      = help: declare it with `.b16`: .bf16 may only be used as an instruction type
     "#);
 }

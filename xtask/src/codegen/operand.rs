@@ -153,8 +153,6 @@ fn operand(text: &str, row: &Row) -> Result<Operand, String> {
         if operand.kind == "Source" {
             operand.kind = "Register";
         }
-        // The sink may stand for either of two predicates.
-        operand.sink |= operand.name == "p";
     }
     // The factors of a product are never constants.
     if operand.elements == "Fragment" && matches!(operand.name.as_str(), "a" | "b") {

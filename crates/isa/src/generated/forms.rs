@@ -2911,7 +2911,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "atom",
-        syntax: "atom{.sem}{.scope}{.atom_space}.bitwise{.cache_hint}.type d|_, [a], b{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "atom{.sem}{.scope}{.atom_space}.bitwise{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
             optional("sem", C21),
@@ -2946,7 +2946,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "atom",
-        syntax: "atom{.sem}{.scope}{.atom_space}.exch{.cache_hint}.type d|_, [a], b{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "atom{.sem}{.scope}{.atom_space}.exch{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
             optional("sem", C21),
@@ -2982,7 +2982,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "atom",
-        syntax: "atom{.sem}{.scope}{.atom_space}.cas.type d|_, [a], b, c",
+        syntax: "atom{.sem}{.scope}{.atom_space}.cas.type d, [a], b, c",
         section: "9.7.13.6",
         slots: &[
             optional("sem", C21),
@@ -3013,7 +3013,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "atom",
-        syntax: "atom{.sem}{.scope}{.atom_space}.add{.cache_hint}.type d|_, [a], b{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "atom{.sem}{.scope}{.atom_space}.add{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
             optional("sem", C21),
@@ -3050,7 +3050,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "atom",
-        syntax: "atom{.sem}{.scope}{.atom_space}.add{.noftz}{.cache_hint}.f32 d|_, [a], b{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "atom{.sem}{.scope}{.atom_space}.add{.noftz}{.cache_hint}.f32 d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
             optional("sem", C21),
@@ -3086,7 +3086,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "atom",
-        syntax: "atom{.sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type d|_, [a], b{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "atom{.sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
             optional("sem", C21),
@@ -3121,7 +3121,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "atom",
-        syntax: "atom{.sem}{.scope}{.atom_space}.step{.cache_hint}.u32 d|_, [a], b{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "atom{.sem}{.scope}{.atom_space}.step{.cache_hint}.u32 d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
             optional("sem", C21),
@@ -3155,7 +3155,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "atom",
-        syntax: "atom{.sem}{.scope}{.atom_space}.minmax{.cache_hint}.type d|_, [a], b{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "atom{.sem}{.scope}{.atom_space}.minmax{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
             optional("sem", C21),
@@ -3190,7 +3190,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "atom",
-        syntax: "atom{.sem}{.scope}{.global}.add{.noftz}{.cache_hint}.vec.f32 d.vec|_, [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "atom{.sem}{.scope}{.global}.add{.noftz}{.cache_hint}.vec.f32 d.vec, [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
             optional("sem", C21),
@@ -3223,7 +3223,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "atom",
-        syntax: "atom{.sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type d.vec|_, [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "atom{.sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type d.vec, [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
             optional("sem", C21),
@@ -3255,7 +3255,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "atom",
-        syntax: "atom{.sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type d.vec|_, [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
+        syntax: "atom{.sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type d.vec, [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
             optional("sem", C21),
@@ -5904,7 +5904,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "elect",
-        syntax: "elect.sync d|p|_:b32, membermask:b32",
+        syntax: "elect.sync d|p:b32, membermask:b32",
         section: "9.7.13.15",
         slots: &[slot("sync", C44)],
         ignored: &[],
@@ -6354,7 +6354,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).sink(),
+            write("p", Kind::Register, Ty::Fixed(Type::Pred)),
             read("a", Kind::AddressValue, Ty::Address),
         ],
         rules: &[
@@ -7169,7 +7169,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "lop3",
-        syntax: "lop3.BoolOp.b32 d|p|_, a, b, c, immLut<imm>, {!}q",
+        syntax: "lop3.BoolOp.b32 d|p, a, b, c, immLut<imm>, {!}q",
         section: "9.7.8.6",
         slots: &[slot("BoolOp", C180), slot("b32", C6)],
         ignored: &[],
@@ -7409,7 +7409,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[
-            write("d", Kind::Register, Ty::Fixed(Type::B32)).second(Second::Optional),
+            write("d", Kind::Register, Ty::Fixed(Type::B32)).second(Second::Optional).sink(),
             read("a", Kind::Source, Ty::Pick(0)),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
@@ -7696,7 +7696,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mbarrier",
-        syntax: "mbarrier.arrive{.any_shared}.b64 d|_, [a]",
+        syntax: "mbarrier.arrive{.any_shared}.b64 d, [a]",
         section: "9.7.13.15.13",
         slots: &[slot("arrive", C45), optional("any_shared", C195), slot("b64", C83)],
         ignored: &[],
@@ -7709,7 +7709,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mbarrier",
-        syntax: "mbarrier.arrive.arrive_order.block_scope{.any_shared}.b64 d|_, [a]",
+        syntax: "mbarrier.arrive.arrive_order.block_scope{.any_shared}.b64 d, [a]",
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C45),
@@ -7728,7 +7728,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mbarrier",
-        syntax: "mbarrier.arrive{.any_shared}.b64 d|_, [a], count<in 1..1048575>:u32",
+        syntax: "mbarrier.arrive{.any_shared}.b64 d, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.13",
         slots: &[slot("arrive", C45), optional("any_shared", C195), slot("b64", C83)],
         ignored: &[],
@@ -7745,7 +7745,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mbarrier",
-        syntax: "mbarrier.arrive.arrive_order.block_scope{.any_shared}.b64 d|_, [a], count<in 1..1048575>:u32",
+        syntax: "mbarrier.arrive.arrive_order.block_scope{.any_shared}.b64 d, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C45),
@@ -7768,7 +7768,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mbarrier",
-        syntax: "mbarrier.arrive.noComplete{.cta_space}.b64 d|_, [a], count<in 1..1048575>:u32",
+        syntax: "mbarrier.arrive.noComplete{.cta_space}.b64 d, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.13",
         slots: &[slot("arrive", C45), slot("noComplete", C199), optional("cta_space", C76), slot("b64", C83)],
         ignored: &[],
@@ -7785,7 +7785,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mbarrier",
-        syntax: "mbarrier.arrive.noComplete.release.cta{.cta_space}.b64 d|_, [a], count<in 1..1048575>:u32",
+        syntax: "mbarrier.arrive.noComplete.release.cta{.cta_space}.b64 d, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C45),
@@ -7809,7 +7809,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mbarrier",
-        syntax: "mbarrier.arrive.expect_tx{.any_shared}.b64 d|_, [a], tx:u32",
+        syntax: "mbarrier.arrive.expect_tx{.any_shared}.b64 d, [a], tx:u32",
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C45),
@@ -7831,7 +7831,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mbarrier",
-        syntax: "mbarrier.arrive.expect_tx.arrive_order.block_scope{.any_shared}.b64 d|_, [a], tx:u32",
+        syntax: "mbarrier.arrive.expect_tx.arrive_order.block_scope{.any_shared}.b64 d, [a], tx:u32",
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C45),
@@ -7855,7 +7855,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mbarrier",
-        syntax: "mbarrier.arrive_drop{.any_shared}.b64 d|_, [a]",
+        syntax: "mbarrier.arrive_drop{.any_shared}.b64 d, [a]",
         section: "9.7.13.15.14",
         slots: &[slot("arrive_drop", C201), optional("any_shared", C195), slot("b64", C83)],
         ignored: &[],
@@ -7868,7 +7868,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mbarrier",
-        syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d|_, [a]",
+        syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d, [a]",
         section: "9.7.13.15.14",
         slots: &[
             slot("arrive_drop", C201),
@@ -7887,7 +7887,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mbarrier",
-        syntax: "mbarrier.arrive_drop{.any_shared}.b64 d|_, [a], count<in 1..1048575>:u32",
+        syntax: "mbarrier.arrive_drop{.any_shared}.b64 d, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.14",
         slots: &[slot("arrive_drop", C201), optional("any_shared", C195), slot("b64", C83)],
         ignored: &[],
@@ -7904,7 +7904,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mbarrier",
-        syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d|_, [a], count<in 1..1048575>:u32",
+        syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.14",
         slots: &[
             slot("arrive_drop", C201),
@@ -7927,7 +7927,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mbarrier",
-        syntax: "mbarrier.arrive_drop.noComplete{.cta_space}.b64 d|_, [a], count<in 1..1048575>:u32",
+        syntax: "mbarrier.arrive_drop.noComplete{.cta_space}.b64 d, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.14",
         slots: &[
             slot("arrive_drop", C201),
@@ -7949,7 +7949,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mbarrier",
-        syntax: "mbarrier.arrive_drop.noComplete.release.cta{.cta_space}.b64 d|_, [a], count<in 1..1048575>:u32",
+        syntax: "mbarrier.arrive_drop.noComplete.release.cta{.cta_space}.b64 d, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.14",
         slots: &[
             slot("arrive_drop", C201),
@@ -7973,7 +7973,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mbarrier",
-        syntax: "mbarrier.arrive_drop.expect_tx{.any_shared}.b64 d|_, [a], tx:u32",
+        syntax: "mbarrier.arrive_drop.expect_tx{.any_shared}.b64 d, [a], tx:u32",
         section: "9.7.13.15.14",
         slots: &[
             slot("arrive_drop", C201),
@@ -7995,7 +7995,7 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mbarrier",
-        syntax: "mbarrier.arrive_drop.expect_tx.arrive_order.block_scope{.any_shared}.b64 d|_, [a], tx:u32",
+        syntax: "mbarrier.arrive_drop.expect_tx.arrive_order.block_scope{.any_shared}.b64 d, [a], tx:u32",
         section: "9.7.13.15.14",
         slots: &[
             slot("arrive_drop", C201),
@@ -12999,10 +12999,7 @@ pub static FORMS: &[Form] = &[
         slots: &[slot("op", C322), slot("type", C73)],
         ignored: &[],
         head: 0,
-        operands: &[
-            write("p", Kind::Register, Ty::Fixed(Type::Pred)).sink(),
-            read("a", Kind::Source, Ty::Pick(0)),
-        ],
+        operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
         gates: G346,
         carry: CarryFlag { reads: false, writes: false },

@@ -270,9 +270,8 @@ fn check_for(text: &str, target: Target) -> Result<Instruction, String> {
 pub fn module_for(declarations: &str, version: Version, target: Target) -> Result<check::Module, String> {
     let text = format!(".version {version}\n.target {target}\n.address_size 64\n{declarations}");
     let source = SourceFile::new("instruction", text);
-    let (tree, mut diagnostics) = syntax::parse(&source);
-    let (module, found) = check::check(&source, &tree, &check::Options::default());
-    diagnostics.extend(found);
+    let (tree, parsed) = syntax::parse(&source);
+    let (module, diagnostics) = check::check(&source, &tree, parsed, &check::Options::default());
     match (diagnostics.into_iter().find(|diagnostic| diagnostic.is_error()), module) {
         (Some(error), _) => Err(with_help(error.message, error.help)),
         (None, Some(module)) => Ok(module),

@@ -46,9 +46,8 @@ fn check_file(path: &Path, options: &CheckOptions, check_options: &check::Option
             return Ok(false);
         }
     };
-    let (tree, mut diagnostics) = syntax::parse(&source);
-    let (module, found) = check::check(&source, &tree, check_options);
-    diagnostics.extend(found);
+    let (tree, parsed) = syntax::parse(&source);
+    let (module, diagnostics) = check::check(&source, &tree, parsed, check_options);
     let mut emitted = None;
     match options.emit {
         Some(Emit::Tree) => emitted = Some(tree.to_string()),

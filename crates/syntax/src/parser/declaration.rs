@@ -70,8 +70,11 @@ impl<'a> Parser<'a> {
         };
         if !is_type(word) {
             let failed = self.fail(match word {
-                "bf16" | "bf16x2" => "declare it with `.b16` or `.b32`: there are no bf16 variables",
-                "tf32" => "declare it with `.b32`: there are no tf32 variables",
+                "bf16" => "declare it with `.b16`: .bf16 may only be used as an instruction type",
+                "bf16x2" | "u8x4" | "s8x4" => {
+                    "declare it with `.b32`: packed types may only be used as instruction types"
+                }
+                "tf32" => "declare it with `.b32`: .tf32 may only be used as an instruction type",
                 _ => "write a type like `.u32`, `.b64` or `.f32`",
             });
             // With a wrong type the names are still declared.

@@ -55,7 +55,7 @@ impl<'a> Parser<'a> {
                 if self.eat(Kind::Colon) {
                     return self.labelled(name);
                 }
-                self.instruction(None, name, name.span.start).map(Statement::Instruction)
+                Ok(self.instruction(None, name, name.span.start))
             }
             Kind::At => {
                 let start = self.advance().span.start;
@@ -64,7 +64,7 @@ impl<'a> Parser<'a> {
                 let predicate = self.identifier(help)?;
                 let guard = Box::new(Guard { negated, predicate, span: self.since(start) });
                 let opcode = self.identifier("an instruction follows a guard")?;
-                self.instruction(Some(guard), opcode, start).map(Statement::Instruction)
+                Ok(self.instruction(Some(guard), opcode, start))
             }
             Kind::Dotted => self.directive_statement(),
             Kind::LeftBrace => Ok(Statement::Block(Box::new(self.block()))),
@@ -137,14 +137,27 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The rest of an instruction after its opcode.
-    fn instruction(
-        &mut self,
-        guard: Option<Box<Guard<'a>>>,
-        opcode: Name<'a>,
-        start: u32,
-    ) -> Parsed<Instruction<'a>> {
+    /// The rest of an instruction after its opcode, as far as it can be read.
+    fn instruction(&mut self, guard: Option<Box<Guard<'a>>>, opcode: Name<'a>, start: u32) -> Statement<'a> {
         let mut modifiers: SmallVec<[Name<'a>; 8]> = SmallVec::new();
+        let mut operands: SmallVec<[Operand<'a>; 6]> = SmallVec::new();
+        let read = self.modifiers_and_operands(opcode, &mut modifiers, &mut operands);
+        let ended = read.is_ok() && self.at(Kind::Semicolon);
+        let read = read.and_then(|()| self.semicolon("instruction"));
+        let (modifiers, operands) = (modifiers.into_boxed_slice(), operands.into_boxed_slice());
+        let instruction = Instruction { guard, opcode, modifiers, operands, span: self.since(start) };
+        if read.is_err() {
+            self.recover_in_body();
+        }
+        if ended { Statement::Instruction(instruction) } else { Statement::Unfinished(Box::new(instruction)) }
+    }
+
+    fn modifiers_and_operands(
+        &mut self,
+        opcode: Name<'a>,
+        modifiers: &mut SmallVec<[Name<'a>; 8]>,
+        operands: &mut SmallVec<[Operand<'a>; 6]>,
+    ) -> Parsed<()> {
         while let Some(word) = self.dotted() {
             if is_directive(word) {
                 return Err(self.fail("this word is a directive, not a modifier"));
@@ -152,18 +165,15 @@ impl<'a> Parser<'a> {
             self.node();
             modifiers.push(self.take_name());
         }
-        let mut operands: SmallVec<[Operand<'a>; 6]> = SmallVec::new();
         if opcode.text == "call" {
-            self.call_operands(&mut operands)?;
+            self.call_operands(operands)?;
         } else if !self.at(Kind::Semicolon) {
             operands.push(self.destination()?);
             while self.eat(Kind::Comma) {
                 operands.push(self.operand()?);
             }
         }
-        self.semicolon("instruction")?;
-        let (modifiers, operands) = (modifiers.into_boxed_slice(), operands.into_boxed_slice());
-        Ok(Instruction { guard, opcode, modifiers, operands, span: self.since(start) })
+        Ok(())
     }
 
     /// `{(ret),} target {, (arguments)} {, prototype}`

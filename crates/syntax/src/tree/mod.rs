@@ -368,6 +368,8 @@ pub enum Statement<'a> {
     Label(Name<'a>),
     /// An instruction.
     Instruction(Instruction<'a>),
+    /// An instruction up to the place where it could not be parsed.
+    Unfinished(Box<Instruction<'a>>),
     /// A declaration.
     Variable(Box<Variable<'a>>),
     /// `{ … }`
@@ -419,6 +421,7 @@ impl Statement<'_> {
         match self {
             Statement::Label(name) => name.span,
             Statement::Instruction(node) => node.span,
+            Statement::Unfinished(node) => node.span,
             Statement::Variable(node) => node.span,
             Statement::Block(node) => node.span,
             Statement::Loc(node) => node.span,
