@@ -64,6 +64,30 @@ impl Operand {
         unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), length) }
     }
 
+    /// The value of a lane.
+    pub fn get(&self, lane: usize) -> u64 {
+        match self.width {
+            Width::Bit => u64::from(self.bits::<u16>()[lane / 16] >> (lane % 16) & 1),
+            Width::B2 => self.bits::<u16>()[lane].into(),
+            Width::B4 => self.bits::<u32>()[lane].into(),
+            Width::B8 => self.bits::<u64>()[lane],
+        }
+    }
+
+    /// Sets the value of a lane, cut to its width.
+    pub fn set(&mut self, lane: usize, value: u64) {
+        match self.width {
+            Width::Bit => {
+                let word = &mut self.bits_mut::<u16>()[lane / 16];
+                let bit = 1 << (lane % 16);
+                *word = if value & 1 != 0 { *word | bit } else { *word & !bit };
+            }
+            Width::B2 => self.bits_mut::<u16>()[lane] = value as u16,
+            Width::B4 => self.bits_mut::<u32>()[lane] = value as u32,
+            Width::B8 => self.bits_mut::<u64>()[lane] = value,
+        }
+    }
+
     fn length<T>(&self) -> usize {
         let element = match self.width {
             Width::Bit | Width::B2 => 2,
@@ -109,6 +133,21 @@ impl Handler {
             second: first.second != Second::None,
             sources: sources.filter(|sources| sources.len() <= 4)?,
         })
+    }
+
+    /// Width of the destination.
+    pub fn destination(&self) -> Width {
+        self.destination
+    }
+
+    /// Widths of the sources.
+    pub fn sources(&self) -> &[Width] {
+        &self.sources
+    }
+
+    /// Whether there may be a second destination, a predicate.
+    pub fn has_second(&self) -> bool {
+        self.second
     }
 
     /// Computes all lanes of the destination, and of q where there is one.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use check::{check, is_folding_error};
+use check::{check, is_folding_error, with_one_nan};
 
 /// Replays a record, of so many vectors and forms at least.
 fn replay(name: &str, vectors: usize, least_forms: usize) {
@@ -36,17 +36,6 @@ fn replay(name: &str, vectors: usize, least_forms: usize) {
     );
     assert!(count >= vectors, "only {count} vectors");
     assert!(forms.len() > least_forms, "only {} forms", forms.len());
-}
-
-/// LLVM passes a NaN operand of arithmetic on; PTX instructions have one NaN for all (ptxas folds it so).
-fn with_one_nan(line: &str) -> String {
-    match line.split_once(" = ") {
-        Some((left, result)) if !line.starts_with('s') || line.starts_with("sub") => {
-            let nan = u32::from_str_radix(result, 16).is_ok_and(|bits| f32::from_bits(bits).is_nan());
-            format!("{left} = {}", if nan { "7fffffff" } else { result })
-        }
-        _ => line.to_owned(),
-    }
 }
 
 #[test]

@@ -64,3 +64,14 @@ fn is_halfway(name: &str, a: &str, b: &str) -> bool {
     let directed = [".rz", ".rm", ".rp"].iter().any(|rnd| name.contains(rnd));
     name.ends_with(".f32") && !directed && down != up && exact == (down + up) / 2.0
 }
+
+/// LLVM passes a NaN operand of arithmetic on; PTX instructions have one NaN for all (ptxas folds it so).
+pub fn with_one_nan(line: &str) -> String {
+    match line.split_once(" = ") {
+        Some((left, result)) if !line.starts_with('s') || line.starts_with("sub") => {
+            let nan = u32::from_str_radix(result, 16).is_ok_and(|bits| f32::from_bits(bits).is_nan());
+            format!("{left} = {}", if nan { "7fffffff" } else { result })
+        }
+        _ => line.to_owned(),
+    }
+}
