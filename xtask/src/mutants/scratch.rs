@@ -89,7 +89,7 @@ impl Scratch {
         }
         let text = String::from_utf8_lossy(&output.stdout);
         let failed = text.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
-        let names: Vec<String> = failed.map(str::to_string).collect();
+        let names: Vec<String> = failed.map(|name| name.trim().to_string()).collect();
         match names.is_empty() {
             true => {
                 Err(format!("no test failed, but cargo did:\n{}", String::from_utf8_lossy(&output.stderr)))
