@@ -23,6 +23,7 @@ const RECORDINGS: &[(&str, &str)] = &[
     ("ptxas 13.5", "crates/sem/tests/folds/vectors.txt"),
     ("ptxas 13.5", "conformance/values/folds.txt.zst"),
     ("libnvvm 12.9", "conformance/values/libnvvm.txt.zst"),
+    ("code of ptxas 13.5", "conformance/values/video.txt.zst"),
 ];
 
 /// What `cargo xtask exhaustive` wrote, if it has run.
@@ -149,11 +150,15 @@ fn swept(sweep: &str) -> Vec<&'static str> {
 /// The row that a recorded line is of.
 fn row(line: &str) -> Option<&'static str> {
     let (left, _) = line.split_once(" = ")?;
-    let mut words = left.split(' ');
-    let mut mnemonic = words.next()?.split('.');
+    // Video instructions stand there with their operands: `vadd.u32.u32.u32 d.h0, a, b, c : 1 2 3`.
+    let (left, operands) = match left.split_once(" : ") {
+        Some((instruction, _)) => (instruction, instruction.split(", ").count()),
+        None => (left, left.split(' ').count()),
+    };
+    let mut mnemonic = left.split(' ').next()?.split('.');
     let opcode = mnemonic.next()?;
     let modifiers: Vec<&str> = mnemonic.collect();
-    Some(isa::select(opcode, &modifiers, words.count() + 1).ok()?.form().syntax)
+    Some(isa::select(opcode, &modifiers, operands).ok()?.form().syntax)
 }
 
 #[cfg(test)]

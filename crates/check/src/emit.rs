@@ -171,8 +171,17 @@ impl Printer<'_> {
         }
         write!(f, "{}{:?}", instruction.form.opcode, instruction.picks)?;
         for (i, operand) in instruction.operands.iter().enumerate() {
-            write!(f, "{}", if i > 0 { ", " } else { " " })?;
+            let parts = &instruction.picks.parts;
+            let sign = match i {
+                1 if parts.negated_product => "-",
+                3 if parts.negated_addend => "-",
+                _ => "",
+            };
+            write!(f, "{}{sign}", if i > 0 { ", " } else { " " })?;
             self.operand(f, operand)?;
+            if let Some(selector) = instruction.picks.selector(i) {
+                write!(f, "{selector}")?;
+            }
         }
         writeln!(f)
     }

@@ -77,7 +77,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 _ => {}
             }
         }
-        let negation = self.negation(&operands);
+        let negation = self.negation(&operands, form, &selection.picks);
         let (mut form, mut selection) = (form, selection);
         let Fitted { operands: checked, mut complaints } = match self.fit_all(&operands, form, &selection) {
             Ok(fitted) => fitted,
@@ -161,7 +161,8 @@ impl<'a> BodyChecker<'_, 'a> {
                 self.sink().warning("lenient-form", node.span, message.as_str()).help(help);
             }
             let guard = guard.flatten();
-            let picks = selection.picks;
+            let mut picks = selection.picks;
+            picks.parts = crate::video::parts(&operands);
             let instruction = Instruction { form, picks, guard, operands: checked, span: node.span };
             self.body.code.push(Node::Instruction(instruction));
         }
@@ -233,7 +234,7 @@ impl<'a> BodyChecker<'_, 'a> {
     ///
     /// It keeps the signs of sources a and b as one, for the products of the video instructions. Where both are negated
     /// no sign is left: it takes that, and its code has no negation either.
-    fn negation(&mut self, operands: &[Lowered]) -> Option<Span> {
+    fn negation(&mut self, operands: &[Lowered], form: &Form, picks: &Picks) -> Option<Span> {
         let first = operands.iter().find(|operand| operand.negated)?.span;
         let negated = |index: usize| operands.get(index).is_some_and(|operand| operand.negated);
         let (product, sum) = (negated(1) != negated(2), negated(3));
@@ -243,6 +244,13 @@ impl<'a> BodyChecker<'_, 'a> {
             self.sink()
                 .error("illegal-negation", first, message)
                 .help("compute the negative value with `neg` first");
+        }
+        if form.opcode == "vmad" {
+            if picks.has(Mod::Po) && product != sum {
+                let message = "Conflicting use of '.po' modifier with operand negation";
+                self.sink().error("illegal-negation", first, message);
+            }
+            return None;
         }
         (product != sum).then_some(first)
     }

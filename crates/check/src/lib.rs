@@ -25,6 +25,7 @@ mod scope;
 mod special;
 mod variable;
 mod vector;
+mod video;
 mod wording;
 
 use diag::{Diagnostic, SourceFile};

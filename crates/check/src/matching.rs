@@ -278,8 +278,8 @@ pub(crate) fn fit_destination(
             Verdict::Fits(Operand::Sink)
         }
         Value::Pair(first, second) => fit_pair(first, second, lowered, ty, place, complaints),
-        Value::VideoSelector(register) if fits(*register) => {
-            video_selector(span, "destination", place, complaints)
+        Value::Part(id, register, selector) if fits(*register) => {
+            crate::video::destination(*id, *selector, span, place, complaints)
         }
         _ => Verdict::Mismatch,
     }
@@ -288,16 +288,6 @@ pub(crate) fn fit_destination(
 pub(crate) fn result_required(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
     let message = format!("Result register required for instruction '{}'", place.context.name);
     complain(complaints, "result-register", span, message, None);
-    Verdict::Fits(Operand::Sink)
-}
-
-fn video_selector(span: Span, what: &str, place: &Place, complaints: &mut Complaints) -> Verdict {
-    let name = place.context.name;
-    let message = match what {
-        "destination" => format!("Video selector is not allowed on destination for instruction '{name}'"),
-        _ => format!("Video selector is not allowed on source operand for instruction '{name}'"),
-    };
-    complain(complaints, "video-selector", span, message, None);
     Verdict::Fits(Operand::Sink)
 }
 
@@ -398,12 +388,15 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
         // The unknown symbol was reported.
         Value::UnknownSum if ty != Type::Pred => Verdict::Fits(Operand::Sink),
         Value::NotRegister(id) if ty == Type::Pred => Verdict::Fits(Operand::NotReg(*id)),
-        Value::VideoSelector(register) if fits(*register) => {
-            video_selector(span, "source", place, complaints)
+        Value::Part(id, register, selector) if fits(*register) => {
+            crate::video::source(*id, *selector, span, place, complaints)
         }
         // ptxas takes no constant for the predicate of a bf16 comparison.
         Value::Const(_) if ty == Type::Pred && place.compares_bf16() => Verdict::Mismatch,
-        Value::Const(value) if place.spec.kind != OperandKind::Register => fit_const(*value, ty),
+        Value::Const(value) if place.spec.kind != OperandKind::Register => {
+            crate::video::constant(span, place, complaints);
+            fit_const(*value, ty)
+        }
         Value::Special(register) => {
             if !special_width_fits(*register, place) {
                 return Verdict::Mismatch;

@@ -2,7 +2,7 @@
 //! (PTX ISA, "Instruction Operands").
 
 use diag::Span;
-use isa::{Space, SpecialRegister, Type};
+use isa::{Selector, Space, SpecialRegister, Type};
 use smallvec::SmallVec;
 use syntax::tree::{BinaryOp, Element, Index, Name, Operand as Tree, OperandList, UnaryOp};
 
@@ -30,8 +30,8 @@ pub(crate) enum Value {
     NotRegister(RegId),
     /// `reg+imm`
     RegisterPlus(RegId, Type, i64),
-    /// `r.h0` and the like, which only the video instructions take.
-    VideoSelector(Type),
+    /// `r.h0` and the like, which only the video instructions take; without a selector if it is none of theirs.
+    Part(RegId, Type, Option<Selector>),
     Const(Const),
     Special(SpecialRegister),
     /// `%tid` without a component.
@@ -112,7 +112,7 @@ impl<'a> BodyChecker<'_, 'a> {
     fn may_be_negated(&mut self, inner: &Lowered) -> bool {
         // Only the video instructions negate, and they know nothing but 32 bits.
         let may = match inner.value {
-            Value::Register(_, ty) => ty.bits() == 32 && !ty.is_float(),
+            Value::Register(_, ty) | Value::Part(_, ty, _) => ty.bits() == 32 && !ty.is_float(),
             Value::Special(register) => register.ty().bits() == 32,
             _ => false,
         };
@@ -326,16 +326,17 @@ impl<'a> BodyChecker<'_, 'a> {
                     None => Value::Register(self.missing_element(node, lane, ty), ty),
                 }
             }
-            Some(Entity::Register(ty, _)) => {
+            Some(Entity::Register(ty, Some(id))) => {
                 // The video instructions know nothing but 32 bits.
                 if ty.bits() != 32 && ty != Type::Pred {
                     self.unknown_field(node);
                     return Value::Reported;
                 }
-                if !matches!(node.component.text, "b0" | "b1" | "b2" | "b3" | "h0" | "h1") {
-                    return self.unknown_selector("video", node);
+                let selector = Selector::parse(node.component.text);
+                if selector.is_none() {
+                    self.unknown_selector("video", node);
                 }
-                Value::VideoSelector(ty)
+                Value::Part(id, ty, selector)
             }
             Some(_) => self.unknown_field(node),
             None => match crate::special::find(node.base.text, Some(node.component.text)) {
@@ -376,10 +377,10 @@ impl<'a> BodyChecker<'_, 'a> {
         let message = format!("Unknown {kind} selector: '{dot}{}'", node.component.text);
         let help = match kind {
             "vector" => "elements are .x .y .z .w, as many as the vector has",
-            _ => "this is a scalar register: write its name alone",
+            _ => "this is a scalar register: write its name alone, or on video instructions .h0 or .b0",
         };
         self.sink().error("unknown-selector", node.component.span, message).help(help);
-        if kind == "video" { Value::VideoSelector(Type::B32) } else { Value::Reported }
+        Value::Reported
     }
 
     fn lower_base(&mut self, tree: &Tree<'a>) -> (Base, i64) {

@@ -38,6 +38,8 @@ pub(crate) fn special(
                 picks.ty(0)
             )),
             ("shfl", "mode") => one(format!("Shuffle modifier required for instruction '{name}'")),
+            ("vshl" | "vshr", "mode") => one(format!("Clamp modifier required for instruction '{name}'")),
+            ("vshl" | "vshr", "u32") => one("Operation requires .u32 type".to_owned()),
             ("membar", "level") => one(format!("Membar level required for instruction '{name}'")),
             ("cvta", "space") => Some(vec![
                 format!("State space modifier required for instruction '{name}'"),
@@ -100,6 +102,13 @@ pub(crate) fn special(
                         _ => format!("Modifier '.sat' does not apply to '{ty}' type"),
                     })
                 }
+                _ if form.section.starts_with(PACKED_VIDEO) => match written {
+                    Mod::Sat => one("Illegal combination of .sat and .add modifiers".to_owned()),
+                    Mod::Min | Mod::Max => {
+                        one(format!("Illegal secondary operation for video instruction '{name}'"))
+                    }
+                    _ => None,
+                },
                 _ if matches!(written, Mod::Relu | Mod::Satfinite) && modifiers.contains(&"sat") => {
                     let written = written.name();
                     one(format!("Modifier '.{written}' cannot be combined with modifier '.sat'"))
@@ -141,6 +150,9 @@ pub(crate) fn special(
         _ => None,
     }
 }
+
+/// Where the manual describes `vadd2`, `vadd4` and their kin.
+const PACKED_VIDEO: &str = "9.7.18.2.";
 
 /// The types that an atomic operation takes, as ptxas lists them.
 fn operation_types(operation: Mod) -> Option<&'static str> {

@@ -1,7 +1,7 @@
 //! The shape of a row of the instruction table: modifier slots, operands, rules, gates and what the row does.
 
 use crate::picks::Picks;
-use crate::{Gate, Mod, Type};
+use crate::{Gate, Mod, Selectable, Type};
 
 /// One alternative of a modifier slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +138,8 @@ pub enum Elements {
     /// In braces, as many as the fragment of a matrix takes ([`crate::matrix::fragment_registers`]). The operand's
     /// type is that of the matrix's elements.
     Fragment,
+    /// A scalar, of which a selector may name parts (`a.h0`).
+    Selected(Selectable),
 }
 
 /// Whether an operand must be there.
@@ -166,7 +168,7 @@ pub struct OperandSpec {
     pub second: Second,
     /// Scalar or vector.
     pub elements: Elements,
-    /// `!` may stand before it.
+    /// `!`, or before numbers `-`, may stand before it.
     pub negatable: bool,
     /// Whether it must be there.
     pub presence: Presence,
@@ -204,7 +206,7 @@ impl OperandSpec {
     /// The number of registers that the operand has in an instruction of `form`, and whether braces stand around them.
     pub fn count(&self, form: &Form, picks: &Picks) -> (usize, bool) {
         match self.elements {
-            Elements::One => (1, false),
+            Elements::One | Elements::Selected(_) => (1, false),
             Elements::Vector => (picks.vector(), picks.vector() > 1),
             Elements::Fixed(count) => (count.into(), true),
             Elements::Fragment => (crate::matrix::fragment_registers(form, picks, self), true),

@@ -9,6 +9,7 @@ mod gate;
 mod generated;
 pub mod matrix;
 mod modifier;
+mod part;
 mod picks;
 pub mod prose;
 mod registers;
@@ -22,6 +23,7 @@ pub use form::{
 };
 pub use gate::{Gate, Requirement, Stage, Suffix, Target, Version};
 pub use generated::{FORMS, LENIENT, Mod};
+pub use part::{Parts, Selectable, Selector, Unit};
 pub use picks::Picks;
 pub use registers::{LiteralForm, literal_allowed, register_allowed};
 pub use select::{SelectError, Selected, overload, select, select_lenient};

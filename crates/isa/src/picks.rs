@@ -1,6 +1,6 @@
 //! What an instruction's modifiers were chosen to be.
 
-use crate::{BoolOp, CmpOp, Mod, Rounding, Space, Type};
+use crate::{BoolOp, CmpOp, Mod, Parts, Rounding, Selector, Space, Type};
 
 /// The types and modifiers of one instruction, in the order of its form's slots.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -9,6 +9,8 @@ pub struct Picks {
     mods: [Mod; Picks::MAX_MODS],
     type_count: u8,
     mod_count: u8,
+    /// Selectors and signs of the operands, on video instructions.
+    pub parts: Parts,
 }
 
 impl Picks {
@@ -23,6 +25,7 @@ impl Picks {
         mods: [Mod::FIRST; Picks::MAX_MODS],
         type_count: 0,
         mod_count: 0,
+        parts: Parts { selectors: [None; 4], negated_product: false, negated_addend: false },
     };
 
     /// These types and modifiers; what exceeds the limits is dropped.
@@ -72,7 +75,12 @@ impl Picks {
     #[must_use]
     pub fn without(self, modifier: Mod) -> Picks {
         let mods: Vec<Mod> = self.mods().iter().copied().filter(|&m| m != modifier).collect();
-        Picks::new(self.types(), &mods)
+        Picks { parts: self.parts, ..Picks::new(self.types(), &mods) }
+    }
+
+    /// The selector of operand `i` of a video instruction, counted from the destination.
+    pub fn selector(&self, i: usize) -> Option<Selector> {
+        self.parts.selectors.get(i).copied().flatten()
     }
 
     fn first<T>(&self, convert: impl Fn(Mod) -> Option<T>) -> Option<T> {

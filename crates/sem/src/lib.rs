@@ -42,6 +42,7 @@ pub mod matrix;
 pub mod mixed;
 mod operands;
 pub mod round;
+pub mod video;
 
 pub use lookup::lookup;
 pub use operands::PureFn;

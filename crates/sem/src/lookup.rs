@@ -31,4 +31,8 @@ functions! {
     }
     logic { and or xor not cnot shl shr shf lop3 prmt }
     mixed { add sub fma }
+    video {
+        add sub absdiff min max add2 sub2 absdiff2 min2 max2 add4 sub4 absdiff4 min4 max4 avrg2 avrg4 set set2 set4
+        shl shr mad
+    }
 }

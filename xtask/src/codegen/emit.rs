@@ -116,8 +116,7 @@ pub fn forms(table: &Table) -> Result<String, String> {
     let mut out = HEADER.to_string();
     out += "use crate::form::{Access, Action, CarryFlag, Choice, Condition, Consequence, Effect, Elements, Fault};\n";
     out += "use crate::form::{Form, OperandKind as Kind, OperandSpec, OperandType as Ty, Presence, Rule, Second, Slot, Token};\n";
-    out +=
-        "use crate::gate::{Gate, Requirement, Stage, Suffix, Target, Version};\nuse crate::{Mod, Type};\n\n";
+    out += "use crate::gate::{Gate, Requirement, Stage, Suffix, Target, Version};\nuse crate::{Mod, Selectable, Type};\n\n";
     out += PRELUDE;
     for pool in [&pools.gates, &pools.choices, &pools.types, &pools.mods] {
         pool.emit(&mut out);

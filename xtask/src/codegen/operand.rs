@@ -62,7 +62,7 @@ pub fn operands(text: &str, row: &Row) -> Result<Vec<Operand>, String> {
 
 /// Where the operand at the start of `text` ends.
 fn length(text: &str) -> usize {
-    let start = if text.starts_with("{!}") { 3 } else { 0 };
+    let start = if text.starts_with("{!}") || text.starts_with("{-}") { 3 } else { 0 };
     text[start..].find([',', '{', '}']).map_or(text.len(), |end| start + end)
 }
 
@@ -84,6 +84,10 @@ fn operand(text: &str, row: &Row) -> Result<Operand, String> {
     if let Some(after) = text.strip_prefix("{!}") {
         operand.negatable = true;
         operand.ty = "Fixed(Type::Pred)".into();
+        text = after;
+    }
+    if let Some(after) = text.strip_prefix("{-}") {
+        operand.negatable = true;
         text = after;
     }
     if let Some(inner) = text.strip_prefix('[') {
@@ -110,6 +114,11 @@ fn operand(text: &str, row: &Row) -> Result<Operand, String> {
         operand.elements = match count {
             "vec" => "Vector".into(),
             "frag" => "Fragment".into(),
+            "part" => "Selected(Selectable::Part)".into(),
+            "halves" => "Selected(Selectable::Halves)".into(),
+            "bytes" => "Selected(Selectable::Bytes)".into(),
+            "halfmask" => "Selected(Selectable::HalfMask)".into(),
+            "bytemask" => "Selected(Selectable::ByteMask)".into(),
             count => format!("Fixed({})", count.parse::<u8>().map_err(|_| format!("bad count in `{text}`"))?),
         };
         head = before;

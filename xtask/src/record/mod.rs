@@ -11,6 +11,7 @@ pub mod lines;
 pub mod oracle;
 mod sass;
 mod values;
+mod video;
 
 use std::path::{Path, PathBuf};
 use std::{error, fs, result};
@@ -67,6 +68,12 @@ pub enum Record {
         #[arg(long, default_value_t = 256)]
         count: usize,
     },
+    /// What the code computes that ptxas makes of video instructions
+    Video {
+        /// Number of vectors
+        #[arg(long, default_value_t = 20_000)]
+        count: usize,
+    },
     /// What nvdisasm prints for words of HSETP2, and what ptxas makes of setp on halves
     Sass {
         /// Where the words start: another seed, other words
@@ -97,6 +104,7 @@ pub fn run(what: &Record) -> Result<()> {
         Record::Hardware { opcodes, count } => {
             hardware::record(&root.join("conformance/hardware"), opcodes, *count)
         }
+        Record::Video { count } => video::record(&root, &oracles, *count),
         Record::Sass { seed, count, only, to } => {
             sass::record(&oracles, &root.join(to), *seed, *count, *only)
         }

@@ -34,7 +34,8 @@ pub fn record(root: &Path, oracles: &Path, count: usize) -> Result<()> {
         [ptxas.ptxas().as_os_str(), Disassembler::V13_5.open(oracles)?.as_os_str()].map(OsStr::to_owned);
     let command = format!("{script} PTXAS NVDISASM {count}: ptxas -arch sm_100, then nvdisasm -hex");
     let vectors = ask(root, script, &tools, count)?;
-    write(root, "folds.txt.zst", command, Tool::of(&ptxas)?, &vectors)?;
+    let by = "cargo xtask record values";
+    write(root, "folds.txt.zst", by, command, Tool::of(&ptxas)?, &vectors)?;
 
     // ptxas is of the same build as libnvvm, which does not say its own.
     let sibling = Oracle::open(oracles, Release::V12_9)?;
@@ -42,11 +43,11 @@ pub fn record(root: &Path, oracles: &Path, count: usize) -> Result<()> {
     let tools = [oracle::libnvvm(oracles)?.into_os_string()];
     let command = format!("{script} LIBNVVM {count}: nvvmCompileProgram with -arch=compute_100 -opt=3");
     let vectors = ask(root, script, &tools, count)?;
-    write(root, "libnvvm.txt.zst", command, Tool::of(&sibling)?, &vectors)
+    write(root, "libnvvm.txt.zst", by, command, Tool::of(&sibling)?, &vectors)
 }
 
 /// What a script says when it may use `tools` and is to find `count` vectors.
-fn ask(root: &Path, script: &str, tools: &[impl AsRef<OsStr>], count: usize) -> Result<String> {
+pub(super) fn ask(root: &Path, script: &str, tools: &[impl AsRef<OsStr>], count: usize) -> Result<String> {
     let python = env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
     let output = Command::new(python)
         .arg(root.join(script))
@@ -61,14 +62,16 @@ fn ask(root: &Path, script: &str, tools: &[impl AsRef<OsStr>], count: usize) -> 
 }
 
 /// Writes a record into `conformance/values`.
-fn write(root: &Path, name: &str, command: String, tool: Tool, vectors: &str) -> Result<()> {
+pub(super) fn write(
+    root: &Path,
+    name: &str,
+    recorded_by: &'static str,
+    command: String,
+    tool: Tool,
+    vectors: &str,
+) -> Result<()> {
     let vectors_count = vectors.lines().count();
-    let header = Header {
-        recorded_by: "cargo xtask record values",
-        command,
-        tools: vec![tool],
-        vectors: vectors_count,
-    };
+    let header = Header { recorded_by, command, tools: vec![tool], vectors: vectors_count };
     let text = serde_json::to_string(&header)? + "\n" + vectors;
     let folder = root.join("conformance/values");
     fs::create_dir_all(&folder)?;

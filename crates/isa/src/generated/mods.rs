@@ -640,6 +640,8 @@ pub enum Mod {
     Parity,
     /// `.pending_count`
     PendingCount,
+    /// `.po`
+    Po,
     /// `.popc`
     Popc,
     /// `.prefetch`
@@ -718,6 +720,10 @@ pub enum Mod {
     Shift,
     /// `.shiftamt`
     Shiftamt,
+    /// `.shr15`
+    Shr15,
+    /// `.shr7`
+    Shr7,
     /// `.sp`
     Sp,
     /// `.sp::ordered_metadata`
@@ -1143,6 +1149,7 @@ impl Mod {
         Mod::ParamFunc,
         Mod::Parity,
         Mod::PendingCount,
+        Mod::Po,
         Mod::Popc,
         Mod::Prefetch,
         Mod::Proxy,
@@ -1182,6 +1189,8 @@ impl Mod {
         Mod::SharedCta,
         Mod::Shift,
         Mod::Shiftamt,
+        Mod::Shr15,
+        Mod::Shr7,
         Mod::Sp,
         Mod::SpOrderedMetadata,
         Mod::St,
@@ -1557,6 +1566,7 @@ impl Mod {
         "param::func",
         "parity",
         "pending_count",
+        "po",
         "popc",
         "prefetch",
         "proxy",
@@ -1596,6 +1606,8 @@ impl Mod {
         "shared::cta",
         "shift",
         "shiftamt",
+        "shr15",
+        "shr7",
         "sp",
         "sp::ordered_metadata",
         "st",

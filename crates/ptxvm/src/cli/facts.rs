@@ -121,6 +121,12 @@ pub const UNVERIFIED: &[(&str, &str)] = &[
         "approximate functions (`.approx`, `ex2`, `lg2`, `sin`, `cos`, `tanh`, `rsqrt`)",
         "within the error bounds of the manual, with its special values; the bits of a GPU differ.",
     ),
+    (
+        "video instructions (`vadd`, `vmad`, `vset4`, ...)",
+        "held against what ptxas 13.5 writes for them, which is plain integer code since sm_50. Where it differs from the \
+         manual's text the text is followed: `.sat` of negative numbers where the destination has a selector or the shift \
+         is to the left, `.min` and `.max` with `c`, and what lies above bit 31 of `vmad` (conformance/README.md).",
+    ),
     ("memory, barriers, collectives", "tested by kernels with known results, not against a GPU."),
 ];
 

@@ -265,7 +265,9 @@ fn form_details(form: &Form, page: &mut String) {
         let when = conditions(form, rule.when);
         let _ = match rule.then {
             Consequence::Gates(gates) => writeln!(page, "- with {when}: needs {}", gates_text(gates)),
-            Consequence::Needs([isa::Condition::HasNot(_)], _) => writeln!(page, "- never {when}"),
+            Consequence::Needs([isa::Condition::HasNot(others)], _) => {
+                writeln!(page, "- never {when} with {}", conditions(form, &[isa::Condition::Has(others)]))
+            }
             Consequence::Needs(needs, _) => writeln!(page, "- {when} only with {}", conditions(form, needs)),
         };
     }

@@ -1,0 +1,115 @@
+//! Selectors and signs at the operands of video instructions (PTX ISA, "Video Instructions").
+
+use diag::Span;
+use isa::{Elements, Mod, Parts, Selectable, Selector};
+
+use crate::matching::{Complaints, Place, Verdict, complain};
+use crate::module::{Operand, RegId};
+use crate::operand::{Lowered, Value};
+
+/// The operand after the sources that may have selectors.
+const SOURCE_C: usize = 3;
+
+/// The selectors and signs of an instruction's operands.
+pub(crate) fn parts(operands: &[Lowered]) -> Parts {
+    let negated = |index: usize| operands.get(index).is_some_and(|operand| operand.negated);
+    let selector = |index: usize| match operands.get(index).map(|operand| &operand.value) {
+        Some(Value::Part(_, _, selector)) => *selector,
+        _ => None,
+    };
+    Parts {
+        selectors: [0, 1, 2, SOURCE_C].map(selector),
+        negated_product: negated(1) != negated(2),
+        negated_addend: negated(SOURCE_C),
+    }
+}
+
+fn selectable(place: &Place) -> Option<Selectable> {
+    match place.spec.elements {
+        Elements::Selected(selectable) => Some(selectable),
+        _ => None,
+    }
+}
+
+/// The selectors that stand at some operand of the instruction: those of its first source.
+fn of_instruction(place: &Place) -> Option<Selectable> {
+    place.context.form.operands.iter().find_map(|spec| match spec.elements {
+        Elements::Selected(selectable @ (Selectable::Part | Selectable::Halves | Selectable::Bytes)) => {
+            Some(selectable)
+        }
+        _ => None,
+    })
+}
+
+/// ptxas says of every selector whether the instruction has it at all.
+fn known(
+    selector: Option<Selector>,
+    selectable: Option<Selectable>,
+    span: Span,
+    place: &Place,
+    complaints: &mut Complaints,
+) {
+    let Some(selectable) = selectable else { return };
+    if !selector.is_some_and(|selector| selectable.allows(selector)) {
+        let message = format!("Incorrect video selector for operand {}", place.index);
+        let help = format!("selectors of this operand: {}", selectable.describe());
+        complain(complaints, "video-selector", span, message, Some(&help));
+    }
+}
+
+/// `r.h0` as a destination.
+pub(crate) fn destination(
+    register: RegId,
+    selector: Option<Selector>,
+    span: Span,
+    place: &Place,
+    complaints: &mut Complaints,
+) -> Verdict {
+    let name = place.context.name;
+    let own = selectable(place);
+    known(selector, own.or(of_instruction(place)), span, place, complaints);
+    let merges = own != Some(Selectable::Part)
+        || ![Mod::Add, Mod::Min, Mod::Max].iter().any(|&operation| place.context.picks.has(operation));
+    if own.is_none() {
+        let message = format!("Video selector is not allowed on destination for instruction '{name}'");
+        let help =
+            of_instruction(place).map(|_| "to merge the result into an operand, write that as the last one");
+        complain(complaints, "video-selector", span, message, help);
+    } else if !merges {
+        let message = "Video instruction cannot have destination selector and secondary operation";
+        complain(complaints, "video-selector", span, message.to_owned(), None);
+    }
+    Verdict::Fits(Operand::Reg(register))
+}
+
+/// `r.h0` as a source.
+pub(crate) fn source(
+    register: RegId,
+    selector: Option<Selector>,
+    span: Span,
+    place: &Place,
+    complaints: &mut Complaints,
+) -> Verdict {
+    let own = selectable(place);
+    known(selector, own.or(of_instruction(place)), span, place, complaints);
+    if own.is_none() {
+        let message = match of_instruction(place) {
+            Some(_) if place.index == SOURCE_C => {
+                "Video selector is not allowed on 'source C' operand".to_owned()
+            }
+            _ => {
+                let name = place.context.name;
+                format!("Video selector is not allowed on source operand for instruction '{name}'")
+            }
+        };
+        complain(complaints, "video-selector", span, message, None);
+    }
+    Verdict::Fits(Operand::Reg(register))
+}
+
+/// A constant as a source: packed instructions have no selectors for it, and so ptxas does not take it.
+pub(crate) fn constant(span: Span, place: &Place, complaints: &mut Complaints) {
+    if let Some(packed @ (Selectable::Halves | Selectable::Bytes)) = of_instruction(place) {
+        known(None, Some(packed), span, place, complaints);
+    }
+}
