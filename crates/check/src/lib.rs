@@ -14,6 +14,7 @@ mod emit;
 mod function;
 mod initializer;
 mod instruction;
+mod link;
 mod literal;
 mod matching;
 pub mod module;
@@ -34,6 +35,7 @@ use syntax::Tree;
 
 pub use diag::nearest;
 pub use directive::first_version;
+pub use link::{Part, link};
 pub use module::Module;
 pub use opcodes::{all as opcodes, display_name as instruction_name};
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use check::module::{Function, Param};
 use isa::{Kind, Type};
-use vm::{LaunchConfig, LaunchError, LaunchReport, Output};
+use vm::{Fault, LaunchConfig, LaunchError, LaunchReport, Output};
 
-use crate::{Array, Buffer, Element, Error, Loaded};
+use crate::{Array, Buffer, Element, Error, Loaded, Module};
 
 /// An argument of a launch, made from a number, an array or raw bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,13 +161,27 @@ impl<'a> Launch<'a> {
         let device = self.loaded.device.read();
         device.launch(&self.loaded.loaded, &self.kernel, &self.config, &params).map_err(|error| match error {
             LaunchError::Invalid(message) => Error::Launch(message),
-            LaunchError::Fault(fault) => {
-                Error::Fault { source: Arc::clone(self.loaded.module.source()), fault }
-            }
+            LaunchError::Fault(fault) => located(&self.loaded.module, fault),
             LaunchError::StepLimit { limit } => Error::StepLimit(limit),
             LaunchError::Cancelled => Error::Cancelled,
         })
     }
+}
+
+/// A fault with the source that its spans are in.
+fn located(module: &Module, mut fault: Box<Fault>) -> Error {
+    let sources: Vec<_> = module.sources().collect();
+    let (index, span) = module.locate(fault.span);
+    fault.span = span;
+    for (text, place) in &mut fault.notes {
+        let Some((other, span)) = place.map(|span| module.locate(span)) else { continue };
+        *place = Some(span).filter(|_| other == index);
+        if other != index {
+            let position = sources[other].position(span.start);
+            *text = format!("{text}: {}:{}:{}", sources[other].name(), position.line, position.column);
+        }
+    }
+    Error::Fault { source: Arc::clone(sources[index]), fault }
 }
 
 /// The raw parameter bytes.

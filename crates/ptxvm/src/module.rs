@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use check::module::Function;
-use diag::{Diagnostic, SourceFile};
+use diag::{Diagnostic, SourceFile, Span};
 
 use crate::Error;
 
@@ -14,6 +14,8 @@ use crate::Error;
 #[derive(Clone, Debug)]
 pub struct Module {
     source: Arc<SourceFile>,
+    /// What it was linked of; empty if it is one file.
+    parts: Arc<[Module]>,
     program: Arc<ir::Program>,
     warnings: Arc<[Diagnostic]>,
 }
@@ -47,12 +49,77 @@ impl Module {
         let (tree, parsed) = syntax::parse(&source);
         let (module, diagnostics) = check::check(&source, &tree, parsed, options);
         let Some(module) = module else { return Err(Error::Bad { source, diagnostics }) };
-        Ok(Module { source, program: Arc::new(ir::lower(module)), warnings: diagnostics.into() })
+        let program = Arc::new(ir::lower(module));
+        Ok(Module { source, parts: Arc::default(), program, warnings: diagnostics.into() })
     }
 
-    /// The source text and its name.
+    /// Links modules: what one declares `.extern` is what another defines `.visible` (or `.weak`, `.common`), as
+    /// NVIDIA's linker finds it. Names without a linking directive stay private to their module. What no module defines
+    /// stays undefined.
+    ///
+    /// The warnings of the modules stay with them.
+    ///
+    /// # Errors
+    /// [`Error::Bad`] about the first module that does not fit those before it: two definitions of a name, or
+    /// declarations that differ.
+    pub fn link(&self, others: &[Module]) -> Result<Module, Error> {
+        let parts: Vec<Module> =
+            std::iter::once(self).chain(others).flat_map(Module::parts).cloned().collect();
+        let bad =
+            |part: usize, diagnostics| Error::Bad { source: Arc::clone(&parts[part].source), diagnostics };
+        let mut linked = Vec::new();
+        let mut offset = 0u32;
+        for (i, part) in parts.iter().enumerate() {
+            linked.push(check::Part { module: &part.program.module, source: &part.source, offset });
+            offset = offset.checked_add(part.room()).ok_or_else(|| {
+                let message = "the files have more than 4 GiB together";
+                bad(i, vec![Diagnostic::error("file-too-large", Span::at(0), message)])
+            })?;
+        }
+        let module = check::link(&linked).map_err(|errors| {
+            let first = errors.iter().map(|(part, _)| *part).min().unwrap_or(0);
+            bad(
+                first,
+                errors.into_iter().filter(|(part, _)| *part == first).map(|(_, error)| error).collect(),
+            )
+        })?;
+        let (source, program) = (Arc::clone(&parts[0].source), Arc::new(ir::lower(module)));
+        Ok(Module { source, parts: parts.into(), program, warnings: Arc::default() })
+    }
+
+    /// The modules of one file each that it is made of.
+    fn parts(&self) -> &[Module] {
+        if self.parts.is_empty() { std::slice::from_ref(self) } else { &self.parts }
+    }
+
+    /// Bytes that its source takes among those of a linked module.
+    fn room(&self) -> u32 {
+        self.source.text().len() as u32 + 1
+    }
+
+    /// The source text and its name; of a linked module, the first.
     pub fn source(&self) -> &Arc<SourceFile> {
         &self.source
+    }
+
+    /// The sources of a linked module, or its only one.
+    pub fn sources(&self) -> impl Iterator<Item = &Arc<SourceFile>> {
+        self.parts().iter().map(|part| &part.source)
+    }
+
+    /// Which of [`Module::sources`] a span of the module is in, and where there: spans of a linked module count on from
+    /// source to source.
+    pub fn locate(&self, span: Span) -> (usize, Span) {
+        let mut offset = 0;
+        let mut place = (0, span);
+        for (i, part) in self.parts().iter().enumerate() {
+            if span.start < offset {
+                break;
+            }
+            place = (i, Span::new(span.start - offset, span.end - offset));
+            offset += part.room();
+        }
+        place
     }
 
     /// The lowered code; its `Display` is what `ptxvm check --emit ir` prints.

@@ -113,6 +113,7 @@ Examples:
   ptxvm run matmul.ptx --grid 32,32 --block 16x16 --arg @a.npy --arg @b.npy --arg f32[512x512] --print 2
   ptxvm run reduce.ptx --block 256 --arg f32[4096]=1 --arg f32[1] --print 1 --format json --repeat 15
   ptxvm run racy.ptx --block 256 --arg u32[256] --schedule 7 --max-steps 1000000
+  ptxvm run kernel.ptx library.ptx --arg f32[256] --print 0
   ptxvm run slow.ptx --grid 64 --block 256 --arg f32[16384] --profile=slow.html
 
 A profile counts by warps of 32 threads: how often one came to the line, how many of its lanes were active on average,
@@ -123,10 +124,10 @@ one address (broadcast) or to others (gather). Times are shares of the time in a
 #[derive(Args, Debug)]
 #[command(after_help = RUN_EXAMPLES)]
 pub struct RunOptions {
-    /// PTX file; `-` is standard input
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    /// Kernel to run; may be left out when the file has one
+    /// PTX file; `-` is standard input. Several are linked: what one declares .extern, another defines
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Kernel to run; may be left out when there is one
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
     /// Blocks of the grid [default: 1]

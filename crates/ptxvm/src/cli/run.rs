@@ -1,5 +1,6 @@
 //! `ptxvm run`
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -58,31 +59,46 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
     summary::print_summary(kernel, options, &reports, profile.as_ref())
 }
 
-/// Compiles the file; shows what there is to say about it.
+/// Compiles and links the files; shows what there is to say about all of them.
 fn compile(options: &RunOptions) -> Result<Module, Failure> {
-    let source = input::read(&options.file).map_err(|unreadable| {
+    let files: Vec<_> = options.files.iter().map(|file| compile_file(file, options)).collect();
+    let modules = files.into_iter().collect::<Result<Vec<_>, _>>()?;
+    match &modules[..] {
+        [module] => Ok(module.clone()),
+        [first, others @ ..] => first.link(others).map_err(|error| bad(&error, options)),
+        [] => Err(Failure::usage("there is no file to run")),
+    }
+}
+
+fn compile_file(file: &Path, options: &RunOptions) -> Result<Module, Failure> {
+    let source = input::read(file).map_err(|unreadable| {
         let input::Unreadable { source, diagnostic } = *unreadable;
-        let message = diagnostic.message.clone();
+        let failure = Failure::bad(diagnostic.message.clone());
         if options.format == Format::Json {
             let _ = print(diag::json(&source, &[diagnostic]));
         }
-        Failure::bad(message)
+        failure.show();
+        Failure::silent(failure.code)
     })?;
-    let module =
-        Module::compile(source, &check::Options { lenient: options.lenient, ..check::Options::default() })
-            .map_err(|error| match &error {
-                Error::Bad { source, diagnostics } => {
-                    match check_command::report(source, diagnostics, options.format) {
-                        Ok(()) => Failure::silent(code::BAD_INPUT),
-                        Err(failure) => failure,
-                    }
-                }
-                other => Failure::bad(other.to_string()),
-            })?;
+    let check_options = check::Options { lenient: options.lenient, ..check::Options::default() };
+    let module = Module::compile(source, &check_options).map_err(|error| bad(&error, options))?;
     for warning in module.warnings() {
         say_text(&diag::render(module.source(), warning, stderr_color()));
     }
     Ok(module)
+}
+
+/// Shows what is wrong with a file.
+fn bad(error: &Error, options: &RunOptions) -> Failure {
+    match error {
+        Error::Bad { source, diagnostics } => {
+            match check_command::report(source, diagnostics, options.format) {
+                Ok(()) => Failure::silent(code::BAD_INPUT),
+                Err(failure) => failure,
+            }
+        }
+        other => Failure::bad(other.to_string()),
+    }
 }
 
 /// The kernel that `--entry` names, or the only one.
@@ -94,10 +110,10 @@ fn choose<'a>(module: &'a Module, entry: Option<&str>) -> Result<&'a Function, F
             Err(Failure::bad(format!("`{}` has no kernel (.entry) to run", module.source().name())))
         }
         (None, Some(kernel), None) => Ok(kernel),
-        (None, ..) => Err(Failure::usage("the file has several kernels")
+        (None, ..) => Err(Failure::usage("there are several kernels")
             .help(format!("choose one with --entry NAME:{}", names()))),
         (Some(name), ..) => module.kernels().find(|kernel| kernel.name == name).ok_or_else(|| {
-            Failure::usage(format!("the file has no kernel `{name}`")).help(format!("it has:{}", names()))
+            Failure::usage(format!("there is no kernel `{name}`")).help(format!("there are:{}", names()))
         }),
     }
 }

@@ -102,7 +102,7 @@ impl Session {
     pub fn profile<'a>(&self, module: &'a Module, options: &RunOptions) -> Option<Report<'a>> {
         options.profile.as_ref()?;
         let profile = self.profile.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(Report::new(module.source(), &profile))
+        Some(Report::new(module, &profile))
     }
 
     /// Shows and saves the arrays that were asked for.

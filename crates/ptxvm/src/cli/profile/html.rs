@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use super::{Line, Report, grouped, percent};
+use super::{Line, Report, grouped, kinds, percent};
 
 /// Lines in the list of the hottest.
 const HOTTEST: usize = 20;
@@ -32,57 +32,64 @@ impl Report<'_> {
         let (title, hottest) = (escape(title), self.hottest());
         let mut page = format!(
             "<!DOCTYPE html>\n<html lang=en>\n<meta charset=utf-8>\n<title>{title}</title>\n<style>\n{STYLE}</style>\n\
-             <h1>{}</h1>\n<p>{title}</p>\n<h2>Most time</h2>\n<table>\n<tr>{COLUMNS}<th>line<th class=t>instruction\n",
-            escape(self.file)
+             <h1>{title}</h1>\n<h2>Most time</h2>\n<table>\n<tr>{COLUMNS}<th>line<th class=t>instruction\n",
         );
         // The hottest line has the full colour.
         let most = hottest.first().map_or(1.0, |line| line.share).max(f64::MIN_POSITIVE);
         for line in hottest.iter().take(HOTTEST) {
+            let Line { index, line: number, text, .. } = *line;
             let _ = writeln!(
                 page,
-                "{}<td class=n><a href=\"#L{}\">{}</a><td class=c>{}",
+                "{}<td class=n><a href=\"#L{index}-{number}\">{number}</a><td class=c>{}",
                 cells(Some(line), "", most),
-                line.line,
-                line.line,
-                escape(line.text)
+                escape(text)
             );
         }
-        let has_source = self.lines.iter().any(|line| line.source.is_some());
+        page += "</table>\n";
+        for index in 0..self.sources.len() {
+            self.annotate(index, most, &mut page);
+        }
+        page
+    }
+
+    /// One source with what its lines did.
+    fn annotate(&self, index: usize, most: f64, page: &mut String) {
+        let source = self.sources[index];
+        let lines: HashMap<u32, &Line> =
+            self.lines.iter().filter(|line| line.index == index).map(|line| (line.line, line)).collect();
+        let has_source = lines.values().any(|line| line.source.is_some());
         let source_column = if has_source { "<th class=t>source" } else { "" };
-        let _ = write!(
-            page,
-            "</table>\n<h2>Source</h2>\n<table>\n<tr>{COLUMNS}{source_column}<th>line<th class=t>\n"
-        );
-        let by_number: HashMap<u32, &Line> = self.lines.iter().map(|line| (line.line, line)).collect();
-        for number in 1..=self.source.line_count() {
-            let line = by_number.get(&number).copied();
-            let text = self.source.slice(self.source.line_span(number));
-            let id = format!(" id=L{number}");
-            page += &cells(line, &id, most);
+        let name = escape(source.name());
+        let _ = writeln!(page, "<h2>{name}</h2>\n<table>\n<tr>{COLUMNS}{source_column}<th>line<th class=t>");
+        for number in 1..=source.line_count() {
+            let line = lines.get(&number).copied();
+            *page += &cells(line, &format!(" id=L{index}-{number}"), most);
             if has_source {
                 let place = line.and_then(|line| line.source.as_deref()).unwrap_or("");
                 let _ = write!(page, "<td class=t>{}", escape(place));
             }
-            let _ = writeln!(page, "<td class=n>{number}<td class=c>{}", escape(text));
+            let text = escape(source.slice(source.line_span(number)));
+            let _ = writeln!(page, "<td class=n>{number}<td class=c>{text}");
         }
-        page + "</table>\n"
+        *page += "</table>\n";
     }
 }
 
 /// The start of a row.
 fn cells(line: Option<&Line>, id: &str, most: f64) -> String {
     let Some(line) = line else { return format!("<tr{id}><td><td><td><td><td>") };
-    if line.executions == 0 {
+    let counts = &line.counts;
+    if counts.executions == 0 {
         return format!("<tr{id}><td><td>0<td><td><td>");
     }
-    let diverged = if line.diverged == 0 { String::new() } else { grouped(line.diverged) };
+    let diverged = if counts.diverged == 0 { String::new() } else { grouped(counts.diverged) };
     format!(
         "<tr{id} style=\"--h:{:.3}\"><td>{}<td>{}<td>{:.1}<td>{diverged}<td class=t>{}",
         line.share / most,
         percent(line.share),
-        grouped(line.executions),
-        line.active_lanes,
-        line.accesses.words()
+        grouped(counts.executions),
+        counts.active_lanes(),
+        kinds(counts.accesses)
     )
 }
 

@@ -7,8 +7,8 @@ mod table;
 use std::path::Path;
 
 use diag::SourceFile;
-use ptxvm::{Accesses, Counts, Profile};
-use serde::Serialize;
+use ptxvm::{Accesses, Counts, Module, Profile};
+use serde::{Serialize, Serializer};
 
 use super::report::Failure;
 use locations::Locations;
@@ -16,19 +16,21 @@ use locations::Locations;
 /// What a launch did, by lines. As JSON it is the value of `profile`.
 #[derive(Serialize)]
 pub struct Report<'a> {
-    /// The file of the lines.
-    file: &'a str,
     /// Time of all host threads in instructions, in seconds.
     seconds: f64,
     /// Every line with instructions, in order.
     lines: Vec<Line<'a>>,
     #[serde(skip)]
-    source: &'a SourceFile,
+    sources: Vec<&'a SourceFile>,
 }
 
 /// A line with instructions.
 #[derive(Serialize)]
 struct Line<'a> {
+    /// Index of the file in the report's sources.
+    #[serde(skip)]
+    index: usize,
+    file: &'a str,
     /// Its number, from 1.
     line: u32,
     /// Its text, without the white space around it.
@@ -36,85 +38,84 @@ struct Line<'a> {
     /// Where `.loc` says that it comes from: `file:line`.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
-    executions: u64,
-    threads: u64,
-    /// Threads of an execution on average, of 32.
-    active_lanes: f64,
-    diverged: u64,
-    accesses: Kinds,
-    seconds: f64,
+    #[serde(flatten, serialize_with = "serialize_counts")]
+    counts: Counts,
     /// Of the time of all lines, from 0 to 1.
     share: f64,
 }
 
-#[derive(Clone, Copy, Serialize)]
-struct Kinds {
-    vector: u64,
-    broadcast: u64,
-    gather: u64,
+/// The keys of a line's counts.
+fn serialize_counts<S: Serializer>(counts: &Counts, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Keys {
+        executions: u64,
+        threads: u64,
+        active_lanes: f64,
+        diverged: u64,
+        accesses: Kinds,
+        seconds: f64,
+    }
+    #[derive(Serialize)]
+    struct Kinds {
+        vector: u64,
+        broadcast: u64,
+        gather: u64,
+    }
+    let Counts { executions, threads, diverged, seconds, .. } = *counts;
+    let Accesses { vector, broadcast, gather } = counts.accesses;
+    let accesses = Kinds { vector, broadcast, gather };
+    Keys { executions, threads, active_lanes: counts.active_lanes(), diverged, accesses, seconds }
+        .serialize(serializer)
 }
 
-impl From<Accesses> for Kinds {
-    fn from(Accesses { vector, broadcast, gather }: Accesses) -> Kinds {
-        Kinds { vector, broadcast, gather }
-    }
-}
-
-impl Kinds {
-    /// The kinds that occurred, with their share of the accesses.
-    fn shares(self) -> impl Iterator<Item = (&'static str, f64)> {
-        let total = (self.vector + self.broadcast + self.gather) as f64;
-        [("vector", self.vector), ("broadcast", self.broadcast), ("gather", self.gather)]
-            .into_iter()
-            .filter(|&(_, count)| count > 0)
-            .map(move |(name, count)| (name, count as f64 / total))
-    }
-
-    /// `vector`, or `vector 75% gather 25%`.
-    fn words(self) -> String {
-        let kinds: Vec<_> = self.shares().collect();
-        match kinds[..] {
-            [(name, _)] => name.to_owned(),
-            _ => kinds
-                .iter()
-                .map(|(name, share)| format!("{name} {}", percent(*share)))
-                .collect::<Vec<_>>()
-                .join(" "),
-        }
+/// `vector`, or `vector 75.0% gather 25.0%`: the kinds of access that occurred.
+fn kinds(accesses: Accesses) -> String {
+    let Accesses { vector, broadcast, gather } = accesses;
+    let total = (vector + broadcast + gather) as f64;
+    let kinds = [("vector", vector), ("broadcast", broadcast), ("gather", gather)];
+    let occurred: Vec<_> = kinds.into_iter().filter(|&(_, count)| count > 0).collect();
+    match occurred[..] {
+        [(name, _)] => name.to_owned(),
+        _ => occurred
+            .iter()
+            .map(|(name, count)| format!("{name} {}", percent(*count as f64 / total)))
+            .collect::<Vec<_>>()
+            .join(" "),
     }
 }
 
 impl<'a> Report<'a> {
-    /// Sorts what the instructions did into the lines of their source.
-    pub fn new(source: &'a SourceFile, profile: &Profile) -> Report<'a> {
-        let locations = Locations::of(source);
-        let mut lines: Vec<(u32, u32, Counts)> = Vec::new();
-        for (span, counts) in &profile.instructions {
-            let line = source.position(span.start).line;
+    /// Sorts what the instructions did into the lines of their sources.
+    pub fn new(module: &'a Module, profile: &Profile) -> Report<'a> {
+        let sources: Vec<&SourceFile> = module.sources().map(|source| &**source).collect();
+        let locations: Vec<Locations> = sources.iter().map(|source| Locations::of(source)).collect();
+        let mut lines: Vec<Line> = Vec::new();
+        for (&span, counts) in &profile.instructions {
+            let (index, span) = module.locate(span);
+            let (source, line) = (sources[index], sources[index].position(span.start).line);
             match lines.last_mut() {
-                Some((last, _, sum)) if *last == line => sum.add(counts),
-                _ => lines.push((line, span.start, *counts)),
+                Some(last) if (last.index, last.line) == (index, line) => last.counts.add(counts),
+                _ => lines.push(Line {
+                    index,
+                    file: source.name(),
+                    line,
+                    text: source.slice(source.line_span(line)).trim(),
+                    source: locations[index].at(span.start),
+                    counts: *counts,
+                    share: 0.0,
+                }),
             }
         }
-        let seconds: f64 = lines.iter().map(|(.., counts)| counts.seconds).sum();
-        let lines = lines.into_iter().map(|(line, start, counts)| Line {
-            line,
-            text: source.slice(source.line_span(line)).trim(),
-            source: locations.at(start),
-            executions: counts.executions,
-            threads: counts.threads,
-            active_lanes: counts.active_lanes(),
-            diverged: counts.diverged,
-            accesses: counts.accesses.into(),
-            seconds: counts.seconds,
-            share: if seconds > 0.0 { counts.seconds / seconds } else { 0.0 },
-        });
-        Report { file: source.name(), seconds, lines: lines.collect(), source }
+        let seconds: f64 = lines.iter().map(|line| line.counts.seconds).sum();
+        if seconds > 0.0 {
+            lines.iter_mut().for_each(|line| line.share = line.counts.seconds / seconds);
+        }
+        Report { seconds, lines, sources }
     }
 
     /// The lines with the most time first; those that were never reached are left out.
     fn hottest(&self) -> Vec<&Line<'a>> {
-        let mut lines: Vec<_> = self.lines.iter().filter(|line| line.executions > 0).collect();
+        let mut lines: Vec<_> = self.lines.iter().filter(|line| line.counts.executions > 0).collect();
         lines.sort_by(|a, b| b.share.total_cmp(&a.share));
         lines
     }
@@ -175,27 +176,32 @@ mod tests {
     use super::*;
     use diag::Span;
 
-    /// Two lines with instructions, one of them twice.
-    fn profile(text: &str) -> Profile {
+    /// A module of two lines with three instructions, and what they did.
+    fn example() -> (Module, Profile) {
+        let text = ".version 7.0 .target sm_70 .address_size 64 // <b> & \"quotes\"\n\
+            .entry k() {\n  membar.cta; membar.gl;\n\nret; }\n";
+        let module = Module::from_ptx(text).expect("it is legal");
         let mut profile = Profile::default();
+        let mut add = |word: &str, counts| {
+            let start = text.find(word).expect("it is there") as u32;
+            profile.instructions.insert(Span::new(start, start + 3), counts);
+        };
         let counts = Counts { executions: 4, threads: 96, seconds: 3.0, ..Counts::default() };
-        let at = |word: &str| text.find(word).expect("it is there") as u32;
-        profile.instructions.insert(Span::new(at("first"), at("first") + 5), counts);
-        profile.instructions.insert(Span::new(at("second"), at("second") + 6), counts);
-        let diverged = Counts { executions: 8, diverged: 2, seconds: 4.0, ..Counts::default() };
-        profile.instructions.insert(Span::new(at("third"), at("third") + 5), diverged);
-        profile
+        add("membar.cta", counts);
+        add("membar.gl", counts);
+        add("ret", Counts { executions: 8, diverged: 2, seconds: 4.0, ..Counts::default() });
+        (module, profile)
     }
 
     #[test]
     fn instructions_are_added_up_by_line() {
-        let text = "// <b> & \"quotes\"\n  first; second;\n\nthird;\n";
-        let source = SourceFile::new("f.ptx", text);
-        let report = Report::new(&source, &profile(text));
-        let lines: Vec<_> = report.lines.iter().map(|l| (l.line, l.executions, l.threads, l.share)).collect();
-        assert_eq!(lines, [(2, 8, 192, 0.6), (4, 8, 0, 0.4)]);
-        assert_eq!(report.lines[0].active_lanes, 24.0);
-        assert_eq!(report.lines[0].text, "first; second;");
+        let (module, profile) = example();
+        let report = Report::new(&module, &profile);
+        let lines: Vec<_> =
+            report.lines.iter().map(|l| (l.line, l.counts.executions, l.counts.threads, l.share)).collect();
+        assert_eq!(lines, [(3, 8, 192, 0.6), (5, 8, 0, 0.4)]);
+        assert_eq!(report.lines[0].counts.active_lanes(), 24.0);
+        assert_eq!(report.lines[0].text, "membar.cta; membar.gl;");
         let html = report.html("<script>");
         assert!(html.contains("// &lt;b&gt; &amp; &quot;quotes&quot;") && html.contains("&lt;script&gt;"));
         assert!(!html.contains("<b>") && !html.contains("<script>"));
@@ -208,7 +214,7 @@ mod tests {
 
     #[test]
     fn kinds_of_access_are_named() {
-        let words = |vector, broadcast, gather| Kinds { vector, broadcast, gather }.words();
+        let words = |vector, broadcast, gather| kinds(Accesses { vector, broadcast, gather });
         assert_eq!(words(0, 0, 0), "");
         assert_eq!(words(0, 7, 0), "broadcast");
         assert_eq!(words(3, 0, 1), "vector 75.0% gather 25.0%");

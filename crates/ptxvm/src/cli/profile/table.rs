@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Line, Report, grouped, percent};
+use super::{Line, Report, grouped, kinds, percent};
 
 /// Lines that are shown at most.
 const ROWS: usize = 24;
@@ -17,9 +17,10 @@ impl Report<'_> {
         let hottest = self.hottest();
         let (shown, rest) = hottest.split_at(hottest.len().min(ROWS));
         let mut shown = shown.to_vec();
-        shown.sort_by_key(|line| line.line);
+        shown.sort_by_key(|line| (line.index, line.line));
 
-        let rows: Vec<[String; 7]> = shown.iter().map(|line| row(line)).collect();
+        let several = self.sources.len() > 1;
+        let rows: Vec<[String; 7]> = shown.iter().map(|line| row(line, several)).collect();
         let mut widths = HEADER.map(str::len);
         for row in &rows {
             for (width, cell) in widths.iter_mut().zip(row) {
@@ -51,15 +52,16 @@ impl Report<'_> {
     }
 }
 
-fn row(line: &Line) -> [String; 7] {
+fn row(line: &Line, several: bool) -> [String; 7] {
+    let counts = &line.counts;
     [
         percent(line.share),
-        grouped(line.executions),
-        format!("{:.1}", line.active_lanes),
-        if line.diverged == 0 { String::new() } else { grouped(line.diverged) },
-        line.accesses.words(),
+        grouped(counts.executions),
+        format!("{:.1}", counts.active_lanes()),
+        if counts.diverged == 0 { String::new() } else { grouped(counts.diverged) },
+        kinds(counts.accesses),
         line.source.clone().unwrap_or_default(),
-        line.line.to_string(),
+        if several { format!("{}:{}", line.file, line.line) } else { line.line.to_string() },
     ]
 }
 
