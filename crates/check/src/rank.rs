@@ -37,7 +37,11 @@ impl Rank {
         let compares = matches!(opcode, "set" | "setp");
         let sums = matches!(opcode, "add" | "sub");
         match *error {
-            SelectError::Repeated { .. } => Rank::Operation,
+            SelectError::Repeated { index } => {
+                let name = modifiers.get(index).copied().unwrap_or_default();
+                let is_space = Mod::from_name(name).is_some_and(|m| m.space().is_some());
+                if is_space { Rank::Other } else { Rank::Operation }
+            }
             SelectError::Illegal { index, .. } => {
                 let name = modifiers.get(index).copied().unwrap_or_default();
                 match (Mod::from_name(name), types) {

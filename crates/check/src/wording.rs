@@ -22,7 +22,9 @@ pub(crate) fn special(
             "abs" | "neg" if picks.types().last().is_some_and(|ty| applies_to_signed(*ty)) => {
                 one(format!("Instruction '{name}' applies only to signed numeric types"))
             }
-            "cvta" => one(format!("Instruction '{name}' requires .u32 or .u64 type")),
+            "cvta" if matches!(picks.types(), [Type::S32 | Type::S64]) => {
+                one(format!("Instruction '{name}' requires .u32 or .u64 type"))
+            }
             _ => None,
         },
         SelectError::Missing { slot, .. } => match (form.opcode, slot) {
@@ -37,6 +39,22 @@ pub(crate) fn special(
                 "'.noftz' modifier required for instruction '{name}' with type '{}'",
                 picks.ty(0)
             )),
+            (_, "approx") => one(format!(".approx modifier required for instruction '{name}'")),
+            ("redux", "op" | "bitwise") => {
+                one(format!("Reduction operation is required for instruction '{name}'"))
+            }
+            ("atom" | "red", "add") => one(format!("Illegal operation '' for instruction '{name}'")),
+            ("match", "any") => one(format!("'.any' or '.all' modifier required for instruction '{name}'")),
+            ("vote", "mode") => one(format!(".mode modifier required for instruction '{name}'")),
+            ("ld", "global") if picks.has(Mod::Nc) => one("Modifier '.nc' requires .global space".to_owned()),
+            ("ld" | "st", "order") => {
+                let scope =
+                    [Mod::Cta, Mod::Cluster, Mod::Gpu, Mod::Sys].into_iter().find(|&m| picks.has(m))?;
+                one(format!("Modifier '.{}' requires memory order with '{name}' instruction", scope.name()))
+            }
+            ("cvt", "frnd2" | "frnd3" | "rna" | "rs") => {
+                one(format!("Rounding modifier required for instruction '{name}'"))
+            }
             ("shfl", "mode") => one(format!("Shuffle modifier required for instruction '{name}'")),
             ("vshl" | "vshr", "mode") => one(format!("Clamp modifier required for instruction '{name}'")),
             ("vshl" | "vshr", "u32") => one("Operation requires .u32 type".to_owned()),

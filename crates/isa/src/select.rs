@@ -379,7 +379,9 @@ impl SelectError {
         let modifier = |index: usize| modifiers.get(index).and_then(|name| Mod::from_name(name));
         match *self {
             SelectError::UnknownModifier { .. } => true,
-            SelectError::Repeated { index } => !modifier(index).is_some_and(is_operation),
+            SelectError::Repeated { index } => {
+                !modifier(index).is_some_and(|m| is_operation(m) || m.space().is_some())
+            }
             SelectError::Illegal { index, .. } => modifier(index).is_some_and(Mod::is_refused_early),
             _ => false,
         }
@@ -456,6 +458,7 @@ fn illegal(opcode: &str, name: &str) -> String {
         Some(Mod::Full | Mod::Wide | Mod::To | Mod::Pack | Mod::Range | Mod::Fractional) => {
             return format!("Unknown modifier '.{name}'");
         }
+        Some(Mod::Row | Mod::Col) => ".alayout or .blayout",
         Some(Mod::Clamp | Mod::Wrap) => "Clamp",
         Some(Mod::B4e | Mod::Ecl | Mod::Ecr | Mod::F4e | Mod::Rc16 | Mod::Rc8) => "Permute",
         Some(Mod::R) => "Component",
@@ -482,7 +485,9 @@ fn repeated(opcode: &str, name: &str) -> String {
             return "Multiple comparisons set".into();
         }
         Some(m) if rounds(m) => "rounding",
-        Some(m) if m.space().is_some() => "state space",
+        Some(m) if m.space().is_some() => {
+            return format!("Unexpected number of state spaces specified in instruction '{opcode}'");
+        }
         Some(
             Mod::And
             | Mod::Or
