@@ -1,12 +1,14 @@
 //! `cargo exhaustive`: the vector handlers on all operands there are, against exact integer arithmetic.
 //!
 //! The oracle here is written from IEEE 754 and shares no code with `sem`: which real number an encoding stands for
-//! ([`half`]), which of two is greater ([`compare`]), what an exact sum rounds to ([`exact`]). The last sweep holds HSETP2 against
-//! the handlers that the others have held ([`hsetp2`]). Results go to
+//! ([`half`]), which of two is greater ([`compare`]), what an exact sum rounds to ([`exact`]). But for the approximate
+//! functions ([`approx`]), whose oracle is `sem` itself, and for the last sweep, which holds HSETP2 against the handlers that
+//! the others have held ([`hsetp2`]). Results go to
 //! `conformance/EXHAUSTIVE.md`; the tests run the same code on a sample.
 #![forbid(unsafe_code)]
 
 mod addend;
+mod approx;
 mod compare;
 mod date;
 mod exact;
@@ -17,6 +19,7 @@ mod report;
 #[cfg(test)]
 mod tests;
 
+use approx::Approx;
 use clap::{Parser, ValueEnum};
 use compare::Compare;
 use cpu_time::ProcessTime;
@@ -125,6 +128,16 @@ enum Which {
     AddBf16,
     /// sub.f32.bf16 in four roundings, with .sat and without.
     SubBf16,
+    /// ex2.approx.f32 of the operand's upper half with all lower halves, with .ftz and without.
+    Ex2,
+    /// lg2.approx.f32 in the same way.
+    Lg2,
+    /// sin.approx.f32 in the same way.
+    Sin,
+    /// cos.approx.f32 in the same way.
+    Cos,
+    /// tanh.approx.f32 in the same way, but there is none with .ftz.
+    Tanh,
     /// The HSETP2 that setp of halves becomes, executed, against the executed setp.
     Hsetp2,
 }
@@ -146,6 +159,19 @@ impl Which {
             Which::FmaBf16 => Box::new(Mixed::new(Operation::Fma, &BF16, paths)?),
             Which::AddBf16 => Box::new(Mixed::new(Operation::Add, &BF16, paths)?),
             Which::SubBf16 => Box::new(Mixed::new(Operation::Sub, &BF16, paths)?),
+            Which::Ex2 => {
+                Box::new(Approx::new(&["ex2.approx.f32", "ex2.approx.ftz.f32"], sem::approx::ex2, paths)?)
+            }
+            Which::Lg2 => {
+                Box::new(Approx::new(&["lg2.approx.f32", "lg2.approx.ftz.f32"], sem::approx::lg2, paths)?)
+            }
+            Which::Sin => {
+                Box::new(Approx::new(&["sin.approx.f32", "sin.approx.ftz.f32"], sem::approx::sin, paths)?)
+            }
+            Which::Cos => {
+                Box::new(Approx::new(&["cos.approx.f32", "cos.approx.ftz.f32"], sem::approx::cos, paths)?)
+            }
+            Which::Tanh => Box::new(Approx::new(&["tanh.approx.f32"], sem::approx::tanh, paths)?),
             Which::Hsetp2 => Box::new(Hsetp2::new(paths)?),
         })
     }

@@ -12,14 +12,15 @@ const HEADER: &str = "\
 # Exhaustive runs
 
 Vector handlers (`crates/lanes`) against exact integer arithmetic written from IEEE 754 (`exhaustive/src`, no code of
-`sem`, no host floating point). Written by
+`sem`, no host floating point); those of `ex2`, `lg2`, `sin`, `cos` and `tanh` against `sem`, which has the exact values in
+128-bit fixed point. Written by
 
 ```
 cargo exhaustive [SWEEP...] [--paths PATH,...] [--share K/N] [--threads N]
 ```
 
 A line is one sweep on one host path. *Values* are those of the first operand that were run, each with 65,536 of the second:
-`all`, or the K-th of N equal shares. *Results* are single lanes (predicates p and q each) held against the oracle.
+`all`, or the K-th of N equal shares; a function's only operand is cut into two halves. *Results* are single lanes (predicates p and q each) held against the oracle.
 *CPU time* (of all threads) and *wall time* are those of the whole sweep, which computes the oracle once for all paths it runs.
 The machines were doing other work too; `-` was not measured. The tests run a sample of every sweep.
 

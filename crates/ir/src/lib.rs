@@ -11,6 +11,7 @@ mod liveness;
 mod lower;
 mod op;
 mod order;
+mod unused;
 mod visit;
 
 use check::module::{FuncId, Module};

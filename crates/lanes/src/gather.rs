@@ -127,13 +127,15 @@ pub(super) unsafe fn scatter<P: Path>(
 
 #[inline(always)]
 pub(super) unsafe fn widen_bytes<P: Path>(dst: *mut u8, src: *const u8, signed: bool, lanes: usize) {
+    let sign = if signed { 0x80 } else { 0 };
     for i in 0..lanes / BLOCK {
         // SAFETY: the caller's promise.
         unsafe {
-            let bytes = src.cast::<[u8; BLOCK]>().add(i).read();
-            let mut out = [0; BLOCK];
+            let bytes = src.cast::<[u8; BLOCK]>().add(i).read_unaligned();
+            let mut out = [0u16; BLOCK];
             for k in 0..BLOCK {
-                out[k] = if signed { bytes[k] as i8 as u16 } else { u16::from(bytes[k]) };
+                // Extends the sign without a choice in the loop.
+                out[k] = (u16::from(bytes[k]) ^ sign).wrapping_sub(sign);
             }
             dst.cast::<[u16; BLOCK]>().add(i).write(out);
         }

@@ -4,6 +4,7 @@ use super::HostPath;
 use super::gather::{copy_rows, deinterleave, gather, interleave, narrow_bytes, scatter, widen_bytes};
 use super::macros::multiversion;
 use super::mask_ops::{extend, fill, merge, permute_warps, ramp, truncate};
+use super::spread::{Spread, spread};
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -80,6 +81,9 @@ pub struct Helpers {
     /// `permute_warps(dst, src, from, lanes)`: each lane of 4 bytes becomes the lane `from[lane % 32]` of its warp.
     /// `dst` may be `src`.
     pub permute_warps: unsafe fn(*mut u8, *const u8, &[u32; 32], usize),
+    /// `spread(src, width, mask, groups)`: what the lanes of 4 or 8 bytes in these groups have in common. The mask has
+    /// a lane in them.
+    pub spread: unsafe fn(*const u8, Width, &[u64; 4], Range<usize>) -> Spread,
 }
 
 /// Rows of elements in memory.
@@ -134,6 +138,7 @@ fn build(path: HostPath) -> Helpers {
         deinterleave: version!(deinterleave(dst: &[*mut u8], src: *const u8, width: Width, lanes: usize)),
         interleave: version!(interleave(dst: *mut u8, src: &[*const u8], width: Width, lanes: usize)),
         copy_rows: version!(copy_rows(dst: *mut u8, width: Width, src: *const u8, rows: Rows, broadcast: bool)),
+        spread: version!(spread(src: *const u8, width: Width, mask: &[u64; 4], groups: Range<usize>) -> Spread),
         permute_warps: version!(permute_warps(dst: *mut u8, src: *const u8, from: &[u32; 32], lanes: usize)),
     }
 }

@@ -6,11 +6,12 @@
 //!
 //! - `path`, `x86`, `macros`: how one body becomes a function for every instruction set of the host
 //! - `drive`: loops that apply a function to every lane
-//! - `float`, `directed`, `half`, `integer`, `logic`, `compare`, `select`, `convert`: the handlers
+//! - `float`, `approx`, `directed`, `half`, `integer`, `logic`, `compare`, `select`, `convert`: the handlers
 //! - `handler`: a way to run them without `unsafe`
-//! - `helpers`, `mask_ops`, `gather`: what is no instruction of its own
+//! - `helpers`, `mask_ops`, `gather`, `spread`: what is no instruction of its own
 //! - `matrix`: products of matrices
 
+mod approx;
 mod compare;
 mod convert;
 mod directed;
@@ -27,6 +28,7 @@ mod mask_ops;
 mod matrix;
 mod path;
 mod select;
+mod spread;
 #[cfg(test)]
 mod tests;
 #[cfg(target_arch = "x86_64")]
@@ -38,6 +40,7 @@ use std::sync::LazyLock;
 pub use handler::{Handler, LaneBits, Operand};
 pub use helpers::{Element, Extend, Helpers, Rows, Width, helpers};
 pub use matrix::{MatrixHelpers, Multiply};
+pub use spread::Spread;
 
 /// Operands of a handler.
 ///
@@ -185,5 +188,6 @@ pub fn lookup(form: &'static Form, picks: &Picks, path: HostPath) -> Option<Lane
         .or_else(|| logic::find(opcode, sources, picks, path))
         .or_else(|| integer::find(opcode, sources, picks, path))
         .or_else(|| float::find(opcode, sources, picks, path))
+        .or_else(|| approx::find(opcode, sources, picks, path))
         .or_else(|| half::find(opcode, sources, picks, path))
 }

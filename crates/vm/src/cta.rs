@@ -8,7 +8,7 @@ use crate::code::Code;
 use crate::exec::{Chunk, Observer, Step, Turn, Wait, Waiting};
 use crate::fault::{Fault, FaultKind};
 use crate::grid::Launch;
-use crate::mask::WARP_LANES;
+use crate::mask::{Mask, WARP_LANES};
 use crate::registers::AlignedBytes;
 
 /// Barriers of a block (PTX ISA, "bar, barrier").
@@ -115,16 +115,26 @@ impl Shared {
     }
 
     /// Lanes of the warps from `first` on end: barriers no longer wait for them.
-    pub fn end(&mut self, first: usize, lanes: impl Iterator<Item = u32>) {
-        for (alive, lanes) in self.alive[first..].iter_mut().zip(lanes) {
-            *alive &= !lanes;
-        }
-        for index in 0..self.barriers.len() {
-            if self.used >> index & 1 != 0 {
-                self.complete(index);
+    pub fn end(&mut self, first: usize, lanes: Mask) {
+        for (warps, word) in self.alive[first..].chunks_mut(2).zip(lanes.0) {
+            warps[0] &= !(word as u32);
+            if let Some(warp) = warps.get_mut(1) {
+                *warp &= !((word >> 32) as u32);
             }
         }
+        for index in bits(self.used) {
+            self.complete(index);
+        }
     }
+}
+
+/// The indices of the bits that are set.
+fn bits(mut word: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let index = (word != 0).then(|| word.trailing_zeros() as usize)?;
+        word &= word - 1;
+        Some(index)
+    })
 }
 
 /// What a step of a block came to.
@@ -171,20 +181,20 @@ impl<'l> Cta<'l> {
     /// Starts the block with linear index `block`.
     pub fn start(&mut self, block: u64) -> Step {
         let threads = self.launch.config.block_threads() as usize;
-        // Zeroed, so that reads of what nobody wrote are the same in every run.
-        // SAFETY: the bytes are the block's own.
-        unsafe { std::ptr::write_bytes(self.shared.memory.as_ptr(), 0, self.shared.memory.len()) }
-        let used = std::mem::take(&mut self.shared.used);
-        let barriers = self.shared.barriers.iter_mut().enumerate();
-        barriers.filter(|(index, _)| used >> index & 1 != 0).for_each(|(_, barrier)| barrier.reset());
+        if self.shared.memory_bytes > 0 {
+            // Zeroed, so that reads of what nobody wrote are the same in every run.
+            // SAFETY: the bytes are the block's own.
+            unsafe { std::ptr::write_bytes(self.shared.memory.as_ptr(), 0, self.shared.memory.len()) }
+        }
+        for index in bits(std::mem::take(&mut self.shared.used)) {
+            self.shared.barriers[index].reset();
+        }
         self.shared.waiting.reset();
         self.shared.alive.clear();
-        self.shared.alive.extend((0..threads.div_ceil(WARP_LANES)).map(|warp| {
-            match threads - warp * WARP_LANES {
-                lanes @ 0..WARP_LANES => (1 << lanes) - 1,
-                _ => !0,
-            }
-        }));
+        self.shared.alive.resize(threads / WARP_LANES, !0);
+        if !threads.is_multiple_of(WARP_LANES) {
+            self.shared.alive.push((1 << (threads % WARP_LANES)) - 1);
+        }
         self.random = self.launch.config.schedule.unwrap_or(0) ^ block.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let ctaid = self.launch.ctaid(block);
         self.chunks.iter_mut().try_for_each(|chunk| chunk.start(ctaid, &mut self.shared))

@@ -1,9 +1,10 @@
 //! A launch in progress: blocks handed out to host threads.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use check::module::VarId;
 use isa::Space;
@@ -11,7 +12,6 @@ use isa::Space;
 use crate::code::{Code, build};
 use crate::cta::{Cta, Progress};
 use crate::exec::{Observer, Recorder};
-use crate::fault::Fault;
 use crate::grid_barrier::GridBarrier;
 use crate::launch::{LaunchConfig, LaunchError, LaunchReport};
 use crate::mask::{CHUNK_LANES, WARP_LANES};
@@ -20,6 +20,11 @@ use lanes::HostPath;
 
 /// Blocks that one host thread keeps in flight while they wait for one another.
 pub(crate) const RESIDENT_BLOCKS: usize = 1024;
+
+/// A launch of so many blocks begins on one host thread.
+const MANY_BLOCKS: u64 = 64;
+/// For so long, in which others would hardly have begun.
+const WAKING_TIME: Duration = Duration::from_micros(40);
 
 /// Addresses of variables and parameters.
 pub(crate) struct Places {
@@ -139,19 +144,19 @@ impl Launch<'_> {
             code: &code,
             blocks: self.config.grid_blocks(),
             next: AtomicU64::new(0),
+            share: (self.config.grid_blocks() / (64 * self.config.host_threads() as u64)).clamp(1, 16),
             steps: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             error: Mutex::new(None),
         };
         let host_threads = (self.config.host_threads() as u64).min(work.blocks).max(1) as usize;
-        match host_threads {
-            1 => work.run(),
-            n if n <= rayon::current_num_threads() => rayon::scope(|scope| {
-                (0..n).for_each(|_| scope.spawn(|_| work.run()));
-            }),
-            n => std::thread::scope(|scope| {
-                (0..n).for_each(|_| drop(scope.spawn(|| work.run())));
-            }),
+        match &self.config.profile {
+            None => work.run(host_threads, || (), |()| ()),
+            Some(profile) => work.run(
+                host_threads,
+                || Recorder::new(self, &code),
+                |recorder| recorder.add_to(&mut profile.lock().unwrap_or_else(PoisonError::into_inner)),
+            ),
         }
         self.config.output.flush();
         let thread_instructions = work.steps.load(Ordering::Relaxed);
@@ -169,6 +174,8 @@ struct Work<'l> {
     code: &'l Code,
     blocks: u64,
     next: AtomicU64,
+    /// Blocks that a host thread takes at a time.
+    share: u64,
     /// Thread-instructions executed.
     steps: AtomicU64,
     stop: AtomicBool,
@@ -177,68 +184,130 @@ struct Work<'l> {
 }
 
 impl<'l> Work<'l> {
-    /// Runs blocks until none is left.
-    fn run(&self) {
-        let Some(profile) = &self.launch.config.profile else { return self.run_observed(&mut ()) };
-        let mut recorder = Recorder::new(self.launch, self.code);
-        self.run_observed(&mut recorder);
-        recorder.add_to(&mut profile.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-
-    fn run_observed(&self, observer: &mut impl Observer) {
-        let mut idle: Vec<Box<Cta<'l>>> = Vec::new();
-        let mut flight: VecDeque<(u64, Box<Cta<'l>>)> = VecDeque::new();
-        // Blocks wait for one another only if they spin; then others must get their turns.
-        let mut start_more = true;
-        while !self.stop.load(Ordering::Relaxed) {
-            if start_more && flight.len() < RESIDENT_BLOCKS {
-                let block = self.next.fetch_add(1, Ordering::Relaxed);
-                if block < self.blocks {
-                    let mut cta = idle.pop().unwrap_or_else(|| Box::new(Cta::new(self.launch, self.code)));
-                    if let Err(fault) = cta.start(block) {
-                        return self.fail(block, fault);
-                    }
-                    flight.push_front((block, cta));
-                }
-            }
-            let Some((block, mut cta)) = flight.pop_front() else { return };
-            let progress = cta.step(observer);
-            let new = cta.take_instructions();
-            let total = self.steps.fetch_add(new, Ordering::Relaxed) + new;
-            match progress {
-                Err(fault) => return self.fail(block, fault),
-                Ok(Progress::Finished) => {
-                    idle.push(cta);
-                    start_more = flight.is_empty();
-                }
-                Ok(Progress::Running { spinning }) => {
-                    if spinning {
-                        flight.push_back((block, cta));
-                    } else {
-                        flight.push_front((block, cta));
-                    }
-                    start_more = spinning;
-                }
-            }
-            if self.launch.config.max_steps.is_some_and(|limit| total > limit) {
-                let limit = self.launch.config.max_steps.unwrap_or(0);
-                return self.end(block, LaunchError::StepLimit { limit });
-            }
-            if self.launch.config.cancel.as_ref().is_some_and(|c| c.load(Ordering::Relaxed)) {
-                return self.end(block, LaunchError::Cancelled);
-            }
+    /// Runs all blocks on so many host threads; each has an observer of its own, which comes back in the end.
+    fn run<O: Observer>(&self, host_threads: usize, observe: impl Fn() -> O + Sync, end: impl Fn(O) + Sync) {
+        let share = || {
+            let mut runner = Runner::new(self, observe());
+            runner.run(None);
+            end(runner.observer);
+        };
+        let mut runner = Runner::new(self, observe());
+        // Other threads take longer to wake than a small launch takes.
+        let many = host_threads > 1 && self.blocks >= MANY_BLOCKS;
+        match host_threads {
+            _ if many && runner.run(Some(WAKING_TIME)) => {}
+            1 => drop(runner.run(None)),
+            n if n <= rayon::current_num_threads() => rayon::in_place_scope(|scope| {
+                (1..n).for_each(|_| scope.spawn(|_| share()));
+                runner.run(None);
+            }),
+            n => std::thread::scope(|scope| {
+                (1..n).for_each(|_| drop(scope.spawn(share)));
+                runner.run(None);
+            }),
         }
+        end(runner.observer);
     }
 
-    fn fail(&self, block: u64, fault: Box<Fault>) {
-        self.end(block, LaunchError::Fault(fault));
-    }
-
+    /// Ends the launch with an error.
     fn end(&self, block: u64, error: LaunchError) {
         self.stop.store(true, Ordering::Relaxed);
         let mut first = self.error.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if first.as_ref().is_none_or(|(other, _)| block < *other) {
             *first = Some((block, error));
         }
+    }
+}
+
+/// A host thread that runs blocks of a launch.
+struct Runner<'w, 'l, O> {
+    observer: O,
+    work: &'w Work<'l>,
+    /// Blocks that it has taken and not started.
+    taken: Range<u64>,
+    idle: Vec<Cta<'l>>,
+    flight: VecDeque<(u64, Cta<'l>)>,
+    /// Blocks wait for one another only if they spin; then others must get their turns.
+    start_more: bool,
+    /// Thread-instructions that [`Work::steps`] does not know yet.
+    steps: u64,
+}
+
+impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
+    fn new(work: &'w Work<'l>, observer: O) -> Runner<'w, 'l, O> {
+        let (idle, flight) = (Vec::new(), VecDeque::new());
+        Runner { observer, work, taken: 0..0, idle, flight, start_more: true, steps: 0 }
+    }
+
+    /// Runs blocks until none is left, or about so much time has passed: false then.
+    fn run(&mut self, limit: Option<Duration>) -> bool {
+        let start = Instant::now();
+        while !self.work.stop.load(Ordering::Relaxed) {
+            if limit.is_some_and(|limit| start.elapsed() > limit) {
+                return false;
+            }
+            match self.step() {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err((block, error)) => self.work.end(block, error),
+            }
+        }
+        self.report_steps();
+        true
+    }
+
+    /// The next block that is to be started.
+    fn take(&mut self) -> Option<u64> {
+        if self.taken.is_empty() {
+            let Work { next, share, blocks, .. } = self.work;
+            let first = next.fetch_add(*share, Ordering::Relaxed).min(*blocks);
+            self.taken = first..(first + share).min(*blocks);
+        }
+        self.taken.next()
+    }
+
+    /// The launch's count of thread-instructions, with this thread's.
+    fn report_steps(&mut self) -> u64 {
+        let new = std::mem::take(&mut self.steps);
+        self.work.steps.fetch_add(new, Ordering::Relaxed) + new
+    }
+
+    /// Gives one block a turn; false if there is none.
+    fn step(&mut self) -> Result<bool, (u64, LaunchError)> {
+        let Work { launch, code, .. } = *self.work;
+        if self.start_more
+            && self.flight.len() < RESIDENT_BLOCKS
+            && let Some(block) = self.take()
+        {
+            let mut cta = self.idle.pop().unwrap_or_else(|| Cta::new(launch, code));
+            cta.start(block).map_err(|fault| (block, LaunchError::Fault(fault)))?;
+            self.flight.push_front((block, cta));
+        }
+        let Some((block, mut cta)) = self.flight.pop_front() else { return Ok(false) };
+        let progress = cta.step(&mut self.observer);
+        self.steps += cta.take_instructions();
+        match progress.map_err(|fault| (block, LaunchError::Fault(fault)))? {
+            Progress::Finished => {
+                self.idle.push(cta);
+                self.start_more = self.flight.is_empty();
+            }
+            Progress::Running { spinning } => {
+                if spinning {
+                    self.flight.push_back((block, cta));
+                } else {
+                    self.flight.push_front((block, cta));
+                }
+                self.start_more = spinning;
+            }
+        }
+        if let Some(limit) = launch.config.max_steps
+            && self.report_steps() > limit
+        {
+            return Err((block, LaunchError::StepLimit { limit }));
+        }
+        if launch.config.cancel.as_ref().is_some_and(|c| c.load(Ordering::Relaxed)) {
+            return Err((block, LaunchError::Cancelled));
+        }
+        Ok(true)
     }
 }

@@ -44,10 +44,10 @@ impl GridBarrier {
         generation
     }
 
-    /// Some threads have ended.
-    pub fn end(&self, threads: u32) {
+    /// Some threads have ended: so many as `threads` says.
+    pub fn end(&self, threads: impl FnOnce() -> u32) {
         if self.used {
-            self.ended.fetch_add(threads.into(), Ordering::SeqCst);
+            self.ended.fetch_add(threads().into(), Ordering::SeqCst);
         }
     }
 

@@ -64,6 +64,22 @@ impl Mask {
         (0..4).find(|&i| self.0[i] != 0).map(|i| i * 64 + self.0[i].trailing_zeros() as usize)
     }
 
+    /// Calls `f` for every lane, in ascending order.
+    #[inline(always)]
+    pub fn for_each(self, mut f: impl FnMut(usize)) {
+        for (i, &word) in self.0.iter().enumerate() {
+            if word == !0 {
+                (i * 64..i * 64 + 64).for_each(&mut f);
+                continue;
+            }
+            let mut rest = word;
+            while rest != 0 {
+                f(i * 64 + rest.trailing_zeros() as usize);
+                rest &= rest - 1;
+            }
+        }
+    }
+
     /// The 16 lanes of group `group`.
     pub fn group(self, group: usize) -> u16 {
         (self.0[group / 4] >> (group % 4 * 16)) as u16
@@ -184,6 +200,9 @@ mod tests {
             assert_eq!(mask.count() as usize, n);
             assert_eq!(mask.into_iter().collect::<Vec<_>>(), (0..n).collect::<Vec<_>>());
             assert_eq!(mask.group_span(), (0, n.div_ceil(16)));
+            let mut lanes = Vec::new();
+            (mask | Mask::single(250)).for_each(|lane| lanes.push(lane));
+            assert_eq!(lanes, (mask | Mask::single(250)).into_iter().collect::<Vec<_>>());
         }
         let mask = Mask::single(40) | Mask::single(130);
         assert_eq!(mask.group_span(), (2, 9));

@@ -104,16 +104,16 @@ mod form {
     pub const MEMORY: u8 = 16;
 }
 
-/// In which form a vector handler reads it: not zero for its whole array, or one group that stands for all.
+/// What decides how a vector handler reads it.
 #[inline]
-pub(crate) fn vector_form(forms: u8) -> u8 {
-    forms & (form::ARRAY | form::GROUP)
+pub(crate) fn without_pattern(forms: u8) -> u8 {
+    forms & !form::PATTERN
 }
 
-/// There is a scalar form.
+/// Its values stand in memory.
 #[inline]
-pub(crate) fn is_scalar(forms: u8) -> bool {
-    forms & form::SCALAR != 0
+pub(crate) fn is_memory(forms: u8) -> bool {
+    forms & form::MEMORY != 0
 }
 
 /// The forms of a slot.
@@ -177,7 +177,8 @@ impl Registers {
         self.rows
     }
 
-    /// Makes room for windows up to `slots` slots and `bytes` bytes. True if the arrays have moved.
+    /// Makes room for windows up to `slots` slots and `bytes` bytes; there is never less again. True if the arrays have
+    /// moved.
     pub fn grow(&mut self, slots: usize, bytes: usize) -> bool {
         if slots > self.states.len() {
             self.states.resize(slots, State::ZERO);
@@ -195,12 +196,18 @@ impl Registers {
 
     #[inline]
     fn state(&self, w: Window, slot: SlotRef) -> &State {
-        &self.states[(w.index + slot.index) as usize]
+        let index = w.index + slot.index;
+        debug_assert!((index as usize) < self.states.len());
+        // SAFETY: windows lie within the file (`grow`), and slots within their window.
+        unsafe { self.states.get_unchecked(index as usize) }
     }
 
     #[inline]
     fn state_mut(&mut self, w: Window, slot: SlotRef) -> &mut State {
-        &mut self.states[(w.index + slot.index) as usize]
+        let index = w.index + slot.index;
+        debug_assert!((index as usize) < self.states.len());
+        // SAFETY: as above.
+        unsafe { self.states.get_unchecked_mut(index as usize) }
     }
 
     /// The scalar form, if the slot has one.
@@ -216,10 +223,17 @@ impl Registers {
         self.state(w, slot).forms & form::SCALAR != 0
     }
 
-    /// Which forms are valid; for [`vector_form`] and [`is_scalar`].
+    /// Which forms are valid; for [`without_pattern`] and [`is_memory`].
     #[inline]
     pub fn forms(&self, w: Window, slot: SlotRef) -> u8 {
         self.state(w, slot).forms
+    }
+
+    /// The scalar form, if the slot has one, in place.
+    #[inline]
+    pub fn scalar_if_known(&self, w: Window, slot: SlotRef) -> Option<&Scalar> {
+        let state = self.state(w, slot);
+        (state.forms & form::SCALAR != 0).then_some(&state.scalar)
     }
 
     /// The scalar form of a slot that has one.
@@ -237,13 +251,11 @@ impl Registers {
     /// Sets all lanes to a scalar form.
     #[inline]
     pub fn set_scalar(&mut self, w: Window, slot: SlotRef, scalar: Scalar) {
+        let bits = slot.width.truncate(u64::MAX);
         let state = self.state_mut(w, slot);
         state.forms = form::SCALAR;
-        state.scalar = Scalar {
-            base: slot.width.truncate(scalar.base),
-            step: slot.width.truncate(scalar.step),
-            pitch: slot.width.truncate(scalar.pitch),
-        };
+        state.scalar =
+            Scalar { base: scalar.base & bits, step: scalar.step & bits, pitch: scalar.pitch & bits };
     }
 
     /// All lanes get the values that stand in memory, which stays as it is until the slot is written or no longer
@@ -269,36 +281,36 @@ impl Registers {
         self.array(w, slot)
     }
 
+    /// Where the values of a slot stand in memory, if they do.
+    #[inline]
+    pub fn memory(&self, w: Window, slot: SlotRef) -> Source {
+        self.state(w, slot).memory
+    }
+
     /// The values of a slot for a vector handler.
     #[inline]
     pub fn source(&mut self, w: Window, slot: SlotRef) -> Source {
-        if self.state(w, slot).forms & form::ARRAY == 0 {
-            return self.other_source(w, slot);
+        let state = self.state(w, slot);
+        match state.forms & (form::ARRAY | form::GROUP | form::MEMORY) {
+            form::MEMORY => state.memory,
+            form::GROUP => Source { array: self.array(w, slot), step: 0 },
+            0 => self.other_source(w, slot),
+            _ => Source { array: self.array(w, slot), step: usize::from(slot.group_bytes) },
         }
-        Source { array: self.array(w, slot), step: usize::from(slot.group_bytes) }
     }
 
-    /// The values of a slot that has no valid array.
+    /// The values of a slot that has a scalar form only.
     #[inline(never)]
     fn other_source(&mut self, w: Window, slot: SlotRef) -> Source {
-        let state = *self.state(w, slot);
+        let scalar = self.state(w, slot).scalar;
         let array = self.array(w, slot).cast_const();
-        let step = usize::from(slot.group_bytes);
-        if state.forms & form::MEMORY != 0 {
-            return state.memory;
-        }
-        if slot.width == Width::Pred || !state.scalar.is_uniform() {
+        if slot.width == Width::Pred || !scalar.is_uniform() {
             self.fill(w, slot);
-            return Source { array, step };
+            return Source { array, step: usize::from(slot.group_bytes) };
         }
-        if state.forms & form::GROUP == 0 {
-            // SAFETY: the array has at least one group.
-            unsafe {
-                let width = lane_width(slot.width);
-                (self.helpers.fill)(array.cast_mut(), width, state.scalar.base, GROUP_LANES);
-            }
-            self.state_mut(w, slot).forms |= form::GROUP;
-        }
+        // SAFETY: the array has at least one group.
+        unsafe { (self.helpers.fill)(array.cast_mut(), lane_width(slot.width), scalar.base, GROUP_LANES) }
+        self.state_mut(w, slot).forms |= form::GROUP;
         Source { array, step: 0 }
     }
 
@@ -328,7 +340,7 @@ impl Registers {
             }
         }
         let state = self.state_mut(w, slot);
-        state.forms = state.forms & !form::GROUP | form::ARRAY;
+        state.forms = state.forms & !(form::GROUP | form::MEMORY) | form::ARRAY;
     }
 
     /// The pattern of a slot's array, which must have been [`read`](Self::read), in the lanes of `mask`.
@@ -343,12 +355,7 @@ impl Registers {
         }
         let array = self.array(w, slot).cast_const();
         // SAFETY: the array has elements of its width for all lanes.
-        let pattern = unsafe {
-            match slot.width {
-                Width::W64 => Pattern::find(array.cast::<u64>(), mask),
-                _ => Pattern::find(array.cast::<u32>(), mask),
-            }
-        };
+        let pattern = unsafe { Pattern::find(array, lane_width(slot.width), mask, self.helpers) };
         self.states[i].forms |= form::PATTERN;
         match &mut self.patterns[i] {
             Some(place) => **place = pattern,
@@ -387,8 +394,9 @@ impl Registers {
         unsafe { (self.helpers.merge)(dst, src, lane_width(slot.width), &mask.0, groups.0..groups.1) }
     }
 
+    /// Where the array of a slot lies.
     #[inline]
-    fn array(&self, w: Window, slot: SlotRef) -> *mut u8 {
+    pub fn array(&self, w: Window, slot: SlotRef) -> *mut u8 {
         debug_assert!(
             (w.offset + slot.offset) as usize + slot.width.bytes() * self.rows.lanes <= self.data.len()
         );
@@ -410,6 +418,18 @@ impl Registers {
         }
         // SAFETY: `lane` is below `lanes`, and arrays are aligned.
         unsafe { load(self.array(w, slot), slot.width, lane) }
+    }
+
+    /// The values of the first lanes, as 64-bit numbers.
+    pub fn widen(&mut self, w: Window, slot: SlotRef, values: &mut [u64]) {
+        if let Some(value) = self.uniform(w, slot) {
+            return values.fill(value);
+        }
+        let array = self.read(w, slot);
+        for (lane, value) in values.iter_mut().enumerate() {
+            // SAFETY: the array has an element for every lane.
+            *value = unsafe { load(array, slot.width, lane) };
+        }
     }
 
     /// Sets one lane; the others keep their values.

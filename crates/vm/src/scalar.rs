@@ -9,6 +9,8 @@ pub(crate) struct Rows {
     /// Logarithm of the width of a row; one row has all lanes if there is but one.
     shift: u32,
     pub lanes: usize,
+    /// The last column and the last row.
+    last: (i64, i64),
 }
 
 impl Rows {
@@ -20,7 +22,8 @@ impl Rows {
             _ => WARP_LANES,
         };
         let shift = if lanes.is_multiple_of(width) { width } else { CHUNK_LANES }.ilog2();
-        Rows { shift, lanes }
+        let rows = Rows { shift, lanes, last: (0, 0) };
+        Rows { last: (rows.width() as i64 - 1, rows.count() as i64 - 1), ..rows }
     }
 
     /// Lanes of a row.
@@ -83,7 +86,7 @@ impl Scalar {
         if !(-LARGE..LARGE).contains(&step) || !(-LARGE..LARGE).contains(&pitch) {
             return None;
         }
-        let (a, b) = (step * (rows.width() as i64 - 1), pitch * (rows.count() as i64 - 1));
+        let (a, b) = (step * rows.last.0, pitch * rows.last.1);
         Some((a.min(0) + b.min(0), a.max(0) + b.max(0)))
     }
 }

@@ -8,7 +8,7 @@ use isa::{Effect, Mod, Type};
 
 use super::Lowering;
 use crate::op::{
-    BarrierReduction, BlockId, Guard, OpKind, ReduxOp, ShuffleMode, Terminator, VoteMode, WarpOp, Width,
+    BarrierReduction, BlockId, Guard, OpKind, ReduxOp, ShuffleMode, Slot, Terminator, VoteMode, WarpOp, Width,
 };
 
 impl Lowering<'_> {
@@ -162,6 +162,23 @@ impl Lowering<'_> {
             Effect::Elect => WarpOp::Elect { dst, pred },
             _ => WarpOp::Sync,
         };
+        // Lanes that wait at `bar.warp.sync` go on behind it: there its block ends.
+        let ends = matches!(op, WarpOp::Sync);
+        self.warp_operation(guard, op, members, ends);
+    }
+
+    /// Starts a block with a warp-level operation; it ends there too if it must.
+    pub(super) fn warp_operation(
+        &mut self,
+        guard: Option<Guard>,
+        op: WarpOp,
+        members: Option<Slot>,
+        ends: bool,
+    ) {
+        if guard.is_none() && !ends {
+            self.start_block();
+            return self.push(None, OpKind::Warp { op, members });
+        }
         let next = self.enter_guarded(guard);
         if guard.is_none() {
             self.start_block();

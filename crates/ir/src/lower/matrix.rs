@@ -41,12 +41,7 @@ impl Lowering<'_> {
         }
         // Every lane of the warp that is alive takes part.
         let members = Some(self.constant(Width::W32, u32::MAX.into()));
-        let next = self.enter_guarded(guard);
-        if guard.is_none() {
-            self.start_block();
-        }
-        self.push(None, OpKind::Warp { op: WarpOp::Matrix(Box::new(op)), members });
-        self.fall_into(next);
+        self.warp_operation(guard, WarpOp::Matrix(Box::new(op)), members, false);
     }
 
     /// One register of a result.

@@ -20,7 +20,7 @@ use crate::op::{
     Address, Base, Block, BlockId, Function, Guard, Op, OpKind, Slot, SlotInfo, SlotKind, Terminator, Width,
 };
 use crate::order::weak_topological_order;
-use crate::{copies, invariant, liveness};
+use crate::{copies, invariant, liveness, unused};
 
 /// Lowers one function; `None` for a declaration without a body.
 pub(crate) fn function(module: &Module, id: FuncId) -> Option<Function> {
@@ -314,6 +314,7 @@ impl<'m> Lowering<'m> {
         let mut function =
             Function { slots, blocks, ops, prologue: Vec::new(), frame_bytes, params, returns };
         copies::propagate(&mut function);
+        unused::drop(&mut function);
         if self.function.is_entry {
             invariant::hoist(&mut function, &self.function.params);
         }

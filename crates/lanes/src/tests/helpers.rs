@@ -2,7 +2,7 @@
 
 use super::values::Random;
 use super::{LANES, Register, available_paths};
-use crate::{Element, Extend, Helpers, Width, helpers};
+use crate::{Element, Extend, Helpers, Spread, Width, helpers};
 
 const WIDTHS: [Width; 3] = [Width::B2, Width::B4, Width::B8];
 const COUNTS: [usize; 4] = [16, 48, 240, 256];
@@ -321,6 +321,44 @@ fn warps_are_permuted() {
                 assert_eq!(get(&dst, Width::B4, lane), want, "lane {lane} of {lanes}");
             }
             untouched(&dst, Width::B4, lanes);
+        }
+    });
+}
+
+#[test]
+fn what_numbers_have_in_common() {
+    on_every_path(|helpers, random| {
+        for width in [Width::B4, Width::B8] {
+            let mut register = random_register(random);
+            let mut mask = random_mask(random);
+            mask[3] |= 1 << 60;
+            let bytes = width.bytes(1);
+            let limit = low_bytes(!0, bytes);
+            // Every other group steps evenly, also down, far, and over the end.
+            for group in (0..16).step_by(2) {
+                let base = [random.next(), random.below(1 << 20) as u64, limit - 30][random.below(3)];
+                let step = [0, 1, 4, (1 << 27) - 1, 1 << 27, u64::MAX][random.below(6)];
+                for i in 0..16 {
+                    let value = base.wrapping_add(step.wrapping_mul(i)).to_le_bytes();
+                    register.0[(16 * group + i as usize) * bytes..][..bytes].copy_from_slice(&value[..bytes]);
+                }
+            }
+            let first = random.below(15);
+            // SAFETY: as above.
+            let got = unsafe { (helpers.spread)(register.0.as_ptr(), width, &mask, first..16) };
+            let lanes: Vec<usize> = (16 * first..LANES).filter(|&lane| contains(&mask, lane)).collect();
+            let values = || lanes.iter().map(|&lane| get(&register, width, lane));
+            assert_eq!(Some(got.least), values().min());
+            assert_eq!(Some(got.greatest), values().max());
+            assert_eq!(got.differ, values().fold(0, |bits, v| bits | v ^ got.least));
+            for group in 0..16 {
+                let at = |i: usize| get(&register, width, 16 * group + i);
+                let whole = group >= first && (0..16).all(|i| contains(&mask, 16 * group + i));
+                let step = at(1).wrapping_sub(at(0));
+                let even = (1..16).all(|i| at(i - 1).checked_add(step) == Some(at(i)) && at(i) <= limit);
+                let expected = if whole && even && step < 1 << 27 { step as u32 } else { Spread::NO_STEP };
+                assert_eq!(got.steps[group], expected, "{width:?} group {group}");
+            }
         }
     });
 }

@@ -287,6 +287,7 @@ fn common_instructions_have_handlers() {
         served().into_iter().map(|(spelling, _)| spelling.mnemonic()).collect();
     let common = "add.f32 add.rn.f32 sub.f32 mul.f32 mul.rn.ftz.f32 fma.rn.f32 fma.rn.ftz.sat.f32 neg.f32 abs.f32 \
         min.f32 max.ftz.NaN.f32 div.rn.f32 div.full.f32 rcp.approx.ftz.f32 sqrt.approx.f32 rsqrt.approx.ftz.f32 \
+        ex2.approx.ftz.f32 lg2.approx.f32 sin.approx.ftz.f32 cos.approx.f32 tanh.approx.f32 \
         add.f64 mul.f64 fma.rn.f64 setp.lt.f32 setp.neu.ftz.f32 setp.gt.f16x2 setp.lt.and.bf16x2 setp.ge.u64 \
         setp.eq.or.s32 setp.ne.b16 selp.f32 selp.b16 selp.u64 add.s32 add.s64 sub.u16 mul.lo.s32 mul.wide.s32 \
         mul.hi.u32 mad.lo.s32 mad.wide.u32 mad.lo.s64 and.b32 or.b16 xor.b64 not.b32 and.pred not.pred shl.b32 \

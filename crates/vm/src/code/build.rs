@@ -161,19 +161,24 @@ impl<'a> Builder<'a> {
     fn kind(&self, kind: &ir::OpKind) -> Kind {
         match kind {
             ir::OpKind::Pure { form, picks, function, dst, src } => match sem::lookup(function) {
-                Some(sem) if src.len() <= MAX_SOURCES => Kind::Pure(Box::new(Pure {
-                    lanes: lanes::lookup(form, picks, self.launch.path),
-                    sem,
-                    picks: *picks,
-                    dst: dst.map(|d| self.maybe(d)),
-                    src: {
-                        let unused = SlotRef::new(0, 0, ir::Width::Pred);
-                        std::array::from_fn(|i| src.get(i).map_or(unused, |&s| self.slot(s)))
-                    },
-                    sources: src.len(),
-                    linear: Linear::of(form, picks),
-                    plan: next(&self.counts.pure_operations),
-                })),
+                Some(sem) if src.len() <= MAX_SOURCES => {
+                    let dst = dst.map(|d| self.maybe(d));
+                    let unused = SlotRef::new(0, 0, ir::Width::Pred);
+                    let at = |i: usize| src.get(i).map_or(unused, |&s| self.slot(s));
+                    let last = src.len().saturating_sub(1);
+                    Kind::Pure(Box::new(Pure {
+                        lanes: lanes::lookup(form, picks, self.launch.path),
+                        sem,
+                        picks: *picks,
+                        dst,
+                        src: std::array::from_fn(at),
+                        sources: src.len(),
+                        in_place: std::array::from_fn(|i| i <= last && dst.contains(&Some(at(i)))),
+                        linear: Linear::of(form, picks),
+                        linear_src: [at(0), at(1.min(last)), at(last)],
+                        plan: next(&self.counts.pure_operations),
+                    }))
+                }
                 _ => Kind::Unsupported { opcode: form.opcode },
             },
             ir::OpKind::Copy { dst, src } => Kind::Copy { dst: self.slot(*dst), src: self.slot(*src) },

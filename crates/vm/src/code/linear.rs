@@ -77,6 +77,7 @@ impl Linear {
 
     /// The result for these sources, if it steps evenly too; an instruction reads as many of them as it has. `width` is
     /// the result's.
+    #[inline(always)]
     pub fn apply(self, [&a, &b, &c]: [&Scalar; 3], width: Width, rows: Rows) -> Option<Scalar> {
         Some(match self {
             Linear::Add => sum(a, b),
@@ -156,17 +157,24 @@ fn split(value: Scalar, bits: u32, rows: Rows) -> Option<(Scalar, Scalar)> {
 
 fn compare(op: CmpOp, range: Range, a: Scalar, b: Scalar, rows: Rows) -> Option<Scalar> {
     let (a, b) = (extend(a, range, rows)?, extend(b, range, rows)?);
-    let wide = |v: u64| if range.signed { i128::from(v as i64) } else { i128::from(v) };
     // The difference steps evenly too: its ends are at corners.
     let steps = |a: u64, b: u64| (a as i64).checked_sub(b as i64);
     let (least, greatest) = Scalar::span(steps(a.step, b.step)?, steps(a.pitch, b.pitch)?, rows)?;
-    let first = wide(a.base) - wide(b.base);
-    let (least, greatest) = (first + i128::from(least), first + i128::from(greatest));
+    // The signs of the ends.
+    let (least, greatest) = if range.bits <= 32 {
+        let first = a.base as i64 - b.base as i64;
+        ((first + least).signum(), (first + greatest).signum())
+    } else {
+        let wide = |v: u64| if range.signed { i128::from(v as i64) } else { i128::from(v) };
+        let first = wide(a.base) - wide(b.base);
+        let sign = |end: i64| (first + i128::from(end)).signum() as i64;
+        (sign(least), sign(greatest))
+    };
     // What holds of the sign of the least and the greatest holds between them.
     let holds = |for_least: bool, for_greatest: bool| (for_least == for_greatest).then_some(for_least);
     let equal = match (least, greatest) {
         (0, 0) => Some(true),
-        (l, g) if l > 0 || g < 0 => Some(false),
+        (1, _) | (_, -1) => Some(false),
         _ => None,
     };
     let result = match op {
@@ -185,6 +193,7 @@ fn compare(op: CmpOp, range: Range, a: Scalar, b: Scalar, rows: Rows) -> Option<
 const SMALL: u64 = 1 << 22;
 
 /// A value of this range, extended to 64 bits: possible if no lane leaves the range on the way.
+#[inline]
 fn extend(value: Scalar, range: Range, rows: Rows) -> Option<Scalar> {
     let shift = 64 - range.bits.min(64);
     let signed = |v: u64| ((v << shift) as i64 >> shift) as u64;

@@ -69,8 +69,11 @@ pub(crate) struct Pure {
     /// The first `sources` of these.
     pub src: [SlotRef; MAX_SOURCES],
     pub sources: usize,
-    /// How it maps values that step evenly from lane to lane.
+    /// Sources that are destinations too.
+    pub in_place: [bool; 4],
+    /// How it maps values that step evenly from lane to lane, and the sources that it looks at.
     pub linear: Linear,
+    pub linear_src: [SlotRef; 3],
     /// Index of the operation in the code.
     pub plan: usize,
 }

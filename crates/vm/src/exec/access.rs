@@ -204,7 +204,7 @@ impl Chunk<'_> {
     }
 
     /// The region of an access whose lanes are all aligned and in bounds.
-    fn checked_region(
+    pub(super) fn checked_region(
         &self,
         shared: &Shared,
         request: &Request,
@@ -225,12 +225,14 @@ impl Chunk<'_> {
 
     #[inline(never)]
     pub(super) fn load(&mut self, op: &Load, active: &Active, shared: &mut Shared, span: Span) -> Step {
-        let plan = self.access_plans[op.address.place];
-        if let Some(base) = self.planned(&plan, &op.address, active)
-            && self.load_planned(op, active, &plan, base)
-        {
+        if self.load_planned(op, active) {
             return Ok(());
         }
+        self.load_unplanned(op, active, shared, span)
+    }
+
+    #[inline(never)]
+    fn load_unplanned(&mut self, op: &Load, active: &Active, shared: &mut Shared, span: Span) -> Step {
         let bytes = u64::from(op.bytes) * op.dst.len() as u64;
         let request = Request { space: op.address.space, bytes, write: false, span };
         let even = self.even(&op.address, active);
@@ -242,11 +244,11 @@ impl Chunk<'_> {
                 self.load_uniform(op, active, unsafe { region.at(even.scalar.base) });
                 return Ok(());
             }
-            if let Some(plan) = AccessPlan::new(even, region, bytes, &op.address, active)
-                && self.load_planned(op, active, &plan, even.scalar.base)
-            {
+            if let Some(plan) = AccessPlan::new(even, region, bytes, &op.address, active) {
                 self.access_plans[op.address.place] = plan;
-                return Ok(());
+                if self.load_planned(op, active) {
+                    return Ok(());
+                }
             }
         }
         let addresses = match even {
@@ -339,9 +341,8 @@ impl Chunk<'_> {
         if !active.whole_groups {
             return None;
         }
-        let plan = self.access_plans[op.address.place];
-        if let Some(base) = self.planned(&plan, &op.address, active) {
-            return plan.is_consecutive(op.bytes).then(|| plan.host(base));
+        if let Some((plan, start)) = self.planned(&op.address, active) {
+            return plan.is_consecutive().then_some(start);
         }
         let bytes = u64::from(op.bytes);
         let request = Request { space: op.address.space, bytes, write: true, span };
@@ -388,6 +389,17 @@ impl Chunk<'_> {
 
     #[inline(never)]
     pub(super) fn store(&mut self, op: &Store, active: &Active, shared: &mut Shared, span: Span) -> Step {
+        if let [slot] = op.src[..]
+            && slot.width.bytes() == op.bytes as usize
+            && let Some(target) = self.store_target(op, active, shared, span)
+        {
+            let (first, end) = active.groups;
+            let bytes = usize::from(slot.group_bytes);
+            let array = self.registers.read(active.window, slot);
+            // SAFETY: the array has the groups, and the target room for them.
+            unsafe { std::ptr::copy(array.add(first * bytes), target, (end - first) * bytes) }
+            return Ok(());
+        }
         let bytes = u64::from(op.bytes) * op.src.len() as u64;
         let request = Request { space: op.address.space, bytes, write: true, span };
         let addresses = self.addresses(&op.address, active);

@@ -7,11 +7,29 @@ use ir::AtomicOp;
 use isa::{Mod, Picks, Type};
 
 use super::access::{Place, Request};
-use super::transfer::{read, write};
+use super::transfer::{Addresses, Region, read, write};
 use super::{Active, Chunk, Step};
 use crate::code::Atomic;
 use crate::cta::Shared;
+use crate::mask::CHUNK_LANES;
 use crate::registers::store;
+
+/// The operands of an atomic operation, one for each lane.
+pub(super) struct Operands {
+    /// Where the lane's element stands in its region.
+    offsets: [usize; CHUNK_LANES],
+    a: [u64; CHUNK_LANES],
+    b: [u64; CHUNK_LANES],
+    /// The element before the operation.
+    old: [u64; CHUNK_LANES],
+}
+
+impl Operands {
+    pub fn new() -> Box<Operands> {
+        let none = [0; CHUNK_LANES];
+        Box::new(Operands { offsets: [0; CHUNK_LANES], a: none, b: none, old: none })
+    }
+}
 
 impl Chunk<'_> {
     #[inline(never)]
@@ -19,13 +37,69 @@ impl Chunk<'_> {
         let bytes = op.ty.bytes();
         let request = Request { space: op.address.space, bytes: bytes.into(), write: true, span };
         let addresses = self.addresses(&op.address, active);
+        if matches!(bytes, 4 | 8)
+            && let Some(region) = self.checked_region(shared, &request, &addresses, active.mask)
+        {
+            // Shared memory is touched by this host thread alone.
+            let own = region.storage == shared.memory.as_ptr();
+            self.atomic_in_region(op, active, &addresses, region, own);
+            return Ok(());
+        }
+        self.atomic_each(op, active, shared, &request, &addresses)
+    }
+
+    /// The operation on memory that holds the elements of all active lanes; `own` memory is this host thread's.
+    fn atomic_in_region(
+        &mut self,
+        op: &Atomic,
+        active: &Active,
+        addresses: &Addresses,
+        region: Region,
+        own: bool,
+    ) {
+        let mut operands = self.operands.take().unwrap_or_else(Operands::new);
+        let (first, end) = active.lanes();
+        find_offsets(addresses, region.base, &mut operands.offsets[..end]);
+        self.registers.widen(active.window, op.a, &mut operands.a[..end]);
+        if let Some(b) = op.b {
+            self.registers.widen(active.window, b, &mut operands.b[..end]);
+        }
+        let update = Update::new(op);
+        // SAFETY: the region holds the elements of all active lanes, which are aligned.
+        unsafe {
+            match op.ty.bytes() {
+                4 => update.lanes::<u32>(&mut operands, active, region.storage, own),
+                _ => update.lanes::<u64>(&mut operands, active, region.storage, own),
+            }
+        }
+        if let Some(dst) = op.dst {
+            self.produce(dst, active, |_, target| {
+                for lane in first..end {
+                    // SAFETY: the array has an element for every lane.
+                    unsafe { store(target, dst.width, lane, operands.old[lane]) }
+                }
+            });
+        }
+        self.operands = Some(operands);
+    }
+
+    /// Lane by lane: halves, local memory, and accesses that fault or are spread over several allocations.
+    fn atomic_each(
+        &mut self,
+        op: &Atomic,
+        active: &Active,
+        shared: &mut Shared,
+        request: &Request,
+        addresses: &Addresses,
+    ) -> Step {
+        let bytes = op.ty.bytes();
         let update = Update::new(op);
         // Old values go to the destination after all lanes are done: it may be one of the sources.
         let old_values = self.registers.scratch(1);
         // Shared memory is touched by this host thread alone.
         let start = shared.memory.as_ptr() as usize;
         let own = start..start + shared.memory.len();
-        self.each_place(shared, &request, &addresses, active.mask, |chunk, lane, place| {
+        self.each_place(shared, request, addresses, active.mask, |chunk, lane, place| {
             let a = chunk.registers.get(active.window, op.a, lane);
             let b = op.b.map_or(0, |slot| chunk.registers.get(active.window, slot, lane));
             let old = match place {
@@ -57,6 +131,21 @@ impl Chunk<'_> {
     }
 }
 
+/// The addresses of the first lanes, less `base`.
+fn find_offsets(addresses: &Addresses, base: u64, offsets: &mut [usize]) {
+    let lanes = offsets.iter_mut().enumerate();
+    match addresses {
+        Addresses::Even(even) => lanes.for_each(|(lane, o)| *o = even.at(lane).wrapping_sub(base) as usize),
+        // One loop for each width of addresses.
+        Addresses::Each(each) if each.narrow => {
+            lanes.for_each(|(lane, o)| *o = each.narrow_at(lane).wrapping_sub(base) as usize);
+        }
+        Addresses::Each(each) => {
+            lanes.for_each(|(lane, o)| *o = each.wide_at(lane).wrapping_sub(base) as usize)
+        }
+    }
+}
+
 /// Replaces a value by what `f` makes of it, as one step for all host threads; returns the old one.
 ///
 /// # Safety
@@ -79,6 +168,31 @@ unsafe fn update_atomically(at: *mut u8, bytes: u32, f: impl Fn(u64) -> u64) -> 
     }
 }
 
+/// An element that atomic operations work on.
+trait Cell: Copy + Into<u64> {
+    fn cut(value: u64) -> Self;
+
+    /// Replaces a value by what `f` makes of it, as one step for all host threads; returns the old one.
+    ///
+    /// # Safety
+    /// `at` must be valid for an aligned element.
+    unsafe fn update(at: *mut Self, f: impl Fn(u64) -> u64) -> u64;
+}
+
+macro_rules! cell {
+    ($($T:ty)*) => { $(impl Cell for $T {
+        fn cut(value: u64) -> $T {
+            value as $T
+        }
+
+        unsafe fn update(at: *mut $T, f: impl Fn(u64) -> u64) -> u64 {
+            // SAFETY: the caller's promise.
+            unsafe { update_atomically(at.cast(), size_of::<$T>() as u32, f) }
+        }
+    })* };
+}
+cell!(u32 u64);
+
 /// What an atomic operation makes of the old value (PTX ISA, "atom").
 struct Update {
     op: AtomicOp,
@@ -97,6 +211,41 @@ impl Update {
         Update { op: op.op, ty: op.ty, picks: Picks::new(&[op.ty], mods) }
     }
 
+    /// The operation in all active lanes, in ascending order.
+    ///
+    /// # Safety
+    /// `base` plus a lane's offset must be valid for an aligned element; memory that is `own` is this host thread's.
+    unsafe fn lanes<T: Cell>(&self, operands: &mut Operands, active: &Active, base: *mut u8, own: bool) {
+        macro_rules! each {
+            ($apply:expr) => {
+                active.mask.for_each(|lane| {
+                    let (a, b) = (operands.a[lane], operands.b[lane]);
+                    let at = base.wrapping_add(operands.offsets[lane]).cast::<T>();
+                    // SAFETY: the caller's promise.
+                    operands.old[lane] = unsafe {
+                        if own {
+                            let old = at.read().into();
+                            at.write(T::cut($apply(old, a, b)));
+                            old
+                        } else {
+                            T::update(at, |old| $apply(old, a, b))
+                        }
+                    };
+                })
+            };
+        }
+        // A loop of its own for each operation on integers.
+        macro_rules! integers {
+            ($($op:ident)*) => {
+                match self.op {
+                    _ if self.ty.is_float() => each!(|old, a, b| self.apply(old, a, b)),
+                    $(AtomicOp::$op => each!(|old, a, b| integer(AtomicOp::$op, self.ty, old, a, b)),)*
+                }
+            };
+        }
+        integers!(And Or Xor Exchange CompareAndSwap Add Inc Dec Min Max);
+    }
+
     fn apply(&self, old: u64, a: u64, b: u64) -> u64 {
         if self.ty.is_float() {
             match self.op {
@@ -106,38 +255,34 @@ impl Update {
                 _ => {}
             }
         }
-        let shift = 64 - self.ty.bits();
-        let less = if self.ty.is_signed() {
-            ((old << shift) as i64) < (a << shift) as i64
-        } else {
-            old << shift < a << shift
-        };
-        match self.op {
-            AtomicOp::And => old & a,
-            AtomicOp::Or => old | a,
-            AtomicOp::Xor => old ^ a,
-            AtomicOp::Exchange => a,
-            AtomicOp::CompareAndSwap if old == a => b,
-            AtomicOp::CompareAndSwap => old,
-            AtomicOp::Add => old.wrapping_add(a),
-            AtomicOp::Inc if old >= a => 0,
-            AtomicOp::Inc => old.wrapping_add(1),
-            AtomicOp::Dec if old == 0 || old > a => a,
-            AtomicOp::Dec => old - 1,
-            AtomicOp::Min => {
-                if less {
-                    old
-                } else {
-                    a
-                }
-            }
-            AtomicOp::Max => {
-                if less {
-                    a
-                } else {
-                    old
-                }
-            }
+        integer(self.op, self.ty, old, a, b)
+    }
+}
+
+/// The operation on integers, and on the bits of other types where it only moves them.
+#[inline(always)]
+fn integer(op: AtomicOp, ty: Type, old: u64, a: u64, b: u64) -> u64 {
+    let less = || {
+        let shift = 64 - ty.bits();
+        match ty.is_signed() {
+            true => ((old << shift) as i64) < (a << shift) as i64,
+            false => old << shift < a << shift,
         }
+    };
+    match op {
+        AtomicOp::And => old & a,
+        AtomicOp::Or => old | a,
+        AtomicOp::Xor => old ^ a,
+        AtomicOp::Exchange => a,
+        AtomicOp::CompareAndSwap if old == a => b,
+        AtomicOp::CompareAndSwap => old,
+        AtomicOp::Add => old.wrapping_add(a),
+        AtomicOp::Inc if old >= a => 0,
+        AtomicOp::Inc => old.wrapping_add(1),
+        AtomicOp::Dec if old == 0 || old > a => a,
+        AtomicOp::Dec => old - 1,
+        AtomicOp::Min if less() => old,
+        AtomicOp::Max if !less() => old,
+        AtomicOp::Min | AtomicOp::Max => a,
     }
 }

@@ -228,9 +228,8 @@ impl Chunk<'_> {
         self.copies.finish(path.mask);
         self.alive = self.alive.without(path.mask);
         let mask = path.mask;
-        let warps = 0..self.threads.div_ceil(WARP_LANES);
-        shared.end(self.first_thread as usize / WARP_LANES, warps.map(|warp| mask.warp(warp)));
-        self.launch.grid_barrier.end(mask.count());
+        shared.end(self.first_thread as usize / WARP_LANES, mask);
+        self.launch.grid_barrier.end(|| mask.count());
         self.frames.release(path.frame);
         path.mask = Mask::EMPTY;
         // Warp-level operations no longer wait for these lanes.

@@ -26,7 +26,7 @@ use crate::code::{Code, Function, Guard, Kind, Op};
 use crate::cta::Shared;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::grid::Launch;
-use crate::mask::{GROUP_LANES, Mask};
+use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
 use crate::memory::LocalMemory;
 use crate::registers::{Registers, SlotRef, Window};
 use copy::Copies;
@@ -73,6 +73,8 @@ pub(crate) struct Path {
 #[derive(Clone, Copy)]
 pub(crate) struct Active {
     pub mask: Mask,
+    /// Number of them.
+    pub count: usize,
     /// The groups that hold them: the first, and one past the last.
     pub groups: (usize, usize),
     /// All lanes of these groups are active.
@@ -91,6 +93,7 @@ impl Active {
     fn new(window: Window, frame: u32) -> Active {
         Active {
             mask: Mask::EMPTY,
+            count: 0,
             groups: (0, 0),
             whole_groups: false,
             all_lanes: false,
@@ -101,11 +104,22 @@ impl Active {
         }
     }
 
+    /// The lanes of its groups: the first, and one past the last.
+    fn lanes(&self) -> (usize, usize) {
+        (self.groups.0 * GROUP_LANES, self.groups.1 * GROUP_LANES)
+    }
+
     fn set_mask(&mut self, mask: Mask, lanes: usize) {
+        if mask == Mask::ALL {
+            (self.mask, self.count, self.groups) = (mask, CHUNK_LANES, (0, CHUNK_LANES / GROUP_LANES));
+            (self.whole_groups, self.all_lanes) = (true, lanes == CHUNK_LANES);
+            return;
+        }
         self.mask = mask;
+        self.count = mask.count() as usize;
         self.groups = mask.group_span();
         let all = self.groups.1 * GROUP_LANES;
-        self.whole_groups = mask.count() as usize == all - self.groups.0 * GROUP_LANES;
+        self.whole_groups = self.count == all - self.groups.0 * GROUP_LANES;
         self.all_lanes = self.whole_groups && all == lanes && self.groups.0 == 0;
     }
 }
@@ -159,6 +173,8 @@ pub(crate) struct Chunk<'l> {
     pub instructions: u64,
     /// Asynchronous copies that nobody has waited for.
     copies: Copies,
+    /// Room for the operands of atomic operations.
+    operands: Option<Box<atomic::Operands>>,
 }
 
 impl<'l> Chunk<'l> {
@@ -177,10 +193,11 @@ impl<'l> Chunk<'l> {
             ctaid: [0; 3],
             needed: Vec::new(),
             prepared: false,
-            access_plans: vec![AccessPlan::NONE; code.accesses],
+            access_plans: (0..code.accesses).map(|_| AccessPlan::NONE).collect(),
             pure_plans: (0..code.pure_operations).map(|_| PurePlan::NONE).collect(),
             instructions: 0,
             copies: Copies::default(),
+            operands: None,
         }
     }
 
@@ -342,7 +359,6 @@ impl<'l> Chunk<'l> {
         let (index, window) = (frame.function, frame.window);
         let Some(function) = self.function(index) else { return Ok(false) };
         let mut active = Active::new(window, path.frame);
-        let mut threads = 0;
         loop {
             let block = &function.blocks[path.block as usize];
             if block.warp && !self.gather_warps(path, block, window)? {
@@ -350,7 +366,6 @@ impl<'l> Chunk<'l> {
             }
             if active.mask != path.mask {
                 active.set_mask(path.mask, self.lanes);
-                threads = u64::from(path.mask.count());
             }
             active.alone = self.needed.is_empty();
             observer.enter(index, path.block, active.mask);
@@ -364,7 +379,7 @@ impl<'l> Chunk<'l> {
                 }
                 observer.after();
             }
-            self.instructions += block.cost * threads;
+            self.instructions += block.cost * active.count as u64;
             *budget -= 1;
             may_spin |= block.may_spin;
 

@@ -7,16 +7,36 @@ use super::{Active, Chunk, Step};
 use crate::code::{Linear, MAX_SOURCES, Pure, PureStore};
 use crate::cta::Shared;
 use crate::mask::{GROUP_LANES, Mask};
-use crate::registers::{SlotRef, load, store};
+use crate::registers::{SlotRef, is_memory, load, store};
 use crate::scalar::Scalar;
 use lanes::LaneArgs;
 
 impl Chunk<'_> {
     #[inline]
     pub(super) fn pure(&mut self, op: &Pure, active: &Active) {
+        if op.linear != Linear::No && self.pure_linear(op, active) {
+            return;
+        }
         if !self.pure_planned(op, active) {
             self.pure_unplanned(op, active);
         }
+    }
+
+    /// Computes the operation on scalar forms, if its sources have them and step in a way that the operation keeps.
+    #[inline(never)]
+    fn pure_linear(&mut self, op: &Pure, active: &Active) -> bool {
+        let [Some(dst), None] = op.dst else { return false };
+        let registers = &mut self.registers;
+        let [a, b, c] = op.linear_src;
+        let scalar = |slot| registers.scalar_if_known(active.window, slot);
+        let (Some(a), Some(b), Some(c)) = (scalar(a), scalar(b), scalar(c)) else { return false };
+        let Some(result) = op.linear.apply([a, b, c], dst.width, registers.rows()) else { return false };
+        // Only where the result may spill over into all lanes: merging would need the arrays anyway.
+        let whole = active.alone || self.whole(active, dst);
+        if whole {
+            self.registers.set_scalar(active.window, dst, result);
+        }
+        whole
     }
 
     #[inline(never)]
@@ -74,7 +94,7 @@ impl Chunk<'_> {
             lanes: (end - first) * GROUP_LANES,
         };
         for (i, &slot) in op.src().iter().enumerate().take(4) {
-            if op.dst.contains(&Some(slot)) {
+            if op.in_place[i] {
                 // One group that stands for all would be overwritten by the first result.
                 self.registers.read(active.window, slot);
             }
@@ -85,23 +105,13 @@ impl Chunk<'_> {
         args
     }
 
-    /// Computes the operation once for all lanes, if its sources, which have scalar forms, are uniform or step evenly
-    /// in a way that the operation keeps.
+    /// Computes the operation once for all lanes, if its sources, which have scalar forms, are uniform.
     fn pure_scalar(&mut self, op: &Pure, active: &Active) -> bool {
         // Only where the result may spill over into all lanes: merging would need the arrays anyway.
         if !active.alone && op.dst.iter().flatten().any(|&slot| !self.whole(active, slot)) {
             return false;
         }
         let scalar = |i: usize| self.registers.known_scalar(active.window, op.src[i]);
-        if op.linear != Linear::No
-            && let [Some(slot), None] = op.dst
-        {
-            let sources = [scalar(0), scalar(1.min(op.sources - 1)), scalar(op.sources - 1)];
-            if let Some(result) = op.linear.apply(sources, slot.width, self.registers.rows()) {
-                self.registers.set_scalar(active.window, slot, result);
-                return true;
-            }
-        }
         if !(0..op.sources).all(|i| scalar(i).is_uniform()) {
             return false;
         }
@@ -126,19 +136,28 @@ impl Chunk<'_> {
         shared: &mut Shared,
         span: Span,
     ) -> Step {
-        if !self.all_scalar(&op.pure, active)
-            && let (Some(handler), [Some(result), _]) = (op.pure.lanes, op.pure.dst)
+        let pure = &op.pure;
+        let planned = self.plan_fits(pure, active);
+        if (planned || !self.all_scalar(pure, active))
+            && let (Some(handler), [Some(result), _]) = (pure.lanes, pure.dst)
             && let Some(target) = self.store_target(&op.store, active, shared, span)
         {
-            self.keep_sources(&op.pure, active, result, target);
-            let mut args = self.lane_args(&op.pure, active);
-            args.dst[0] = target;
+            self.keep_sources(pure, active, result, target);
+            // Sources that were kept have other forms now.
+            if !(planned && self.plan_fits(pure, active)) {
+                let mut args = self.lane_args(pure, active);
+                let forms = self.forms(pure, active);
+                let array = self.registers.array(active.window, result);
+                args.dst[0] = array.wrapping_add(group_offset(result, active.groups.0));
+                self.plan_pure(pure, active, args, forms);
+            }
+            let args = self.planned_args(pure, active);
             // SAFETY: as in `pure`; the target has room for the lanes of the active groups, and what `keep_sources`
             // left in memory lies elsewhere or is read before it is overwritten.
-            unsafe { handler(&args) }
+            unsafe { handler(&LaneArgs { dst: [target, std::ptr::null_mut()], ..*args }) }
             return Ok(());
         }
-        self.pure(&op.pure, active);
+        self.pure(pure, active);
         self.store(&op.store, active, shared, span)
     }
 
@@ -147,6 +166,9 @@ impl Chunk<'_> {
     fn keep_sources(&mut self, op: &Pure, active: &Active, result: SlotRef, target: *const u8) {
         let (first, end) = active.groups;
         for &slot in op.src() {
+            if !is_memory(self.registers.forms(active.window, slot)) {
+                continue;
+            }
             let source = self.registers.source(active.window, slot);
             let bytes = usize::from(slot.group_bytes);
             let start = source.at_group(first);

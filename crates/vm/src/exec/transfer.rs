@@ -79,14 +79,21 @@ pub(super) struct Each {
 impl Each {
     #[inline]
     pub fn at(&self, lane: usize) -> u64 {
+        if self.narrow { self.narrow_at(lane) } else { self.wide_at(lane) }
+    }
+
+    /// The same for elements of 4 bytes.
+    #[inline]
+    pub fn narrow_at(&self, lane: usize) -> u64 {
         // SAFETY: the array has an element for every lane, and lives until a slot of its window is written.
-        unsafe {
-            if self.narrow {
-                u64::from((*self.array.cast::<u32>().add(lane)).wrapping_add(self.offset as u32))
-            } else {
-                (*self.array.cast::<u64>().add(lane)).wrapping_add(self.offset)
-            }
-        }
+        unsafe { u64::from((*self.array.cast::<u32>().add(lane)).wrapping_add(self.offset as u32)) }
+    }
+
+    /// The same for elements of 8 bytes.
+    #[inline]
+    pub fn wide_at(&self, lane: usize) -> u64 {
+        // SAFETY: as above.
+        unsafe { (*self.array.cast::<u64>().add(lane)).wrapping_add(self.offset) }
     }
 
     /// The least and the greatest address of the active lanes, if the offset makes none wrap.
@@ -276,7 +283,7 @@ impl Transfer<'_> {
                         _ => {}
                     }
                 }
-                for i in (0..GROUP_LANES).filter(|i| lanes >> i & 1 != 0) {
+                for i in ones(lanes) {
                     let at = self.region.at(address_of(self.addresses, group * GROUP_LANES + i)).add(offset);
                     store(to, width, i, read(at, self.bytes, signed));
                 }
@@ -345,13 +352,23 @@ impl Transfer<'_> {
                     }
                     continue;
                 }
-                for i in (0..GROUP_LANES).filter(|i| lanes >> i & 1 != 0) {
+                for i in ones(lanes) {
                     let at = self.region.at(address_of(self.addresses, group * GROUP_LANES + i)).add(offset);
                     write(at, self.bytes, load(from, width, i));
                 }
             }
         }
     }
+}
+
+/// The bits that are set, in ascending order.
+#[inline]
+fn ones(mut lanes: u16) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let i = (lanes != 0).then(|| lanes.trailing_zeros() as usize)?;
+        lanes &= lanes - 1;
+        Some(i)
+    })
 }
 
 #[inline]

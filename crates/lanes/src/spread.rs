@@ -1,0 +1,86 @@
+//! What numbers in an array have in common.
+
+use super::helpers::Width;
+use super::mask_ops::group;
+use super::path::{BLOCK, Block, Path};
+use std::ops::Range;
+
+/// What the numbers of some lanes have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// The least number.
+    pub least: u64,
+    /// The greatest.
+    pub greatest: u64,
+    /// Bits that differ between any two.
+    pub differ: u64,
+    /// For each group of 16 whose lanes all count, the step from lane to lane if it is even and below 2^27 and no lane wraps; else
+    /// [`Spread::NO_STEP`].
+    pub steps: [u32; 16],
+}
+
+impl Spread {
+    /// No even step.
+    pub const NO_STEP: u32 = u32::MAX;
+}
+
+macro_rules! find {
+    ($T:ident, $array:expr, $mask:expr, $groups:expr) => {{
+        let array = $array.cast::<Block<$T>>();
+        let groups: Range<usize> = $groups;
+        let mut steps = [Spread::NO_STEP; 16];
+        let (mut least, mut greatest) = ([$T::MAX; BLOCK], [0; BLOCK]);
+        let (mut ones, mut zeros) = ([0; BLOCK], [0; BLOCK]);
+        for index in groups {
+            let lanes = group($mask, index);
+            if lanes == 0 {
+                continue;
+            }
+            // SAFETY: the caller's promise.
+            let mut values: Block<$T> = unsafe { *array.add(index) };
+            if lanes == u16::MAX {
+                let step = values[1].wrapping_sub(values[0]);
+                let mut uneven = 0;
+                for i in 0..BLOCK {
+                    uneven |= values[i] ^ values[0].wrapping_add(step.wrapping_mul(i as $T));
+                }
+                // Small steps do not wrap if the last number is not below the first.
+                if uneven == 0 && step < 1 << 27 && values[0] <= values[BLOCK - 1] {
+                    steps[index] = step as u32;
+                }
+            } else {
+                let any = values[lanes.trailing_zeros() as usize % BLOCK];
+                for (i, value) in values.iter_mut().enumerate() {
+                    *value = if lanes >> i & 1 != 0 { *value } else { any };
+                }
+            }
+            for i in 0..BLOCK {
+                least[i] = least[i].min(values[i]);
+                greatest[i] = greatest[i].max(values[i]);
+                ones[i] |= values[i];
+                zeros[i] |= !values[i];
+            }
+        }
+        let any = |bits: Block<$T>| bits.iter().fold(0, |a, b| a | b);
+        Spread {
+            least: least.iter().fold($T::MAX, |a, &b| a.min(b)).into(),
+            greatest: greatest.iter().fold(0, |a, &b| a.max(b)).into(),
+            differ: (any(ones) & any(zeros)).into(),
+            steps,
+        }
+    }};
+}
+
+/// See [`Helpers`](super::Helpers).
+#[inline(always)]
+pub(super) unsafe fn spread<P: Path>(
+    array: *const u8,
+    width: Width,
+    mask: &[u64; 4],
+    groups: Range<usize>,
+) -> Spread {
+    match width {
+        Width::B4 => find!(u32, array, mask, groups),
+        _ => find!(u64, array, mask, groups),
+    }
+}
