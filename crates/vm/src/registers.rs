@@ -236,6 +236,22 @@ impl Registers {
         (state.forms & form::SCALAR != 0).then_some(&state.scalar)
     }
 
+    /// The forms at a place of the file, which must be one of some window and slot.
+    #[inline]
+    pub fn forms_at(&self, place: u32) -> u8 {
+        debug_assert!((place as usize) < self.states.len());
+        // SAFETY: as in `state`.
+        unsafe { self.states.get_unchecked(place as usize).forms }
+    }
+
+    /// The array of the slot at a place of the file has just been written.
+    #[inline]
+    pub fn set_array(&mut self, place: u32) {
+        debug_assert!((place as usize) < self.states.len());
+        // SAFETY: as in `state`.
+        unsafe { self.states.get_unchecked_mut(place as usize).forms = form::ARRAY }
+    }
+
     /// The scalar form of a slot that has one.
     #[inline]
     pub fn known_scalar(&self, w: Window, slot: SlotRef) -> &Scalar {

@@ -36,6 +36,13 @@ impl Rows {
         self.lanes >> self.shift | usize::from(self.lanes < 1 << self.shift)
     }
 
+    /// The least and the greatest of `column * step + row * pitch`, for steps well below 2^56.
+    #[inline]
+    pub fn ends(self, step: i64, pitch: i64) -> (i64, i64) {
+        let (a, b) = (step * self.last.0, pitch * self.last.1);
+        (a.min(0) + b.min(0), a.max(0) + b.max(0))
+    }
+
     /// Column and row of a lane.
     #[inline]
     pub fn place(self, lane: usize) -> (u64, u64) {
@@ -86,7 +93,6 @@ impl Scalar {
         if !(-LARGE..LARGE).contains(&step) || !(-LARGE..LARGE).contains(&pitch) {
             return None;
         }
-        let (a, b) = (step * rows.last.0, pitch * rows.last.1);
-        Some((a.min(0) + b.min(0), a.max(0) + b.max(0)))
+        Some(rows.ends(step, pitch))
     }
 }

@@ -155,16 +155,20 @@ fn split(value: Scalar, bits: u32, rows: Rows) -> Option<(Scalar, Scalar)> {
     ))
 }
 
+#[inline(always)]
 fn compare(op: CmpOp, range: Range, a: Scalar, b: Scalar, rows: Rows) -> Option<Scalar> {
     let (a, b) = (extend(a, range, rows)?, extend(b, range, rows)?);
-    // The difference steps evenly too: its ends are at corners.
-    let steps = |a: u64, b: u64| (a as i64).checked_sub(b as i64);
-    let (least, greatest) = Scalar::span(steps(a.step, b.step)?, steps(a.pitch, b.pitch)?, rows)?;
-    // The signs of the ends.
+    // The difference steps evenly too: its ends are at corners. These are their signs.
     let (least, greatest) = if range.bits <= 32 {
-        let first = a.base as i64 - b.base as i64;
+        // Nothing here is near 64 bits.
+        let difference = |a: u64, b: u64| a.wrapping_sub(b) as i64;
+        let (least, greatest) = rows.ends(difference(a.step, b.step), difference(a.pitch, b.pitch));
+        let first = difference(a.base, b.base);
         ((first + least).signum(), (first + greatest).signum())
     } else {
+        let difference = |a: u64, b: u64| (a as i64).checked_sub(b as i64);
+        let (step, pitch) = (difference(a.step, b.step)?, difference(a.pitch, b.pitch)?);
+        let (least, greatest) = Scalar::span(step, pitch, rows)?;
         let wide = |v: u64| if range.signed { i128::from(v as i64) } else { i128::from(v) };
         let first = wide(a.base) - wide(b.base);
         let sign = |end: i64| (first + i128::from(end)).signum() as i64;

@@ -84,6 +84,8 @@ pub(crate) struct Active {
     /// No other path needs anything: results may be written in all lanes.
     pub alone: bool,
     pub window: Window,
+    /// The window and the groups, for plans.
+    place: [u32; 4],
     pub frame: u32,
     /// A guard holds for some lanes of the path only: the others keep their values.
     pub guarded: bool,
@@ -99,6 +101,7 @@ impl Active {
             all_lanes: false,
             alone: false,
             window,
+            place: [window.index, window.offset, 0, 0],
             frame,
             guarded: false,
         }
@@ -110,6 +113,11 @@ impl Active {
     }
 
     fn set_mask(&mut self, mask: Mask, lanes: usize) {
+        self.find_groups(mask, lanes);
+        self.place[2..].copy_from_slice(&[self.groups.0 as u32, self.groups.1 as u32]);
+    }
+
+    fn find_groups(&mut self, mask: Mask, lanes: usize) {
         if mask == Mask::ALL {
             (self.mask, self.count, self.groups) = (mask, CHUNK_LANES, (0, CHUNK_LANES / GROUP_LANES));
             (self.whole_groups, self.all_lanes) = (true, lanes == CHUNK_LANES);

@@ -1,14 +1,14 @@
 //! What an operation found out when it ran last, so that it need not again: most run in the same way every time.
 
 use ir::Width;
-use lanes::LaneArgs;
+use lanes::{LaneArgs, LaneFn};
 
 use super::transfer::{Even, Region};
 use super::{Active, Chunk};
 use crate::code::{Address, Base, Load, Pure};
 use crate::mask::GROUP_LANES;
 use crate::memory::HEAP_BASE;
-use crate::registers::{SlotRef, Source, Window, is_memory, lane_width, without_pattern};
+use crate::registers::{SlotRef, Source, is_memory, lane_width, without_pattern};
 
 /// An access of all lanes of a chunk at evenly stepping addresses: which steps, which memory.
 pub(super) struct AccessPlan {
@@ -95,24 +95,32 @@ impl AccessPlan {
 
 /// A pure operation on registers in certain forms.
 pub(super) struct PurePlan {
-    pub args: LaneArgs,
-    window: Window,
-    groups: (usize, usize),
-    /// The sources, the first one again where there are fewer than four, and the forms that they had
-    /// ([`without_pattern`]).
-    src: [SlotRef; 4],
+    args: LaneArgs,
+    handler: LaneFn,
+    /// The window and the groups.
+    place: [u32; 4],
+    /// The forms that the sources had ([`without_pattern`]).
     forms: [u8; 4],
-    /// Some stand in memory, which is elsewhere every time.
+    /// The sources, the first one again where there are fewer than four: their places in the register file.
+    src: [u32; 4],
+    /// The destinations, one of them twice if there is but one.
+    dst: [u32; 2],
+    /// Some sources stand in memory, which is elsewhere every time.
     memory: bool,
 }
 
 impl PurePlan {
     pub const NONE: PurePlan = PurePlan {
         args: LaneArgs { dst: [std::ptr::null_mut(); 2], src: [std::ptr::null(); 4], step: [0; 4], lanes: 0 },
-        window: Window { index: u32::MAX, offset: 0 },
-        groups: (0, 0),
-        src: [SlotRef { index: 0, offset: 0, group_bytes: 0, width: Width::Pred }; 4],
+        handler: {
+            unsafe fn nothing(_: &LaneArgs) {}
+            nothing
+        },
+        // No window lies there.
+        place: [u32::MAX; 4],
         forms: [0; 4],
+        src: [0; 4],
+        dst: [0; 2],
         memory: false,
     };
 }
@@ -173,17 +181,18 @@ impl Chunk<'_> {
         if !self.plan_fits(op, active) {
             return false;
         }
-        let [first, second] = op.dst;
-        if !active.alone && !(self.may_write(active, first) && self.may_write(active, second)) {
+        if !active.alone && !op.dst.iter().all(|&slot| self.may_write(active, slot)) {
             return false;
         }
-        let Some(handler) = op.lanes else { return false };
-        let args = self.planned_args(op, active);
-        // SAFETY: as when the plan was made: the arrays are the same, and hold what they did.
-        unsafe { handler(args) }
-        for slot in op.dst.iter().flatten() {
-            self.registers.overwrite(active.window, *slot);
+        if self.pure_plans[op.plan].memory {
+            self.find_memory(op, active);
         }
+        let plan = &self.pure_plans[op.plan];
+        // SAFETY: as when the plan was made: the arrays are the same, and hold what they did.
+        unsafe { (plan.handler)(&plan.args) }
+        let [first, second] = plan.dst;
+        self.registers.set_array(first);
+        self.registers.set_array(second);
         true
     }
 
@@ -191,53 +200,68 @@ impl Chunk<'_> {
     #[inline(always)]
     pub(super) fn plan_fits(&self, op: &Pure, active: &Active) -> bool {
         let plan = &self.pure_plans[op.plan];
-        if plan.window != active.window || plan.groups != active.groups {
+        if plan.place != active.place {
             return false;
         }
         let mut differs = 0;
-        for (&slot, form) in plan.src.iter().zip(plan.forms) {
-            differs |= self.registers.forms(active.window, slot) ^ form;
+        for i in 0..4 {
+            differs |= self.registers.forms_at(plan.src[i]) ^ plan.forms[i];
         }
         without_pattern(differs) == 0
     }
 
-    /// The arguments of a plan that fits.
-    #[inline(always)]
-    pub(super) fn planned_args(&mut self, op: &Pure, active: &Active) -> &LaneArgs {
+    /// Finds the sources of a plan that stand in memory.
+    #[inline(never)]
+    fn find_memory(&mut self, op: &Pure, active: &Active) {
         let plan = &mut self.pure_plans[op.plan];
-        if plan.memory {
-            for (i, &slot) in plan.src.iter().enumerate().take(op.sources) {
-                if is_memory(plan.forms[i]) {
-                    let memory = self.registers.memory(active.window, slot);
-                    plan.args.src[i] = memory.at_group(active.groups.0);
-                    plan.args.step[i] = memory.step;
-                }
+        for (i, &slot) in op.src().iter().enumerate().take(4) {
+            if is_memory(plan.forms[i]) {
+                let memory = self.registers.memory(active.window, slot);
+                plan.args.src[i] = memory.at_group(active.groups.0);
+                plan.args.step[i] = memory.step;
             }
         }
-        &plan.args
+    }
+
+    /// Runs a pure operation whose plan fits, with its result elsewhere.
+    ///
+    /// # Safety
+    /// The target must have room for the lanes of the active groups.
+    pub(super) unsafe fn pure_planned_into(&mut self, op: &Pure, active: &Active, target: *mut u8) {
+        if self.pure_plans[op.plan].memory {
+            self.find_memory(op, active);
+        }
+        let plan = &self.pure_plans[op.plan];
+        // SAFETY: as above, and the caller's promise.
+        unsafe { (plan.handler)(&LaneArgs { dst: [target, std::ptr::null_mut()], ..plan.args }) }
     }
 
     fn may_write(&self, active: &Active, slot: Option<SlotRef>) -> bool {
         slot.is_none_or(|slot| self.whole(active, slot))
     }
 
-    /// The sources for [`Chunk::plan_pure`] and their forms. A destination may be a source: it has another form
-    /// afterwards.
-    pub(super) fn forms(&self, op: &Pure, active: &Active) -> ([SlotRef; 4], [u8; 4]) {
-        let src = std::array::from_fn(|i| op.src[if i < op.sources { i } else { 0 }]);
-        (src, src.map(|slot| without_pattern(self.registers.forms(active.window, slot))))
+    /// The forms of the sources for [`Chunk::plan_pure`]. A destination may be a source: it has another one afterwards.
+    pub(super) fn forms(&self, op: &Pure, active: &Active) -> [u8; 4] {
+        let form = |slot: &SlotRef| without_pattern(self.registers.forms(active.window, *slot));
+        let mut forms = [op.src().first().map_or(0, form); 4];
+        forms.iter_mut().zip(op.src()).for_each(|(place, slot)| *place = form(slot));
+        forms
     }
 
-    /// Notes how an operation ran, which has a source and four at most.
-    pub(super) fn plan_pure(
-        &mut self,
-        op: &Pure,
-        active: &Active,
-        args: LaneArgs,
-        (src, forms): ([SlotRef; 4], [u8; 4]),
-    ) {
-        let memory = forms.iter().any(|&form| is_memory(form));
-        self.pure_plans[op.plan] =
-            PurePlan { args, window: active.window, groups: active.groups, src, forms, memory };
+    /// Notes how an operation ran that has a handler.
+    pub(super) fn plan_pure(&mut self, op: &Pure, active: &Active, args: LaneArgs, forms: [u8; 4]) {
+        let (Some(handler), [dst @ Some(_), other] | [other, dst]) = (op.lanes, op.dst) else { return };
+        let Some(dst) = dst else { return };
+        let place = |slot: SlotRef| active.window.index + slot.index;
+        let src = std::array::from_fn(|i| place(op.src[if i < op.sources { i } else { 0 }]));
+        self.pure_plans[op.plan] = PurePlan {
+            args,
+            handler,
+            place: active.place,
+            forms,
+            src,
+            dst: [dst, other.unwrap_or(dst)].map(place),
+            memory: forms.iter().any(|&form| is_memory(form)),
+        };
     }
 }

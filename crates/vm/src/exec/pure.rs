@@ -139,7 +139,7 @@ impl Chunk<'_> {
         let pure = &op.pure;
         let planned = self.plan_fits(pure, active);
         if (planned || !self.all_scalar(pure, active))
-            && let (Some(handler), [Some(result), _]) = (pure.lanes, pure.dst)
+            && let (Some(_), [Some(result), _]) = (pure.lanes, pure.dst)
             && let Some(target) = self.store_target(&op.store, active, shared, span)
         {
             self.keep_sources(pure, active, result, target);
@@ -151,10 +151,9 @@ impl Chunk<'_> {
                 args.dst[0] = array.wrapping_add(group_offset(result, active.groups.0));
                 self.plan_pure(pure, active, args, forms);
             }
-            let args = self.planned_args(pure, active);
-            // SAFETY: as in `pure`; the target has room for the lanes of the active groups, and what `keep_sources`
-            // left in memory lies elsewhere or is read before it is overwritten.
-            unsafe { handler(&LaneArgs { dst: [target, std::ptr::null_mut()], ..*args }) }
+            // SAFETY: the target has room for the lanes of the active groups, and what `keep_sources` left in memory
+            // lies elsewhere or is read before it is overwritten.
+            unsafe { self.pure_planned_into(pure, active, target) }
             return Ok(());
         }
         self.pure(pure, active);
