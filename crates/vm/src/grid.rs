@@ -225,8 +225,9 @@ struct Runner<'w, 'l, O> {
     work: &'w Work<'l>,
     /// Blocks that it has taken and not started.
     taken: Range<u64>,
-    idle: Vec<Cta<'l>>,
-    flight: VecDeque<(u64, Cta<'l>)>,
+    #[expect(clippy::vec_box, reason = "they go to and fro")]
+    idle: Vec<Box<Cta<'l>>>,
+    flight: VecDeque<(u64, Box<Cta<'l>>)>,
     /// Blocks wait for one another only if they spin; then others must get their turns.
     start_more: bool,
     /// Thread-instructions that [`Work::steps`] does not know yet.
@@ -279,7 +280,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             && self.flight.len() < RESIDENT_BLOCKS
             && let Some(block) = self.take()
         {
-            let mut cta = self.idle.pop().unwrap_or_else(|| Cta::new(launch, code));
+            let mut cta = self.idle.pop().unwrap_or_else(|| Box::new(Cta::new(launch, code)));
             cta.start(block).map_err(|fault| (block, LaunchError::Fault(fault)))?;
             self.flight.push_front((block, cta));
         }
