@@ -3,7 +3,7 @@
 use super::half::{F16, Meaning};
 use super::{ROW, Sweep, Tally, handler};
 use lanes::{Handler, HostPath, Operand, Width};
-use sass::{Arch, Executable, Operands, Origin, Source, Thread};
+use sass::{Arch, Executable, Operands, Origin, Outcome, Source, Thread};
 
 /// A target and a `setp` as `ptxvm sass lower` takes it: at least one of each class, and of each encoding. The source that is not
 /// `a` is a register, `0x`: every literal, `[v]`: a parameter, `cvt.rz(..)`: a FP32 that HSETP2 converts.
@@ -139,35 +139,44 @@ impl Class {
         })
     }
 
-    /// What HSETP2 makes of a, values of b from `first` on, and the predicate c; and which lanes it has an answer for.
+    /// What HSETP2 makes of a, values of b from `first` on, and the predicate c: p, q, and which lanes it has an answer for.
     fn execute(&self, singles: &[u32], a: u16, first: usize, c: bool) -> [Vec<u16>; 3] {
-        let mut results = [0; 3].map(|_| vec![0u16; LANES / 16]);
-        for lane in 0..LANES {
-            let b = (first + lane) as u16;
-            let (instruction, constant) = match &self.lowered[..] {
-                [one] => one.as_ref(),
-                all => all[usize::from(b)].as_ref(),
-            }
-            .map_or((None, 0), |(instruction, constant)| (Some(instruction), *constant));
-            let Some(instruction) = instruction else { continue };
-            let mut inputs = Inputs { a: a.into(), b: b.into(), constant, c };
-            if self.pair {
-                inputs.a |= u32::from(b) << 16;
-                inputs.b |= u32::from(a) << 16;
-            } else if self.converted {
-                inputs.b = singles[usize::from(b)];
-            } else if self.lowered.len() == 1 {
+        let low = u32::from(a);
+        match &self.lowered[..] {
+            [Some((executable, _))] if self.pair => self.lanes(first, |b| {
+                let (a, b) = (low | u32::from(b) << 16, u32::from(b) | low << 16);
+                executable.run(&Inputs { a, b, constant: b, c })
+            }),
+            [Some((executable, _))] if self.converted => self.lanes(first, |b| {
+                let b = singles[usize::from(b)];
+                executable.run(&Inputs { a: low, b, constant: b, c })
+            }),
+            [Some((executable, _))] => self.lanes(first, |b| {
                 // What is not read must not matter.
-                inputs.a |= 0x5555_0000;
-                inputs.b |= 0xaaaa_0000;
+                let (a, b) = (low | 0x5555_0000, u32::from(b) | 0xaaaa_0000);
+                executable.run(&Inputs { a, b, constant: b, c })
+            }),
+            all => self.lanes(first, |b| {
+                let (executable, constant) = all.get(usize::from(b))?.as_ref()?;
+                executable.run(&Inputs { a: low, b: b.into(), constant: *constant, c })
+            }),
+        }
+    }
+
+    /// The outcomes for `LANES` values of b.
+    fn lanes(&self, first: usize, run: impl Fn(u16) -> Option<Outcome>) -> [Vec<u16>; 3] {
+        let mut results = [0; 3].map(|_| vec![0; LANES / 16]);
+        for word in 0..LANES / 16 {
+            let mut bits = [0; 3];
+            for lane in 0..16 {
+                let Some(outcome) = run((first + 16 * word + lane) as u16) else { continue };
+                let p = outcome.pu != self.inverted;
+                for (bits, value) in bits.iter_mut().zip([p, outcome.pv, true]) {
+                    *bits |= u16::from(value) << lane;
+                }
             }
-            if self.lowered.len() == 1 {
-                inputs.constant = inputs.b;
-            }
-            let Some(outcome) = instruction.run(&inputs) else { continue };
-            let p = outcome.pu != self.inverted;
-            for (bits, value) in results.iter_mut().zip([p, outcome.pv, true]) {
-                bits[lane / 16] |= u16::from(value) << (lane % 16);
+            for (result, bits) in results.iter_mut().zip(bits) {
+                result[word] = bits;
             }
         }
         results

@@ -110,3 +110,24 @@ fn memory_is_written_and_listed() {
     assert_eq!(lines[1], "/*0008*/ HSETP2.LT.AND P0, P1, R1.reuse, R2, PT ;", "{}", outcome.transcript());
     assert_eq!(lines[2], "/*0010*/ { HSETP2.GE.AND P1, PT, R1, R2, PT ;", "{}", outcome.transcript());
 }
+
+#[test]
+fn cubins_are_listed() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/sass/cubins");
+    let outcome = run(&["dis", "--arch", "sm_53", &format!("{folder}/sm_53.cubin")]);
+    let lines: Vec<&str> = outcome.stdout.lines().collect();
+    assert_eq!(outcome.code, Some(0), "{}", outcome.transcript());
+    for line in [
+        ".text.pairs:",
+        "/*0000*/ 0x001fc800fe2007f6",
+        "/*0008*/ 0x4c98078000870001",
+        "/*0038*/ HSETP2.NEU.FTZ.AND P0, PT, R0.H0_H0, R5.H0_H0, PT ;",
+        "/*0150*/ HSETP2.GEU.AND P2, PT, R7.H0_H0, R10.H0_H0.reuse, PT ;",
+    ] {
+        assert!(lines.contains(&line), "{line}: {}", outcome.transcript());
+    }
+    let outcome = run(&["dis", "--arch", "sm_70", &format!("{folder}/sm_53.cubin")]);
+    assert!(outcome.stderr.contains("says that it is for sm_53"), "{}", outcome.transcript());
+    let outcome = run(&["dis", "--arch", "sm_70", &format!("{folder}/none.cubin")]);
+    assert_eq!(outcome.code, Some(1), "{}", outcome.transcript());
+}

@@ -1,11 +1,12 @@
 //! HSETP2 in files: raw instruction memory and cubins.
 
-use object::SectionKind;
 use object::read::{Object as _, ObjectSection as _};
+use object::{FileFlags, SectionKind};
 
 use crate::arch::Arch;
 use crate::instruction::{Illegal, Instruction, Unencodable};
 use crate::layout::SLOT_BITS;
+use crate::print::Style;
 
 /// One instruction word of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,19 @@ pub struct Line {
     pub content: Content,
     /// Whether it is issued together with its neighbour.
     pub pair: Pair,
+}
+
+impl Line {
+    /// The instruction as text, if it is a HSETP2, with nvdisasm's braces around a pair.
+    pub fn text(&self, style: Style) -> Option<String> {
+        let Content::Hsetp2(instruction) = self.content else { return None };
+        let text = instruction.text(style);
+        Some(match self.pair {
+            Pair::None => text,
+            Pair::First => format!("{{ {text}"),
+            Pair::Second => format!("{} }}", text.trim_end_matches([' ', ';'])),
+        })
+    }
 }
 
 /// An instruction's place in a pair that Maxwell issues in one cycle; nvdisasm sets braces around it.
@@ -56,17 +70,29 @@ pub fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF")
 }
 
+/// The number of the target that a cubin says it is for: 53 of `sm_53`.
+pub fn target(bytes: &[u8]) -> Option<u32> {
+    let FileFlags::Elf { abi_version, e_flags, .. } = object::File::parse(bytes).ok()?.flags() else {
+        return None;
+    };
+    // The second version of CUDA's ELF (sm_100 and later) moved it.
+    Some(if abi_version < 8 { e_flags & 0xff } else { e_flags >> 8 & 0xffff })
+}
+
 /// The code sections of a cubin.
 ///
 /// # Errors
-/// When it is no ELF file that can be read.
+/// When it is no ELF file that can be read, or its sections overlap.
 pub fn cubin(arch: Arch, bytes: &[u8]) -> Result<Vec<Section>, String> {
     let file = object::File::parse(bytes).map_err(|error| error.to_string())?;
     let mut sections = Vec::new();
+    let mut left = bytes.len();
     for section in file.sections() {
         let name = section.name().unwrap_or_default().to_owned();
         if section.kind() == SectionKind::Text || name.starts_with(".text") {
             let data = section.data().map_err(|error| error.to_string())?;
+            // Else a small file could list more code than memory holds.
+            left = left.checked_sub(data.len()).ok_or("its code sections overlap")?;
             sections.push(Section { name, lines: raw(arch, data) });
         }
     }

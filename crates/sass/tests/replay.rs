@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use record::{ILLEGAL, OTHER, Record, Section};
-use sass::{Arch, Field, Form, Instruction};
+use sass::{Arch, Field, Form, Instruction, Style, binary};
 
 /// One recorded answer.
 struct Entry {
@@ -209,5 +209,50 @@ fn texts_give_their_words_back() {
             Err(diagnostic) => differences.add(|| format!("{arch} {text}: {diagnostic:?}")),
         }
     });
+    differences.none();
+}
+
+#[test]
+fn groups_have_the_text_that_nvdisasm_prints() {
+    let text = zstd::decode_all(fs::File::open(folder().join("groups.zst")).unwrap()).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let mut differences = Differences::default();
+    let mut targets = BTreeMap::new();
+    let mut kinds = [0; 3];
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let arch = Arch::parse(columns[0]).unwrap();
+        let n: &mut usize = targets.entry(arch).or_default();
+        let control = u64::from_str_radix(columns[1], 16).unwrap();
+        let words: Vec<u8> =
+            [&[control], &record::group(*n)[..]].concat().into_iter().flat_map(u64::to_le_bytes).collect();
+        let lines = binary::raw(arch, &words);
+        for (line, theirs) in lines[1..].iter().zip(&columns[2..]) {
+            let ours = line.text(Style::Nvdisasm).unwrap_or_else(|| ILLEGAL.to_owned());
+            // nvdisasm passes over the third where the second of a pair is marked as the first of another.
+            let passed_over =
+                theirs.is_empty() && line.address == 24 && control & 0x1f == 16 && control >> 21 & 0x1f == 16;
+            if ours != *theirs && !passed_over {
+                differences.add(|| format!("{arch} {control:x}\n  nvdisasm {theirs}\n  ours     {ours}"));
+            }
+            for (kind, mark) in kinds.iter_mut().zip([ILLEGAL, "{", ".reuse"]) {
+                *kind += usize::from(theirs.contains(mark));
+            }
+        }
+        // What the control word says goes through the fuller style.
+        for (slot, line) in lines[1..].iter().enumerate() {
+            let binary::Content::Hsetp2(instruction) = line.content else { continue };
+            let reusable = if instruction.form() == Form::Register { 3 } else { 1 };
+            let said = instruction.with(Field::Reuse, instruction.get(Field::Reuse) & reusable);
+            let again = sass::parse(arch, &said.text(Style::Full)).unwrap().instruction;
+            let unsaid = u64::from(!reusable & 15) << 17;
+            if again != said || u64::from(again.slot()) != control >> (21 * slot) & 0x1f_ffff & !unsaid {
+                differences.add(|| format!("{arch} {control:x}: {}", said.text(Style::Full)));
+            }
+        }
+        *n += 1;
+    }
+    assert!(targets.len() == 5 && targets.values().all(|&count| count >= 2000), "{targets:?}");
+    assert!(kinds.iter().all(|&count| count > 1000), "{kinds:?}");
     differences.none();
 }

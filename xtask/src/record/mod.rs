@@ -85,6 +85,9 @@ pub enum Record {
         /// Record one part only
         #[arg(long, value_enum)]
         only: Option<sass::Part>,
+        /// Write nothing: compare what nvdisasm 12.8 says of words with what ptxvm does. Take a seed that no record has
+        #[arg(long, conflicts_with_all = ["only", "to"])]
+        check: bool,
         /// The folder to write to
         #[arg(long, default_value = "conformance/sass")]
         to: PathBuf,
@@ -105,7 +108,8 @@ pub fn run(what: &Record) -> Result<()> {
             hardware::record(&root.join("conformance/hardware"), opcodes, *count)
         }
         Record::Video { count } => video::record(&root, &oracles, *count),
-        Record::Sass { seed, count, only, to } => {
+        Record::Sass { seed, count, check: true, .. } => sass::check(&oracles, *seed, *count),
+        Record::Sass { seed, count, only, to, .. } => {
             sass::record(&oracles, &root.join(to), *seed, *count, *only)
         }
         Record::Legality => legality::record(&oracles, &root.join("conformance/legality")),

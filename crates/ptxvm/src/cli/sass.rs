@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use diag::Diagnostic;
-use sass::binary::{self, Content, Pair};
+use sass::binary::{self, Content};
 use sass::{Arch, Field, Form, Instruction, Operands, Origin, Parsed, Source, Style, Thread};
 
 use super::report::{Failure, code, print, say};
@@ -177,6 +177,9 @@ fn dis(options: &DisOptions) -> Result<(), Failure> {
 fn listing(arch: Arch, style: Style, path: &Path) -> Result<(), Failure> {
     let bytes = read(path)?;
     let sections = if binary::is_elf(&bytes) {
+        if let Some(target) = binary::target(&bytes).filter(|target| *target != u32::from(arch.number())) {
+            say(format_args!("warning: `{}` says that it is for sm_{target}, not {arch}", path.display()));
+        }
         let sections = binary::cubin(arch, &bytes);
         sections.map_err(|error| Failure::bad(format!("cannot read `{}`: {error}", path.display())))?
     } else {
@@ -189,30 +192,17 @@ fn listing(arch: Arch, style: Style, path: &Path) -> Result<(), Failure> {
             let _ = writeln!(text, "{}:", section.name);
         }
         for line in &section.lines {
-            let _ = match line.content {
-                Content::Hsetp2(instruction) => {
-                    let instruction = in_pair(line.pair, instruction.text(style));
-                    writeln!(text, "/*{:04x}*/ {instruction}", line.address)
+            let word = format_args!("/*{:04x}*/ 0x{:0digits$x}", line.address, line.word);
+            let _ = match (line.text(style), line.content) {
+                (Some(instruction), _) => writeln!(text, "/*{:04x}*/ {instruction}", line.address),
+                (None, Content::Other(illegal)) if illegal != sass::Illegal::NotHsetp2 => {
+                    writeln!(text, "{word} // {illegal}")
                 }
-                Content::Control | Content::Other(sass::Illegal::NotHsetp2) => {
-                    writeln!(text, "/*{:04x}*/ 0x{:0digits$x}", line.address, line.word)
-                }
-                Content::Other(illegal) => {
-                    writeln!(text, "/*{:04x}*/ 0x{:0digits$x} // {illegal}", line.address, line.word)
-                }
+                (None, _) => writeln!(text, "{word}"),
             };
         }
     }
     print(text.trim_end())
-}
-
-/// The braces that nvdisasm sets around instructions that are issued together.
-fn in_pair(pair: Pair, text: String) -> String {
-    match pair {
-        Pair::None => text,
-        Pair::First => format!("{{ {text}"),
-        Pair::Second => format!("{} }}", text.trim_end_matches([' ', ';'])),
-    }
 }
 
 fn asm(options: &AsmOptions) -> Result<(), Failure> {

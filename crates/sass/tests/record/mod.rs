@@ -39,6 +39,12 @@ impl Random {
     }
 }
 
+/// The three words of group `n` of `groups.zst`: a register, a constant and an immediate form, in turns.
+pub fn group(n: usize) -> [u64; 3] {
+    let words = [0x5d23_b180_0027_0107, 0x7e86_0388_005f_0201, 0x7e0a_838f_0ff0_0303];
+    [0, 1, 2].map(|slot| words[(n + slot) % 3])
+}
+
 /// Words of one form and generation, and the targets that were asked about them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {

@@ -1,13 +1,18 @@
 //! `cargo xtask record sass`: what nvdisasm prints for words of HSETP2, and what ptxas makes of `setp` on halves.
 
 mod ask;
+mod check;
+mod cubins;
 #[path = "../../../../crates/sass/tests/record/mod.rs"]
 mod format;
+mod groups;
 mod lowering;
 mod words;
 
 use std::fs;
 use std::path::Path;
+
+pub use check::check;
 
 use super::Result;
 use super::oracle::Disassembler;
@@ -17,8 +22,12 @@ use super::oracle::Disassembler;
 pub enum Part {
     /// What nvdisasm prints for words
     Words,
+    /// What nvdisasm prints behind control words
+    Groups,
     /// What ptxas makes of setp
     Lowering,
+    /// Cubins, and how nvdisasm lists them
+    Cubins,
 }
 
 /// Records everything into `folder`, or one part; `count` random words of each form and generation.
@@ -28,8 +37,14 @@ pub fn record(oracles: &Path, folder: &Path, seed: u64, count: usize, only: Opti
     if wanted(Part::Words) {
         words::record(oracles, folder, seed, count)?;
     }
+    if wanted(Part::Groups) {
+        groups::record(oracles, folder, seed, count / 50)?;
+    }
     if wanted(Part::Lowering) {
         lowering::record(oracles, folder)?;
+    }
+    if wanted(Part::Cubins) {
+        cubins::record(oracles, &folder.join("cubins"))?;
     }
     Ok(())
 }

@@ -102,8 +102,7 @@ pub fn record(oracles: &Path, folder: &Path, seed: u64, count: usize) -> Result<
     let mut files: BTreeMap<String, Vec<Answered>> = BTreeMap::new();
     let mut asked = 0;
     let mut differences = Differences::default();
-    let sections: Vec<Section> =
-        FORMS.iter().enumerate().flat_map(|(n, form)| sections(form, seed + 100 * n as u64, count)).collect();
+    let sections = all_sections(seed, count);
     let said = thread::scope(|scope| {
         let ask = |section: &Section| -> std::result::Result<Said, String> {
             let words = section.words();
@@ -151,6 +150,11 @@ pub fn record(oracles: &Path, folder: &Path, seed: u64, count: usize) -> Result<
 /// What 12.8 said, and where 13.5 knows the target what it said about the first of the words.
 type Said = (Vec<String>, Option<Vec<String>>);
 
+/// What there is to ask about.
+pub fn all_sections(seed: u64, count: usize) -> Vec<Section> {
+    FORMS.iter().enumerate().flat_map(|(n, form)| sections(form, seed + 100 * n as u64, count)).collect()
+}
+
 /// Random words for each target of a form, and the halves for one of them.
 fn sections(form: &Form, seed: u64, count: usize) -> Vec<Section> {
     let part = count.div_ceil(form.targets.len());
@@ -171,7 +175,7 @@ fn sections(form: &Form, seed: u64, count: usize) -> Vec<Section> {
 
 /// What a release says about the first words of a section. Those that may be illegal are asked about apart, since they
 /// cost a second run.
-fn ask(nvdisasm: &Path, section: &Section, words: &[u128]) -> Result<Vec<String>> {
+pub fn ask(nvdisasm: &Path, section: &Section, words: &[u128]) -> Result<Vec<String>> {
     let target = &section.targets[0];
     let risky = |n: usize| !section.halves && (n.is_multiple_of(4) || n % 32 == 31);
     let mut texts = vec![String::new(); words.len()];
