@@ -41,10 +41,10 @@ const REFUSED: u64 = 8 << 17;
 /// together: but never the last with what is in the next group, which nvdisasm then refuses.
 fn control(n: usize, random: &mut Random) -> u64 {
     let any = random.next();
-    let mut control = if n % 8 == 0 { any & 1 << 63 } else { 0 };
+    let mut control = if n.is_multiple_of(8) { any & 1 << 63 } else { 0 };
     for slot in 0..3 {
         let mut bits = any >> (21 * slot) & 0x1f_ffff;
-        if n % 4 != 0 {
+        if !n.is_multiple_of(4) {
             bits &= !REFUSED;
         }
         if n % 4 == 1 && random.below(3) == 0 {
