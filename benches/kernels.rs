@@ -9,9 +9,11 @@ mod native;
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use criterion::Criterion;
+use half::f16;
+use half::slice::HalfFloatSliceExt;
 use ptxvm::{Arg, Array, Device, Loaded, Module};
 use vm::HostPath;
 
@@ -28,7 +30,19 @@ struct Kernel {
 
 impl Kernel {
     fn new(device: &Device, name: &'static str, grid: [u32; 3], block: [u32; 3], args: Vec<Arg>) -> Kernel {
-        let module = Module::from_file(Path::new(EXAMPLES).join(name).join(format!("{name}.ptx")));
+        let file = Path::new(EXAMPLES).join(name).join(format!("{name}.ptx"));
+        Kernel::of_file(&file, device, name, grid, block, args)
+    }
+
+    fn of_file(
+        file: &Path,
+        device: &Device,
+        name: &'static str,
+        grid: [u32; 3],
+        block: [u32; 3],
+        args: Vec<Arg>,
+    ) -> Kernel {
+        let module = Module::from_file(file);
         let loaded = device.load(&module.expect("an example that checks")).expect("room for its variables");
         Kernel { loaded, name, grid, block, args }
     }
@@ -47,9 +61,29 @@ impl Kernel {
     }
 }
 
+/// What a kernel does at least, whoever computes it.
+#[derive(Clone, Copy)]
+enum Work {
+    /// Bytes read and written.
+    Bytes(usize),
+    /// Floating-point operations, two for a fused multiply-add.
+    Flops(f64),
+}
+
+impl Work {
+    /// Done in so many nanoseconds.
+    fn rate(self, nanoseconds: f64) -> String {
+        match self {
+            Work::Bytes(bytes) => format!("{:.2} GB/s", bytes as f64 / nanoseconds),
+            Work::Flops(flops) => format!("{:.2} GFLOP/s", flops / nanoseconds),
+        }
+    }
+}
+
 /// One row of the table.
 struct Row {
     name: &'static str,
+    work: Work,
     thread_instructions: u64,
 }
 
@@ -58,6 +92,7 @@ fn compare(
     c: &mut Criterion,
     rows: &mut Vec<Row>,
     name: &'static str,
+    work: Work,
     kernel: &Kernel,
     mut native: impl FnMut(),
 ) {
@@ -70,7 +105,7 @@ fn compare(
         group.bench_function(name, |b| b.iter(|| black_box(kernel.run(1, Some(path)))));
     }
     group.finish();
-    rows.push(Row { name, thread_instructions: kernel.run(1, None) });
+    rows.push(Row { name, work, thread_instructions: kernel.run(1, None) });
 }
 
 /// The paths of this machine but the fastest.
@@ -107,7 +142,8 @@ fn saxpy(c: &mut Criterion, rows: &mut Vec<Row>, name: &'static str, count: usiz
     kernel.run(1, None);
     native::saxpy(0.5, &x, &mut y);
     assert_eq!(bits(&dy), y.iter().map(|v| v.to_bits()).collect::<Vec<_>>(), "{name}");
-    compare(c, rows, name, &kernel, || native::saxpy(0.5, black_box(&x), black_box(&mut y)));
+    let work = Work::Bytes(count * 12);
+    compare(c, rows, name, work, &kernel, || native::saxpy(0.5, black_box(&x), black_box(&mut y)));
 }
 
 fn clamp(c: &mut Criterion, rows: &mut Vec<Row>, name: &'static str, halves: usize) {
@@ -124,7 +160,9 @@ fn clamp(c: &mut Criterion, rows: &mut Vec<Row>, name: &'static str, halves: usi
     kernel.run(1, None);
     native::clamp(low, high, &x, &mut y);
     assert_eq!(dy.read().expect("a readable array"), y, "{name}");
-    compare(c, rows, name, &kernel, || native::clamp(low, high, black_box(&x), black_box(&mut y)));
+    compare(c, rows, name, Work::Bytes(halves * 4), &kernel, || {
+        native::clamp(low, high, black_box(&x), black_box(&mut y))
+    });
 }
 
 fn mandelbrot(c: &mut Criterion, rows: &mut Vec<Row>) {
@@ -146,7 +184,9 @@ fn mandelbrot(c: &mut Criterion, rows: &mut Vec<Row>) {
     let mut native_counts = vec![0u32; size * size];
     native::mandelbrot(&mut native_counts, size, 256, left, top, step);
     assert_eq!(counts.read().expect("a readable array"), native_counts, "mandelbrot");
-    compare(c, rows, "mandelbrot 1024^2 x 256", &kernel, || {
+    // Eight in each turn of the loop, a fused multiply-add counted twice.
+    let flops = native_counts.iter().map(|&count| f64::from(count) * 8.0).sum();
+    compare(c, rows, "mandelbrot 1024^2 x 256", Work::Flops(flops), &kernel, || {
         native::mandelbrot(black_box(&mut native_counts), size, 256, left, top, step);
     });
 }
@@ -164,9 +204,55 @@ fn matmul(c: &mut Criterion, rows: &mut Vec<Row>) {
     kernel.run(1, None);
     native::matmul(&a, &b, &mut product, n);
     assert_eq!(bits(&dc), product.iter().map(|v| v.to_bits()).collect::<Vec<_>>(), "matmul");
-    compare(c, rows, "matmul 512^3", &kernel, || {
+    compare(c, rows, "matmul 512^3", Work::Flops(2.0 * (n * n * n) as f64), &kernel, || {
         native::matmul(black_box(&a), black_box(&b), black_box(&mut product), n);
     });
+}
+
+/// The same product on `mma.sync`, from halves (benches/mma.ptx).
+fn mma(c: &mut Criterion, rows: &mut Vec<Row>) {
+    let device = Device::new();
+    let n = 512usize;
+    let halves = |seed| -> Vec<f16> { sequence(seed).take(n * n).map(f16::from_f32).collect() };
+    let (a, b) = (halves(10), halves(11));
+    // Tiles as the lanes of mma.m16n8k16 hold them (PTX ISA, "Matrix Fragments for mma.m16n8k16").
+    let (mut tiles_a, mut tiles_b) = (Vec::new(), Vec::new());
+    for (tile, step, lane) in lanes_of_tiles(n / 16, n / 16) {
+        for element in 0..8 {
+            let row = tile * 16 + lane / 4 + element / 2 % 2 * 8;
+            let k = step * 16 + lane % 4 * 2 + element % 2 + element / 4 * 8;
+            tiles_a.push(a[row * n + k]);
+        }
+    }
+    for (tile, step, lane) in lanes_of_tiles(n / 8, n / 16) {
+        for element in 0..4 {
+            let k = step * 16 + lane % 4 * 2 + element % 2 + element / 2 * 8;
+            tiles_b.push(b[k * n + tile * 8 + lane / 4]);
+        }
+    }
+    let (da, db) = (device.array(&tiles_a).expect("room"), device.array(&tiles_b).expect("room"));
+    let dc = device.zeros::<f32>(n * n).expect("room");
+    let args = vec![Arg::from(&da), Arg::from(&db), Arg::from(&dc)];
+    let file = Path::new(EXAMPLES).join("../benches/mma.ptx");
+    let kernel = Kernel::of_file(&file, &device, "mma", [512, 1, 1], [128, 1, 1], args);
+    kernel.run(1, None);
+    let mut wide = [vec![0f32; n * n], vec![0f32; n * n]];
+    let mut product = vec![0f32; n * n];
+    let mut native = move |product: &mut [f32]| {
+        black_box(&a).convert_to_f32_slice(&mut wide[0]);
+        black_box(&b).convert_to_f32_slice(&mut wide[1]);
+        native::matmul(&wide[0], &wide[1], product, n);
+    };
+    native(&mut product);
+    assert_eq!(bits(&dc), product.iter().map(|v| v.to_bits()).collect::<Vec<_>>(), "mma");
+    let work = Work::Flops(2.0 * (n * n * n) as f64);
+    compare(c, rows, "mma.sync f16 512^3", work, &kernel, || native(black_box(&mut product)));
+}
+
+/// Every lane of every step of every tile, in the order of memory.
+fn lanes_of_tiles(tiles: usize, steps: usize) -> impl Iterator<Item = (usize, usize, usize)> {
+    (0..tiles)
+        .flat_map(move |tile| (0..steps).flat_map(move |step| (0..32).map(move |lane| (tile, step, lane))))
 }
 
 fn block_sum(c: &mut Criterion, rows: &mut Vec<Row>) {
@@ -182,7 +268,7 @@ fn block_sum(c: &mut Criterion, rows: &mut Vec<Row>) {
     let mut native_sums = vec![0f32; blocks];
     native::block_sum(&x, &mut native_sums);
     assert_eq!(sums.read().expect("a readable array"), native_sums, "block_sum");
-    compare(c, rows, "block reduction 16M", &kernel, || {
+    compare(c, rows, "block reduction 16M", Work::Bytes(count * 4), &kernel, || {
         native::block_sum(black_box(&x), black_box(&mut native_sums))
     });
 }
@@ -200,7 +286,7 @@ fn softmax(c: &mut Criterion, rows: &mut Vec<Row>) {
     // The sums are taken in other orders.
     let close = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-5 * b.abs();
     assert!(dy.read().expect("a readable array").iter().zip(&y).all(close), "softmax");
-    compare(c, rows, "softmax 4096 x 1024", &kernel, || {
+    compare(c, rows, "softmax 4096 x 1024", Work::Bytes(height * width * 8), &kernel, || {
         native::softmax(black_box(&x), black_box(&mut y), width);
     });
 }
@@ -216,7 +302,7 @@ fn histogram(c: &mut Criterion, rows: &mut Vec<Row>) {
     let mut native_bins = [0u32; 256];
     native::histogram(&data, &mut native_bins);
     assert_eq!(bins.read().expect("a readable array"), native_bins, "histogram");
-    compare(c, rows, "histogram 16M", &kernel, || {
+    compare(c, rows, "histogram 16M", Work::Bytes(count), &kernel, || {
         native::histogram(black_box(&data), black_box(&mut native_bins));
     });
 }
@@ -235,7 +321,7 @@ fn table(rows: &[Row], directory: &Path) -> String {
     slower_paths().iter().for_each(|path| {
         let _ = write!(text, " {} |", path.name());
     });
-    text += " thread-instructions/s |\n|---|---|---|---|---|---|";
+    text += " thread-instructions/s | ptxvm does | native does |\n|---|---|---|---|---|---|---|---|";
     text += &"---|".repeat(slower_paths().len());
     text.push('\n');
     for row in rows {
@@ -249,9 +335,30 @@ fn table(rows: &[Row], directory: &Path) -> String {
             let other = time(&format!("ptxvm {}", path.name())).map_or(f64::NAN, |other| other / native);
             let _ = write!(text, " {other:.1} |");
         }
-        let _ = writeln!(text, " {:.2e} |", row.thread_instructions as f64 / (ours / 1e9));
+        let _ = write!(text, " {:.2e} |", row.thread_instructions as f64 / (ours / 1e9));
+        let _ = writeln!(text, " {} | {} |", row.work.rate(ours), row.work.rate(native));
     }
     text
+}
+
+/// What the machine can do on one thread: bytes copied a second, read and written, and operations of its widest fused
+/// multiply-add.
+fn machine() -> String {
+    let best = |mut f: Box<dyn FnMut()>| {
+        let time = |_| {
+            let start = Instant::now();
+            f();
+            start.elapsed().as_nanos() as f64
+        };
+        (0..20).map(time).fold(f64::INFINITY, f64::min)
+    };
+    let (from, mut to) = (vec![1u8; 256 << 20], vec![0u8; 256 << 20]);
+    let bytes = Work::Bytes(from.len() + to.len());
+    let copy = best(Box::new(move || black_box(&mut to).copy_from_slice(black_box(&from))));
+    let turns = 1_000_000;
+    let flops = Work::Flops(f64::from(turns) * native::FMA_LANES as f64 * 2.0);
+    let fma = best(Box::new(move || native::fma_peak(black_box(&mut [1.0; native::FMA_LANES]), turns)));
+    format!("one thread copies {} and multiplies and adds {}", bytes.rate(copy), flops.rate(fma))
 }
 
 fn main() {
@@ -269,13 +376,15 @@ fn main() {
     clamp(&mut c, &mut rows, "f16x2 clamp 128K halves", 128 << 10);
     mandelbrot(&mut c, &mut rows);
     matmul(&mut c, &mut rows);
+    mma(&mut c, &mut rows);
     block_sum(&mut c, &mut rows);
     softmax(&mut c, &mut rows);
     histogram(&mut c, &mut rows);
     c.final_summary();
     println!(
-        "\nhost path {}; 2 threads: times as fast as one; other paths: ratio to native\n{}",
+        "\nhost path {}; {}; 2 threads: times as fast as one; other paths: ratio to native\n{}",
         vm_path(),
+        machine(),
         table(&rows, &directory)
     );
 }

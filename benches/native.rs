@@ -161,3 +161,19 @@ native! {
         }
     }
 }
+
+/// Sums that [`fma_peak`] keeps going: enough to hide the latency, few enough for the registers.
+pub const FMA_LANES: usize = 16 * 12;
+
+native! {
+    /// Nothing but fused multiply-adds.
+    fn fma_peak(sums: &mut [f32; FMA_LANES], turns: u32) {
+        let mut own = *sums;
+        for _ in 0..turns {
+            for sum in &mut own {
+                *sum = sum.mul_add(0.999, 0.5);
+            }
+        }
+        *sums = own;
+    }
+}

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use cpu_time::ThreadTime;
 use plotters::prelude::*;
 use ptxvm::{Device, Module};
 
@@ -33,11 +34,11 @@ fn kernel(registers: usize, body: &str) -> String {
 const ELEMENT: &str = "and.b32 %i, %i, 0xffff;\nmad.wide.u32 %e, %i, 4, %o;\nld.global.f32 %r0, [%e];\n\
     add.f32 %r0, %r0, %r0;\nst.global.f32 [%e], %r0;";
 
-/// Median seconds of what `f` does, of at least three runs.
+/// Median seconds of processor time that `f` takes on this thread, of at least three runs.
 fn seconds(mut f: impl FnMut()) -> f64 {
     let (begin, mut times) = (Instant::now(), Vec::new());
     while times.len() < 3 || times.len() < 51 && begin.elapsed() < Duration::from_millis(500) {
-        let start = Instant::now();
+        let start = ThreadTime::now();
         f();
         times.push(start.elapsed().as_secs_f64());
     }
