@@ -1,11 +1,11 @@
-//! ptxvm beside ptoxide, on one core, with the same PTX and the same inputs.
+//! ptxvm beside ptoxide, on one thread, with the same PTX and the same inputs; processor time.
 //!
 //! `cargo run --release --manifest-path benches/peers/Cargo.toml` prints the table of benches/RESULTS.md.
 
 use std::hint::black_box;
 use std::path::Path;
-use std::time::Instant;
 
+use cpu_time::ProcessTime;
 use ptoxide::{Argument, Context, LaunchParams};
 use ptxvm::{Arg, Device, Module};
 
@@ -34,7 +34,7 @@ fn fastest(mut run: impl FnMut() -> (f64, Vec<f32>)) -> (f64, Vec<f32>) {
 }
 
 fn time<T>(f: impl FnOnce() -> T) -> (f64, T) {
-    let start = Instant::now();
+    let start = ProcessTime::now();
     let result = black_box(f());
     (start.elapsed().as_secs_f64(), result)
 }

@@ -195,3 +195,25 @@ fn files_are_written_as_their_names_say() {
     assert_eq!(outcome.code, Some(2), "{}", outcome.transcript());
     assert!(outcome.stderr.contains("cannot write"), "{}", outcome.transcript());
 }
+
+#[test]
+fn calls_and_indexed_branches_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = ".version 7.0\n.target sm_70\n.address_size 64\n\
+        .func (.reg .u32 %r) twice(.reg .u32 %x)\n{\n  add.u32 %r, %x, %x;\n  ret;\n}\n\
+        .visible .entry kernel(.param .u64 out)\n{\n  .reg .u32 %t, %i, %a;\n  .reg .u64 %o, %e;\n\
+        mov.u32 %t, %tid.x;\n  and.b32 %i, %t, 3;\nways: .branchtargets A, B, C, D;\n  brx.idx %i, ways;\n\
+        A:\n  mov.u32 %a, 1;\n  bra JOIN;\nB:\n  mov.u32 %a, 2;\n  bra JOIN;\nC:\n  mov.u32 %a, 3;\n  bra JOIN;\n\
+        D:\n  mov.u32 %a, 4;\nJOIN:\n  call (%a), twice, (%a);\n  ld.param.u64 %o, [out];\n\
+        mad.wide.u32 %e, %t, 4, %o;\n  st.global.u32 [%e], %a;\n  ret;\n}\n";
+    std::fs::write(folder.path().join("kernel.ptx"), text).unwrap();
+    let outcome = run_in(folder.path(), "--arg u32[48] --format json --profile");
+    assert_eq!(outcome.code, Some(0), "{}", outcome.transcript());
+    let profile = &last_object(&outcome)["profile"];
+    assert_eq!(counts(profile, "brx.idx"), [2, 48, 2]);
+    assert_eq!(counts(profile, "mov.u32 %a, 1"), [2, 12, 0]);
+    assert_eq!(counts(profile, "mov.u32 %a, 4"), [2, 12, 0]);
+    assert_eq!(counts(profile, "call"), [2, 48, 0]);
+    assert_eq!(counts(profile, "add.u32 %r"), [2, 48, 0]);
+    assert_eq!(counts(profile, "st.global"), [2, 48, 0]);
+}
