@@ -40,12 +40,12 @@ macro_rules! find {
             let mut values: Block<$T> = unsafe { *array.add(index) };
             if lanes == u16::MAX {
                 let step = values[1].wrapping_sub(values[0]);
-                let mut uneven = 0;
-                for i in 0..BLOCK {
-                    uneven |= values[i] ^ values[0].wrapping_add(step.wrapping_mul(i as $T));
-                }
-                // Small steps do not wrap if the last number is not below the first.
-                if uneven == 0 && step < 1 << 27 && values[0] <= values[BLOCK - 1] {
+                // Small steps do not wrap if the last number is not below the first. Scattered numbers are seen at once.
+                if step < 1 << 27
+                    && values[0] <= values[BLOCK - 1]
+                    && values[2].wrapping_sub(values[1]) == step
+                    && (0..BLOCK).all(|i| values[i] == values[0].wrapping_add(step * i as $T))
+                {
                     steps[index] = step as u32;
                 }
             } else {

@@ -75,6 +75,10 @@ impl Launch<'_> {
     /// `%ctaid` of a block.
     pub fn ctaid(&self, index: u64) -> [u32; 3] {
         let [nx, ny, _] = self.config.grid.map(|n| u64::from(n.max(1)));
+        if index < nx {
+            // Divisions are slow.
+            return [index as u32, 0, 0];
+        }
         [(index % nx) as u32, (index / nx % ny) as u32, (index / (nx * ny)) as u32]
     }
 

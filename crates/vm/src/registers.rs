@@ -436,15 +436,20 @@ impl Registers {
         unsafe { load(self.array(w, slot), slot.width, lane) }
     }
 
-    /// The values of the first lanes, as 64-bit numbers.
+    /// The values of the first lanes, whole groups of them, as 64-bit numbers.
     pub fn widen(&mut self, w: Window, slot: SlotRef, values: &mut [u64]) {
         if let Some(value) = self.uniform(w, slot) {
             return values.fill(value);
         }
         let array = self.read(w, slot);
-        for (lane, value) in values.iter_mut().enumerate() {
-            // SAFETY: the array has an element for every lane.
-            *value = unsafe { load(array, slot.width, lane) };
+        let (to, lanes) = (values.as_mut_ptr().cast(), values.len());
+        // SAFETY: the array has an element for every lane.
+        unsafe {
+            match slot.width {
+                Width::W32 => (self.helpers.extend)(to, lanes::Width::B8, array, lanes::Extend::U32, lanes),
+                Width::W64 => std::ptr::copy_nonoverlapping(array, to, 8 * lanes),
+                width => values.iter_mut().enumerate().for_each(|(i, v)| *v = load(array, width, i)),
+            }
         }
     }
 

@@ -70,6 +70,16 @@ impl Scalar {
         Scalar { base, step, pitch: if rows.count() > 1 { step << rows.shift } else { 0 } }
     }
 
+    /// The sum of two.
+    #[inline]
+    pub fn plus(&self, other: &Scalar) -> Scalar {
+        Scalar {
+            base: self.base.wrapping_add(other.base),
+            step: self.step.wrapping_add(other.step),
+            pitch: self.pitch.wrapping_add(other.pitch),
+        }
+    }
+
     pub fn is_uniform(self) -> bool {
         self.step | self.pitch == 0
     }

@@ -77,15 +77,15 @@ impl Linear {
 
     /// The result for these sources, if it steps evenly too; an instruction reads as many of them as it has. `width` is
     /// the result's.
-    #[inline(always)]
+    #[inline(never)]
     pub fn apply(self, [&a, &b, &c]: [&Scalar; 3], width: Width, rows: Rows) -> Option<Scalar> {
         Some(match self {
-            Linear::Add => sum(a, b),
-            Linear::Sub => sum(a, scaled(b, u64::MAX)),
+            Linear::Add => a.plus(&b),
+            Linear::Sub => a.plus(&scaled(b, u64::MAX)),
             Linear::Mul => product(a, b)?,
-            Linear::Mad => sum(product(a, b)?, c),
+            Linear::Mad => product(a, b)?.plus(&c),
             Linear::MulWide(range) => product(extend(a, range, rows)?, extend(b, range, rows)?)?,
-            Linear::MadWide(range) => sum(product(extend(a, range, rows)?, extend(b, range, rows)?)?, c),
+            Linear::MadWide(range) => product(extend(a, range, rows)?, extend(b, range, rows)?)?.plus(&c),
             Linear::Shl if b.is_uniform() && b.base < u64::from(width.bits()) => scaled(a, 1 << b.base),
             Linear::Shr(range) if b.is_uniform() && b.base < u64::from(range.bits) => {
                 let a = extend(a, range, rows)?;
@@ -114,14 +114,6 @@ impl Linear {
             Linear::Convert(_) => a,
             _ => return None,
         })
-    }
-}
-
-fn sum(a: Scalar, b: Scalar) -> Scalar {
-    Scalar {
-        base: a.base.wrapping_add(b.base),
-        step: a.step.wrapping_add(b.step),
-        pitch: a.pitch.wrapping_add(b.pitch),
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use diag::Span;
 use ir::AtomicOp;
 use isa::{Mod, Picks, Type};
+use lanes::Helpers;
 
 use super::access::{Place, Request};
 use super::transfer::{Addresses, Region, read, write};
@@ -16,8 +17,8 @@ use crate::registers::store;
 
 /// The operands of an atomic operation, one for each lane.
 pub(super) struct Operands {
-    /// Where the lane's element stands in its region.
-    offsets: [usize; CHUNK_LANES],
+    /// Where the lane's element stands, from a base on.
+    offsets: [u64; CHUNK_LANES],
     a: [u64; CHUNK_LANES],
     b: [u64; CHUNK_LANES],
     /// The element before the operation.
@@ -27,7 +28,7 @@ pub(super) struct Operands {
 impl Operands {
     pub fn new() -> Box<Operands> {
         let none = [0; CHUNK_LANES];
-        Box::new(Operands { offsets: [0; CHUNK_LANES], a: none, b: none, old: none })
+        Box::new(Operands { offsets: none, a: none, b: none, old: none })
     }
 }
 
@@ -59,7 +60,8 @@ impl Chunk<'_> {
     ) {
         let mut operands = self.operands.take().unwrap_or_else(Operands::new);
         let (first, end) = active.lanes();
-        find_offsets(addresses, region.base, &mut operands.offsets[..end]);
+        let helpers = self.registers.helpers();
+        let base = find_offsets(addresses, region, helpers, &mut operands.offsets[..end]);
         self.registers.widen(active.window, op.a, &mut operands.a[..end]);
         if let Some(b) = op.b {
             self.registers.widen(active.window, b, &mut operands.b[..end]);
@@ -68,8 +70,8 @@ impl Chunk<'_> {
         // SAFETY: the region holds the elements of all active lanes, which are aligned.
         unsafe {
             match op.ty.bytes() {
-                4 => update.lanes::<u32>(&mut operands, active, region.storage, own),
-                _ => update.lanes::<u64>(&mut operands, active, region.storage, own),
+                4 => update.lanes::<u32>(&mut operands, active, base, own),
+                _ => update.lanes::<u64>(&mut operands, active, base, own),
             }
         }
         if let Some(dst) = op.dst {
@@ -131,19 +133,24 @@ impl Chunk<'_> {
     }
 }
 
-/// The addresses of the first lanes, less `base`.
-fn find_offsets(addresses: &Addresses, base: u64, offsets: &mut [usize]) {
-    let lanes = offsets.iter_mut().enumerate();
-    match addresses {
-        Addresses::Even(even) => lanes.for_each(|(lane, o)| *o = even.at(lane).wrapping_sub(base) as usize),
-        // One loop for each width of addresses.
-        Addresses::Each(each) if each.narrow => {
-            lanes.for_each(|(lane, o)| *o = each.narrow_at(lane).wrapping_sub(base) as usize);
+/// Where the elements of the first lanes stand, from the place on that is returned.
+fn find_offsets(addresses: &Addresses, region: Region, helpers: &Helpers, offsets: &mut [u64]) -> *mut u8 {
+    let each = match addresses {
+        Addresses::Each(each) => each,
+        Addresses::Even(even) => {
+            offsets.iter_mut().enumerate().for_each(|(lane, o)| *o = even.at(lane).wrapping_sub(region.base));
+            return region.storage;
         }
-        Addresses::Each(each) => {
-            lanes.for_each(|(lane, o)| *o = each.wide_at(lane).wrapping_sub(base) as usize)
+    };
+    let (to, count) = (offsets.as_mut_ptr(), offsets.len());
+    // SAFETY: the array has an element for every lane.
+    unsafe {
+        match each.narrow {
+            true => (helpers.extend)(to.cast(), lanes::Width::B8, each.array, lanes::Extend::U32, count),
+            false => std::ptr::copy_nonoverlapping(each.array.cast(), to, count),
         }
     }
+    region.storage.wrapping_add(each.offset.wrapping_sub(region.base) as usize)
 }
 
 /// Replaces a value by what `f` makes of it, as one step for all host threads; returns the old one.
@@ -220,7 +227,7 @@ impl Update {
             ($apply:expr) => {
                 active.mask.for_each(|lane| {
                     let (a, b) = (operands.a[lane], operands.b[lane]);
-                    let at = base.wrapping_add(operands.offsets[lane]).cast::<T>();
+                    let at = base.wrapping_add(operands.offsets[lane] as usize).cast::<T>();
                     // SAFETY: the caller's promise.
                     operands.old[lane] = unsafe {
                         if own {

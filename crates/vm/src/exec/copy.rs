@@ -34,6 +34,8 @@ pub(super) struct Copies {
     lanes: Mask,
     /// How often each lane has committed.
     commits: [u32; CHUNK_LANES],
+    /// There were copies or commits in this block.
+    used: bool,
 }
 
 // SAFETY: the pointers go into the shared memory of the chunk's block, which moves between threads with it.
@@ -41,16 +43,18 @@ unsafe impl Send for Copies {}
 
 impl Default for Copies {
     fn default() -> Self {
-        Copies { pending: Vec::new(), lanes: Mask::EMPTY, commits: [0; CHUNK_LANES] }
+        Copies { pending: Vec::new(), lanes: Mask::EMPTY, commits: [0; CHUNK_LANES], used: false }
     }
 }
 
 impl Copies {
     /// As at the start of a block.
     pub fn clear(&mut self) {
-        self.pending.clear();
-        self.lanes = Mask::EMPTY;
-        self.commits = [0; CHUNK_LANES];
+        if std::mem::take(&mut self.used) {
+            self.pending.clear();
+            self.lanes = Mask::EMPTY;
+            self.commits = [0; CHUNK_LANES];
+        }
     }
 
     /// Does all copies of these lanes.
@@ -158,6 +162,7 @@ impl Chunk<'_> {
             });
         }
         self.copies.lanes |= active.mask;
+        self.copies.used = true;
         Ok(())
     }
 
@@ -211,7 +216,10 @@ impl Chunk<'_> {
 
     pub(super) fn copy_group(&mut self, group: CopyGroup, lanes: Mask) {
         match group {
-            CopyGroup::Commit => lanes.into_iter().for_each(|lane| self.copies.commits[lane] += 1),
+            CopyGroup::Commit => {
+                self.copies.used = true;
+                lanes.into_iter().for_each(|lane| self.copies.commits[lane] += 1);
+            }
             CopyGroup::Wait(keep) => self.copies.finish_groups(lanes, keep, false),
             CopyGroup::WaitAll => self.copies.finish(lanes),
         }

@@ -22,7 +22,7 @@ mod warp;
 
 use diag::Span;
 
-use crate::code::{Code, Function, Guard, Kind, Op};
+use crate::code::{Code, Function, Guard, Kind, Op, Terminator};
 use crate::cta::Shared;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::grid::Launch;
@@ -168,6 +168,7 @@ pub(crate) struct Chunk<'l> {
     lanes: usize,
     /// Threads of this chunk.
     threads: usize,
+    everyone: Mask,
     ctaid: [u32; 3],
     /// Slots of the running path's window that other paths need, a bit each. Empty when nobody waits.
     needed: Vec<u64>,
@@ -198,6 +199,7 @@ impl<'l> Chunk<'l> {
             first_thread,
             lanes: threads.next_multiple_of(16),
             threads,
+            everyone: Mask::first(threads),
             ctaid: [0; 3],
             needed: Vec::new(),
             prepared: false,
@@ -216,7 +218,7 @@ impl<'l> Chunk<'l> {
     /// Starts a block: all threads at the kernel's entry.
     pub fn start(&mut self, ctaid: [u32; 3], shared: &mut Shared) -> Step {
         self.ctaid = ctaid;
-        self.alive = Mask::first(self.threads);
+        self.alive = self.everyone;
         self.paths.clear();
         self.copies.clear();
         self.frames.clear();
@@ -393,7 +395,19 @@ impl<'l> Chunk<'l> {
 
             let from = path.block;
             observer.before_end(self, block, &active);
-            let goes_on = self.terminate(path, block, &active, shared)?;
+            let goes_on = match block.terminator {
+                Terminator::Jump(next) => {
+                    path.block = next;
+                    true
+                }
+                Terminator::Branch { pred, negated, taken, otherwise }
+                    if let Some(value) = self.registers.uniform(window, pred) =>
+                {
+                    path.block = if (value != 0) == negated { otherwise } else { taken };
+                    true
+                }
+                _ => self.terminate(path, block, &active, shared)?,
+            };
             observer.after_end();
             if !goes_on {
                 return Ok(false);

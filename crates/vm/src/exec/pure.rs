@@ -29,8 +29,13 @@ impl Chunk<'_> {
         let registers = &mut self.registers;
         let [a, b, c] = op.linear_src;
         let scalar = |slot| registers.scalar_if_known(active.window, slot);
-        let (Some(a), Some(b), Some(c)) = (scalar(a), scalar(b), scalar(c)) else { return false };
-        let Some(result) = op.linear.apply([a, b, c], dst.width, registers.rows()) else { return false };
+        let (Some(a), Some(b)) = (scalar(a), scalar(b)) else { return false };
+        // Half of all: no need to look at more.
+        let result = match op.linear {
+            Linear::Add => Some(a.plus(b)),
+            _ => scalar(c).and_then(|c| op.linear.apply([a, b, c], dst.width, registers.rows())),
+        };
+        let Some(result) = result else { return false };
         // Only where the result may spill over into all lanes: merging would need the arrays anyway.
         let whole = active.alone || self.whole(active, dst);
         if whole {
@@ -142,9 +147,8 @@ impl Chunk<'_> {
             && let (Some(_), [Some(result), _]) = (pure.lanes, pure.dst)
             && let Some(target) = self.store_target(&op.store, active, shared, span)
         {
-            self.keep_sources(pure, active, result, target);
             // Sources that were kept have other forms now.
-            if !(planned && self.plan_fits(pure, active)) {
+            if self.keep_sources(pure, active, result, target) || !planned {
                 let mut args = self.lane_args(pure, active);
                 let forms = self.forms(pure, active);
                 let array = self.registers.array(active.window, result);
@@ -161,9 +165,10 @@ impl Chunk<'_> {
     }
 
     /// Copies those sources into their registers that stand in memory where results will be written, unless each
-    /// lane's result takes the place of its own source.
-    fn keep_sources(&mut self, op: &Pure, active: &Active, result: SlotRef, target: *const u8) {
+    /// lane's result takes the place of its own source. True if there were any.
+    fn keep_sources(&mut self, op: &Pure, active: &Active, result: SlotRef, target: *const u8) -> bool {
         let (first, end) = active.groups;
+        let mut kept = false;
         for &slot in op.src() {
             if !is_memory(self.registers.forms(active.window, slot)) {
                 continue;
@@ -183,8 +188,10 @@ impl Chunk<'_> {
             };
             if meets && !in_place {
                 self.registers.read(active.window, slot);
+                kept = true;
             }
         }
+        kept
     }
 
     /// The operation by `sem`, one lane after the other.

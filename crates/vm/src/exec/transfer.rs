@@ -79,21 +79,14 @@ pub(super) struct Each {
 impl Each {
     #[inline]
     pub fn at(&self, lane: usize) -> u64 {
-        if self.narrow { self.narrow_at(lane) } else { self.wide_at(lane) }
-    }
-
-    /// The same for elements of 4 bytes.
-    #[inline]
-    pub fn narrow_at(&self, lane: usize) -> u64 {
         // SAFETY: the array has an element for every lane, and lives until a slot of its window is written.
-        unsafe { u64::from((*self.array.cast::<u32>().add(lane)).wrapping_add(self.offset as u32)) }
-    }
-
-    /// The same for elements of 8 bytes.
-    #[inline]
-    pub fn wide_at(&self, lane: usize) -> u64 {
-        // SAFETY: as above.
-        unsafe { (*self.array.cast::<u64>().add(lane)).wrapping_add(self.offset) }
+        unsafe {
+            if self.narrow {
+                u64::from((*self.array.cast::<u32>().add(lane)).wrapping_add(self.offset as u32))
+            } else {
+                (*self.array.cast::<u64>().add(lane)).wrapping_add(self.offset)
+            }
+        }
     }
 
     /// The least and the greatest address of the active lanes, if the offset makes none wrap.
