@@ -131,3 +131,35 @@ fn cubins_are_listed() {
     let outcome = run(&["dis", "--arch", "sm_70", &format!("{folder}/none.cubin")]);
     assert_eq!(outcome.code, Some(1), "{}", outcome.transcript());
 }
+
+#[test]
+fn programs_get_json() {
+    let json = |args: &[&str], code: i32| -> Vec<serde_json::Value> {
+        let outcome = run(&[args, &["--format", "json"]].concat());
+        assert_eq!(outcome.code, Some(code), "{}", outcome.transcript());
+        outcome.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let asm =
+        ["asm", "--arch", "sm_53", "HSETP2.GT P1, P1, R3, 19.5, 1 &req={0,2}", "HSETP2.LTE P0, PT, R1, R2"];
+    let lines = json(&asm, 1);
+    assert_eq!(lines[0]["word"], "7e0803cd0f070309");
+    assert_eq!(lines[0]["control_slot"], "002fe0");
+    assert_eq!(lines[0]["text"], "HSETP2.GT.AND P1, P1, R3, 20, 1, PT ;");
+    assert_eq!(lines[0]["warnings"].as_array().map(Vec::len), Some(2));
+    assert!(lines[1]["error"].as_str().is_some_and(|error| error.contains("did you mean .LE?")));
+
+    let lines = json(&["dis", "--arch", "sm_53", "--hex", "5d23b18000270187"], 0);
+    assert_eq!(lines[0]["ignored_bits"], "0x80");
+    let cubin = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/sass/cubins/sm_70.cubin");
+    let lines = json(&["dis", "--arch", "sm_70", cubin], 0);
+    let compares = lines.iter().filter(|line| line["text"].is_string()).count();
+    assert_eq!((lines[0]["address"].as_u64(), compares), (Some(0), 10));
+
+    let eval = ["eval", "--arch", "sm_53", "@P1 HSETP2.GT P0, PT, R3, R4", "R3=0x3c00"];
+    assert_eq!(json(&[&eval[..], &["P1=1"]].concat(), 0)[0]["pu"], true);
+    assert_eq!(json(&[&eval[..], &["P1=0"]].concat(), 0)[0]["executed"], false);
+    let lowered = &json(&["lower", "--arch", "sm_60", "setp.lt.f16 p, a, 0x3c01"], 0)[0];
+    assert_eq!(lowered["word"], "7e9d038800070007");
+    assert_eq!((&lowered["inverted"], &lowered["constant"]), (&true.into(), &"0x3f802000".into()));
+    assert_eq!(lowered["registers"]["R0"], "a");
+}

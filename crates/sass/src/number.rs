@@ -85,9 +85,16 @@ pub(crate) fn parse(text: &str, format: &Format) -> Option<(u16, bool)> {
             let value: f64 = magnitude.parse().ok()?;
             let bits = convert_float(&F64, format, Mode::rounding(Rounding::NearestEven), value.to_bits());
             let back = f64::from_bits(convert_float(format, &F64, Mode::NEAREST, bits));
+            // Too large or too small even for binary64.
+            let lost = value.is_infinite() || value == 0.0 && has_digit(magnitude);
             // nvdisasm prints 20 digits, some BF16 numbers have more.
-            (bits, back == value || (back - value).abs() <= value * 1e-15)
+            (bits, !lost && (back == value || (back - value).abs() <= value * 1e-15))
         }
     };
     Some(((bits | if negative { format.sign() } else { 0 }) as u16, exact))
+}
+
+/// Whether a digit other than 0 stands before the exponent.
+fn has_digit(number: &str) -> bool {
+    number.bytes().take_while(|byte| !matches!(byte, b'e' | b'E')).any(|byte| matches!(byte, b'1'..=b'9'))
 }

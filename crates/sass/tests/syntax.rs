@@ -132,7 +132,11 @@ fn slips_get_help_and_oddities_a_warning() {
     let warnings = |text: &str| parse(sm_53(), text).unwrap().warnings;
     assert!(warnings("HSETP2.LT P1, P1, R0, R1")[0].message.contains("same predicate"));
     assert!(warnings("HSETP2.LT PT, PT, R0, R1").is_empty());
-    assert!(warnings("HSETP2.LT P0, P1, R0, 1.0001, 1")[0].message.contains("rounded"));
+    for rounded in ["1.0001, 1", "1e9999, 1", "1, -1e-9999", "{|-19.5|}, 0.0"] {
+        let warnings = warnings(&format!("HSETP2.LT P0, P1, R0, {rounded}"));
+        assert!(warnings.len() == 1 && warnings[0].message.contains("rounded"), "{rounded}: {warnings:?}");
+    }
+    assert!(warnings("HSETP2.LT P0, P1, R0, 0e9, -INF").is_empty());
 }
 
 #[test]
