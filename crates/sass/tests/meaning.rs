@@ -1,6 +1,7 @@
 //! The executed lowering of every half setp equals the executed PTX; no input panics.
 
-use sass::{Arch, Field, Instruction, Operands, Source, Thread};
+use half::f16;
+use sass::{Arch, Executable, Field, Instruction, Operands, Source, Thread};
 
 /// Two sources and a predicate.
 struct Inputs {
@@ -124,6 +125,35 @@ fn single_precision_is_cut_toward_zero() {
     // 2^-24 is a denormal half: flushed on sm_53, kept on sm_60 and sm_70.
     assert!(run("sm_53", 0x3380_0000, "0") && !run("sm_60", 0x3380_0000, "0"));
     assert!(run("sm_70", 0x3380_0000, "5.9604644775390625e-08"));
+}
+
+#[test]
+fn single_precision_becomes_the_next_half_toward_zero() {
+    // PTXVM_SINGLES=all for all 2^32 values instead of one in 65,521.
+    let all = std::env::var_os("PTXVM_SINGLES").is_some_and(|all| all == "all");
+    let run = |arch: &str| {
+        let text = "HSETP2.NEU.AND P0, P1, R0.H0_H0, R1.F32, PT;";
+        Executable::new(&sass::parse(Arch::parse(arch).unwrap(), text).unwrap().instruction).unwrap()
+    };
+    let (flushing, keeping) = (run("sm_53"), run("sm_60"));
+    // The magnitudes of the halves, as bits of binary32, are in the order of the halves.
+    let halves: Vec<u32> = (0..=0x7c00).map(|bits| f16::from_bits(bits).to_f32().to_bits()).collect();
+    let mut count = 0u64;
+    for single in (0..=u32::MAX).step_by(if all { 1 } else { 65_521 }) {
+        let magnitude = single & 0x7fff_ffff;
+        let below = halves.partition_point(|half| *half <= magnitude) as u32 - 1;
+        let half = if magnitude < 0x7f80_0000 { below.min(0x7bff) } else { below };
+        let sign = single >> 16 & 0x8000;
+        for (executable, flushes) in [(&flushing, true), (&keeping, false)] {
+            let a = sign | if flushes && half < 0x400 { 0 } else { half };
+            let outcome = executable.run(&Inputs { a, b: single, c: false }).unwrap();
+            // Only a NaN differs from the half that it is held against.
+            let nan = magnitude > 0x7f80_0000;
+            assert_eq!((outcome.pu, outcome.pv), (nan, nan), "{single:#x}, flushed: {flushes}");
+            count += 1;
+        }
+    }
+    assert!(count >= 131_000, "{count}");
 }
 
 #[test]
