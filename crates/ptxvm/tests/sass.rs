@@ -63,6 +63,7 @@ fn the_sense_is_that_of_ptxas() {
         "setp.lt.f16 p|q, a, b",
         "setp.lt.f16 p, a, 0x7e00",
         "setp.lt.f16 p, 1, 2",
+        "setp.lt.f16 p, a, 0x13c00",
         "setp.lt.f16 p, a, c[0x0][2]",
     ] {
         assert_eq!(run(&["lower", "--arch", "sm_53", bad]).code, Some(1), "{bad}");

@@ -72,6 +72,10 @@ pub fn lower(options: &LowerOptions, format: Format) -> Result<(), Failure> {
         )
     };
     let sources = (source(operands[1])?, source(operands[2])?);
+    let wide = |source: Source| matches!(source.origin, Origin::Literal(bits) if bits > 0xffff);
+    if selected.picks.ty(0).lanes() == 1 && (wide(sources.0) || wide(sources.1)) {
+        return Err(bad("a literal of one half has 16 bits".to_owned()));
+    }
     let lowered = sass::lower(options.arch, &selected.picks, &Operands { destinations, sources, c })
         .map_err(|error| match error {
             NotLowered::Target(arch) => Failure::bad(format!("{arch} has no HSETP2 for `{mnemonic}`")),
