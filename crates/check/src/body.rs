@@ -47,7 +47,7 @@ impl<'a> Checker<'a> {
             function,
             params,
             returns,
-            body: Body::default(),
+            body: Body::new(function),
             scopes: vec![Scope::default()],
             selections: HashMap::new(),
             pending_targets: Vec::new(),

@@ -278,6 +278,7 @@ impl Mover<'_> {
         self.params(&mut function.params);
         self.params(&mut function.returns);
         if let Some(body) = &mut function.body {
+            body.owner = FuncId(self.functions[body.owner.index()]);
             body.labels.iter_mut().for_each(|label| self.span(&mut label.span));
             for prototype in &mut body.prototypes {
                 self.params(&mut prototype.params);

@@ -177,8 +177,10 @@ pub struct LaunchBounds {
 }
 
 /// The code of a function.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Body {
+    /// The function whose variables it uses; of an alias that is another one.
+    pub owner: FuncId,
     /// Scalar registers of all scopes of the body. Only registers that some instruction names, or
     /// that hold a `.reg` parameter, are listed.
     pub registers: Vec<Register>,
@@ -190,6 +192,20 @@ pub struct Body {
     pub branch_targets: Vec<Vec<LabelId>>,
     /// `.callprototype` signatures.
     pub prototypes: Vec<Prototype>,
+}
+
+impl Body {
+    /// The body of a function, with nothing in it.
+    pub(crate) fn new(owner: FuncId) -> Body {
+        Body {
+            owner,
+            registers: Vec::new(),
+            labels: Vec::new(),
+            code: Vec::new(),
+            branch_targets: Vec::new(),
+            prototypes: Vec::new(),
+        }
+    }
 }
 
 /// A scalar register.

@@ -26,7 +26,7 @@ use crate::{copies, invariant, liveness, unused};
 pub(crate) fn function(module: &Module, id: FuncId) -> Option<Function> {
     let function = &module.functions[id.index()];
     let body = function.body.as_ref()?;
-    let mut lowering = Lowering::new(module, id, function, body);
+    let mut lowering = Lowering::new(module, function, body);
     for node in &body.code {
         match node {
             Node::Label(label) => lowering.place_label(*label),
@@ -67,7 +67,7 @@ struct Lowering<'m> {
 }
 
 impl<'m> Lowering<'m> {
-    fn new(module: &'m Module, id: FuncId, function: &'m Checked, body: &'m Body) -> Lowering<'m> {
+    fn new(module: &'m Module, function: &'m Checked, body: &'m Body) -> Lowering<'m> {
         let mut lowering = Lowering {
             module,
             function,
@@ -86,7 +86,8 @@ impl<'m> Lowering<'m> {
         };
         lowering.current = lowering.new_block();
         for (index, variable) in module.variables.iter().enumerate() {
-            if variable.function == Some(id) && matches!(variable.space, Space::Local | Space::Param) {
+            if variable.function == Some(body.owner) && matches!(variable.space, Space::Local | Space::Param)
+            {
                 let offset = lowering.reserve_frame(variable.bytes, variable.align);
                 lowering.frame.insert(VarId(index as u32), offset);
             }
