@@ -96,7 +96,7 @@ impl fmt::Display for Op {
                 Ok(())
             }
             OpKind::Copy { dst, src } => write!(f, "copy {dst} <- {src}"),
-            OpKind::Unsupported { form } => write!(f, "unsupported {}", form.opcode),
+            OpKind::Unsupported { form, picks } => write!(f, "unsupported {}", form.name(picks)),
             other => write!(f, "{other:?}"),
         }
     }

@@ -11,12 +11,14 @@ mod liveness;
 mod lower;
 mod op;
 mod order;
+mod reach;
 mod unused;
 mod visit;
 
 use check::module::{FuncId, Module};
 
 pub use op::*;
+pub use reach::Unsupported;
 pub use visit::Touch;
 
 /// A lowered module.

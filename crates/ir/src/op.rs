@@ -474,9 +474,10 @@ pub enum OpKind {
         dst: Option<Slot>,
         value: Option<Slot>,
     },
-    /// Known, checked, not executed by any engine: faults when a thread reaches it.
+    /// Known, checked, not executed by any engine: a kernel that can reach it is not launched.
     Unsupported {
         form: &'static Form,
+        picks: Picks,
     },
 }
 

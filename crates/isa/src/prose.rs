@@ -12,6 +12,25 @@ pub fn modifier(modifier: Mod) -> Option<&'static str> {
     find(MODIFIERS, modifier.name())
 }
 
+/// Why an instruction of this row is checked, but not executed.
+pub fn refusal(form: &crate::Form) -> &'static str {
+    match form.opcode {
+        "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" | "istypep" => {
+            "textures, samplers and surfaces are bound by a driver, and ptxvm has none"
+        }
+        "wgmma" => "it has no products of four warps, whose matrices lie in shared memory behind descriptors",
+        "tcgen05" => "it has no tensor memory, which such instructions work on",
+        "tensormap" => "tensor maps are objects that a driver makes, and ptxvm has none",
+        "cp" if form.syntax.contains(".tensor") => {
+            "tensor maps are objects that a driver makes, and ptxvm has none"
+        }
+        "multimem" => "it works on the memory of several GPUs",
+        "clusterlaunchcontrol" => "it starts no clusters of its own accord",
+        "mma" => "it has no products of sparse or block-scaled matrices",
+        _ => "it is known and checked, but not executed yet",
+    }
+}
+
 fn find(table: &'static [(&str, &'static str)], name: &str) -> Option<&'static str> {
     table.iter().find(|(known, _)| *known == name).map(|(_, meaning)| *meaning)
 }

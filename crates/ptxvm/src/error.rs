@@ -49,6 +49,13 @@ pub enum Error {
     },
     /// The launch itself is wrong (grid, block, shared memory).
     Launch(String),
+    /// The kernel can reach an instruction that ptxvm does not execute. Nothing has run.
+    Unsupported {
+        /// The source that the diagnostic points into.
+        source: Arc<SourceFile>,
+        /// Which instruction, where, and why.
+        diagnostic: Box<Diagnostic>,
+    },
     /// A thread faulted. What was written before is in memory.
     Fault {
         /// The source that the fault points into.
@@ -69,6 +76,7 @@ impl Error {
             Error::Bad { source, diagnostics } => {
                 diagnostics.iter().map(|diagnostic| diag::render(source, diagnostic, color)).collect()
             }
+            Error::Unsupported { source, diagnostic } => diag::render(source, diagnostic, color),
             Error::Fault { source, fault } => diag::render(source, &fault_diagnostic(fault), color),
             other => format!("{other}\n"),
         }
@@ -78,6 +86,7 @@ impl Error {
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         match self {
             Error::Bad { diagnostics, .. } => diagnostics.clone(),
+            Error::Unsupported { diagnostic, .. } => vec![diagnostic.as_ref().clone()],
             Error::Fault { fault, .. } => vec![fault_diagnostic(fault)],
             _ => Vec::new(),
         }
@@ -112,7 +121,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Io { path, error } => write!(f, "cannot read `{}`: {error}", path.display()),
-            Error::Bad { .. } | Error::Fault { .. } => f.write_str(self.render(Color::Never).trim_end()),
+            Error::Bad { .. } | Error::Unsupported { .. } | Error::Fault { .. } => {
+                f.write_str(self.render(Color::Never).trim_end())
+            }
             Error::Load(error) => error.fmt(f),
             Error::OutOfMemory(error) => error.fmt(f),
             Error::Memory(kind) => write!(f, "{kind} by the host"),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use check::module::{Function, Param};
+use diag::Diagnostic;
 use isa::{Kind, Type};
 use vm::{Fault, LaunchConfig, LaunchError, LaunchReport, Output};
 
@@ -149,7 +150,7 @@ impl<'a> Launch<'a> {
     /// Runs the kernel and waits until it has ended.
     ///
     /// # Errors
-    /// [`Error::NoSuchName`], [`Error::Arguments`] and [`Error::Launch`] before anything runs; [`Error::Fault`],
+    /// [`Error::NoSuchName`], [`Error::Arguments`], [`Error::Launch`] and [`Error::Unsupported`] before anything runs; [`Error::Fault`],
     /// [`Error::StepLimit`] and [`Error::Cancelled`] while it does.
     pub fn run(mut self) -> Result<LaunchReport, Error> {
         let kernel = self.loaded.module.kernel(&self.kernel)?;
@@ -161,6 +162,7 @@ impl<'a> Launch<'a> {
         let device = self.loaded.device.read();
         device.launch(&self.loaded.loaded, &self.kernel, &self.config, &params).map_err(|error| match error {
             LaunchError::Invalid(message) => Error::Launch(message),
+            LaunchError::Unsupported(what) => self.unsupported(&what),
             LaunchError::Fault(fault) => located(&self.loaded.module, fault),
             LaunchError::StepLimit { limit } => Error::StepLimit(limit),
             LaunchError::Cancelled => Error::Cancelled,
@@ -182,6 +184,26 @@ fn located(module: &Module, mut fault: Box<Fault>) -> Error {
         }
     }
     Error::Fault { source: Arc::clone(sources[index]), fault }
+}
+
+impl Launch<'_> {
+    /// The kernel can reach an instruction that no engine executes.
+    fn unsupported(&self, what: &vm::Unsupported) -> Error {
+        let name = what.form.name(&what.picks);
+        let (kernel, module) = (&self.kernel, &self.loaded.module);
+        let message = format!("kernel `{kernel}` is not launched: ptxvm does not execute `{name}`");
+        let (index, span) = module.locate(what.span);
+        let mut diagnostic =
+            Diagnostic::error("unsupported", span, message).note(isa::prose::refusal(what.form));
+        let function = module.program().module.functions.get(what.function.index());
+        if let Some(function) = function.filter(|function| function.name != *kernel) {
+            diagnostic =
+                diagnostic.note(format!("it stands in `{}`, which the kernel can call", function.name));
+        }
+        let diagnostic = diagnostic.help("`ptxvm isa --unsupported` lists what is not executed");
+        let source = module.sources().nth(index).unwrap_or(module.source());
+        Error::Unsupported { source: Arc::clone(source), diagnostic: Box::new(diagnostic) }
+    }
 }
 
 /// The raw parameter bytes.

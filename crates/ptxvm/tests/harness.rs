@@ -17,8 +17,6 @@ use check::module::{Function, Param};
 use libtest_mimic::{Arguments, Trial};
 use ptxvm::{Arg, Buffer, Device, Error, FaultKind, Module, Output, SourceFile};
 
-/// Kernels with these are not run: they are refused by name (tensor memory, warp-group products, bulk copies).
-const REFUSED: [&str; 4] = ["wgmma.", "tcgen05.", "cp.async.bulk", "cp.reduce.async.bulk"];
 /// Bytes of the buffer behind each pointer, and where in it the pointer points: kernels index backwards too.
 const BUFFER: u64 = 16 << 20;
 const MIDDLE: u64 = 8 << 20;
@@ -82,7 +80,7 @@ fn main() {
 fn unexplained(kernel: &str, outcome: &str) -> String {
     let explained = [
         "ended",
-        "refused",
+        REFUSED,
         "step limit",
         FaultKind::OutOfBounds.code(),
         FaultKind::Misaligned.code(),
@@ -122,33 +120,20 @@ fn ptx_files(corpus: &Path) -> Vec<String> {
 fn run_file(corpus: &Path, file: &str) -> Result<Vec<(String, String)>, String> {
     let bytes = std::fs::read(corpus.join(file)).map_err(|error| error.to_string())?;
     let source = SourceFile::from_bytes(file, bytes);
-    let text = source.text().to_owned();
     let options = ptxvm::Options { lenient: true, ..ptxvm::Options::default() };
-    let module = match Module::compile(source, &options) {
-        Ok(module) => module,
-        Err(_) if REFUSED.iter().any(|word| text.contains(word)) => {
-            return Ok(vec![("*".to_owned(), "refused".to_owned())]);
-        }
-        Err(error) => return Err(error.to_string()),
-    };
-    let kernels: Vec<&Function> = module.kernels().collect();
-    let outcome = |kernel: &&Function| {
-        let body = kernel.body.as_ref().map_or(&[][..], |body| &body.code);
-        let spans = body.iter().filter_map(|node| match node {
-            check::module::Node::Instruction(i) => Some(i.span),
-            check::module::Node::Label(_) => None,
-        });
-        let is_refused = spans
-            .map(|span| module.source().slice(span))
-            .any(|instruction| REFUSED.iter().any(|word| instruction.contains(word)));
-        let outcome = match is_refused {
-            true => "refused".to_owned(),
-            false => format!("{}, {}", launch(&module, kernel, 0), launch(&module, kernel, 7)),
+    let module = Module::compile(source, &options).map_err(|error| error.to_string())?;
+    let outcome = |kernel: &Function| {
+        let outcome = match launch(&module, kernel, 0) {
+            refused if refused == REFUSED => refused,
+            first => format!("{first}, {}", launch(&module, kernel, 7)),
         };
         (kernel.name.clone(), outcome)
     };
-    Ok(kernels.iter().map(outcome).collect())
+    Ok(module.kernels().map(outcome).collect())
 }
+
+/// How a kernel ends that holds what ptxvm does not execute.
+const REFUSED: &str = "refused";
 
 /// Launches a kernel on buffers of the integers below `modulus`, or of zeros; says how it ended.
 fn launch(module: &Module, kernel: &Function, modulus: u32) -> String {
@@ -190,6 +175,7 @@ fn launch(module: &Module, kernel: &Function, modulus: u32) -> String {
     match launch.run() {
         Ok(_) => "ended".to_owned(),
         Err(Error::StepLimit(_)) => "step limit".to_owned(),
+        Err(Error::Unsupported { .. }) => REFUSED.to_owned(),
         Err(Error::Fault { fault, .. }) => match fault.kind {
             FaultKind::UndefinedFunction | FaultKind::Unsupported => {
                 let note =

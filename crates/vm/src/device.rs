@@ -180,6 +180,9 @@ impl Device {
             ));
         }
         check_extents(function, config)?;
+        if let Some(unsupported) = program.unsupported(entry) {
+            return Err(LaunchError::Unsupported(unsupported));
+        }
         let (shared, shared_bytes) = place_shared(program, entry, config.dynamic_shared);
         if shared_bytes > SHARED_LIMIT {
             return invalid(format!(
@@ -294,7 +297,7 @@ fn check_extents(function: &Function, config: &LaunchConfig) -> Result<(), Launc
 /// Places the shared variables of the module and of the functions that a kernel can reach; unsized `.extern`
 /// variables start where dynamic shared memory does. Returns the size of all.
 fn place_shared(program: &ir::Program, kernel: FuncId, dynamic: u64) -> (Vec<(VarId, u64)>, u64) {
-    let reached = reachable(program, kernel);
+    let reached = program.reachable(kernel);
     let mut places = Vec::new();
     let mut end = 0u64;
     let mut unsized_variables = Vec::new();
@@ -318,26 +321,4 @@ fn place_shared(program: &ir::Program, kernel: FuncId, dynamic: u64) -> (Vec<(Va
     places.extend(unsized_variables.iter().map(|&id| (id, start)));
     let total = if dynamic > 0 { start.saturating_add(dynamic) } else { end };
     (places, total)
-}
-
-/// The functions that a kernel can call. Indirect calls can reach any.
-fn reachable(program: &ir::Program, kernel: FuncId) -> Vec<bool> {
-    let mut seen = vec![false; program.functions.len()];
-    let mut work = vec![kernel];
-    while let Some(id) = work.pop() {
-        if std::mem::replace(&mut seen[id.index()], true) {
-            continue;
-        }
-        let Some(function) = &program.functions[id.index()] else { continue };
-        for block in &function.blocks {
-            match &block.terminator {
-                ir::Terminator::Call { callee: ir::Callee::Direct(callee), .. } => work.push(*callee),
-                ir::Terminator::Call { callee: ir::Callee::Indirect(_), .. } => {
-                    work.extend((0..program.functions.len() as u32).map(FuncId));
-                }
-                _ => {}
-            }
-        }
-    }
-    seen
 }

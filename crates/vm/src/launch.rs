@@ -116,6 +116,8 @@ impl std::error::Error for LoadError {}
 pub enum LaunchError {
     /// The launch itself is wrong; says what and how to mend it.
     Invalid(String),
+    /// The kernel can reach an instruction that no engine executes.
+    Unsupported(ir::Unsupported),
     /// A thread faulted. Other blocks' results so far are in memory.
     Fault(Box<Fault>),
     /// [`LaunchConfig::max_steps`] ran out.
@@ -131,6 +133,9 @@ impl fmt::Display for LaunchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LaunchError::Invalid(what) => f.write_str(what),
+            LaunchError::Unsupported(what) => {
+                write!(f, "`{}` is not executed", what.form.name(&what.picks))
+            }
             LaunchError::Fault(fault) => fault.fmt(f),
             LaunchError::StepLimit { limit } => {
                 write!(f, "stopped: the limit of {limit} thread-instructions (--max-steps) ran out")

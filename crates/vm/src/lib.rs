@@ -25,6 +25,7 @@ mod scalar;
 
 pub use device::{Device, Loaded, param_layout};
 pub use fault::{Access, Fault, FaultKind};
+pub use ir::Unsupported;
 pub use lanes::{HOST_PATH_VARIABLE, HostPath, HostPathError, available_paths, host_path};
 pub use launch::{LaunchConfig, LaunchError, LaunchReport, LoadError};
 pub use memory::{

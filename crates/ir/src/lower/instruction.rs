@@ -14,7 +14,7 @@ impl Lowering<'_> {
         // Nobody knows what `p+1` is.
         if instruction.operands.iter().any(|o| matches!(o, Operand::RegPlus(r, _) if is_predicate(r))) {
             let guard = self.guard(instruction);
-            self.push(guard, OpKind::Unsupported { form: instruction.form });
+            self.push(guard, OpKind::Unsupported { form: instruction.form, picks: instruction.picks });
             return;
         }
         match instruction.form.action {
@@ -84,7 +84,7 @@ impl Lowering<'_> {
             }
             _ => {
                 let guard = self.guard(i);
-                self.push(guard, OpKind::Unsupported { form: i.form });
+                self.push(guard, OpKind::Unsupported { form: i.form, picks: i.picks });
             }
         }
     }

@@ -13,7 +13,7 @@ impl Lowering<'_> {
         let bytes = effect == Effect::StMatrix && i.picks.types().contains(&Type::B8);
         if i.picks.has(isa::Mod::BlockScale) || isa::matrix::is_sparse(&i.picks) || bytes {
             let guard = self.guard(i);
-            return self.push(guard, OpKind::Unsupported { form: i.form });
+            return self.push(guard, OpKind::Unsupported { form: i.form, picks: i.picks });
         }
         let guard = self.guard(i);
         let mut op = MatrixOp {

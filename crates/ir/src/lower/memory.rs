@@ -84,7 +84,7 @@ impl Lowering<'_> {
         let ([address, a, more @ ..], Some(op)) = (rest, atomic_op(i)) else { return };
         if ty.bits() > 64 {
             // No engine executes these yet.
-            return self.push(guard, OpKind::Unsupported { form: i.form });
+            return self.push(guard, OpKind::Unsupported { form: i.form, picks: i.picks });
         }
         let address = self.address(address, i.picks.space());
         if let Operand::Vector(parts) = a {

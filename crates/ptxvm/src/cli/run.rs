@@ -224,6 +224,14 @@ fn stopped(error: &Error, options: &RunOptions, session: Option<&Session>, value
             say_text(&error.render(stderr_color()));
             Failure::silent(code::FAULT)
         }
+        Error::Unsupported { source, .. } => {
+            if options.format == Format::Json {
+                let _ = print(diag::json(source, &error.diagnostics()));
+            }
+            say_text(&error.render(stderr_color()));
+            // Nothing has run: there are no results to deliver.
+            return Failure::silent(code::BAD_INPUT);
+        }
         Error::StepLimit(limit) => Failure::new(
             code::FAULT,
             format!("the kernel did not end within --max-steps {limit} thread-instructions"),

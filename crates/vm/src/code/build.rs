@@ -266,7 +266,7 @@ impl<'a> Builder<'a> {
             ir::OpKind::Warp { op, members } => {
                 Kind::Warp { op: Box::new(self.warp(op)), members: self.maybe(*members) }
             }
-            ir::OpKind::Unsupported { form } => Kind::Unsupported { opcode: form.opcode },
+            ir::OpKind::Unsupported { form, .. } => Kind::Unsupported { opcode: form.opcode },
         }
     }
 

@@ -1,0 +1,79 @@
+//! What a kernel can reach.
+
+use check::module::{FuncId, Symbol};
+use diag::Span;
+use isa::{Form, Picks};
+
+use crate::op::{Base, Callee, OpKind, Terminator};
+use crate::{Function, Program};
+
+/// An instruction that no engine executes.
+#[derive(Clone, Copy, Debug)]
+pub struct Unsupported {
+    /// The function that it stands in.
+    pub function: FuncId,
+    /// Its row of the table.
+    pub form: &'static Form,
+    /// What was picked of its modifiers.
+    pub picks: Picks,
+    /// Where it stands.
+    pub span: Span,
+}
+
+impl Program {
+    /// Which functions a kernel can call, itself included, by [`FuncId`]. A call through a register can reach every function
+    /// whose address the module takes.
+    pub fn reachable(&self, kernel: FuncId) -> Vec<bool> {
+        let mut seen = vec![false; self.functions.len()];
+        let mut work = vec![kernel];
+        let mut indirect = false;
+        while let Some(id) = work.pop() {
+            if std::mem::replace(&mut seen[id.index()], true) {
+                continue;
+            }
+            let blocks = self.functions[id.index()].iter().flat_map(|function| &function.blocks);
+            for block in blocks {
+                match &block.terminator {
+                    Terminator::Call { callee: Callee::Direct(callee), .. } => work.push(*callee),
+                    Terminator::Call { callee: Callee::Indirect(_), .. } if !indirect => {
+                        indirect = true;
+                        work.extend(self.addressed());
+                    }
+                    _ => {}
+                }
+            }
+        }
+        seen
+    }
+
+    /// The functions whose addresses the module takes, in code or in the contents of a variable.
+    fn addressed(&self) -> impl Iterator<Item = FuncId> {
+        let in_code = self.functions.iter().flatten().flat_map(all_ops).filter_map(|op| match op.kind {
+            OpKind::AddressOf { base: Base::Function(id), .. } => Some(id),
+            _ => None,
+        });
+        let relocations = self.module.variables.iter().flat_map(|variable| &variable.relocations);
+        let in_variables = relocations.filter_map(|relocation| match relocation.symbol {
+            Symbol::Function(id) => Some(id),
+            _ => None,
+        });
+        in_code.chain(in_variables)
+    }
+
+    /// The first instruction, in source order, that no engine executes, of those that a kernel can reach.
+    pub fn unsupported(&self, kernel: FuncId) -> Option<Unsupported> {
+        let reached = self.reachable(kernel).into_iter().zip(&self.functions).enumerate();
+        let ops = reached.filter(|(_, (reached, _))| *reached).flat_map(|(index, (_, function))| {
+            function.iter().flat_map(all_ops).map(move |op| (FuncId(index as u32), op))
+        });
+        let found = ops.filter_map(|(function, op)| match op.kind {
+            OpKind::Unsupported { form, picks } => Some(Unsupported { function, form, picks, span: op.span }),
+            _ => None,
+        });
+        found.min_by_key(|unsupported| unsupported.span.start)
+    }
+}
+
+fn all_ops(function: &Function) -> impl Iterator<Item = &crate::Op> {
+    function.prologue.iter().chain(&function.ops)
+}
