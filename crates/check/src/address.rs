@@ -17,8 +17,8 @@ impl BodyChecker<'_, '_> {
         complaints: &mut Complaints,
     ) -> Verdict {
         let (base, offset) = match lowered.value {
-            Value::Address(base, offset) if place.spec.name != "tensor" => (base, offset),
-            Value::Tensor(base, offset) if place.spec.name == "tensor" => (base, offset),
+            Value::Address(base, offset) if !has_coordinates(place) => (base, offset),
+            Value::Tensor(base, offset) if has_coordinates(place) => (base, offset),
             Value::Indexed(symbol) => (Base::Symbol(symbol), symbol.offset),
             _ => return Verdict::Mismatch,
         };
@@ -143,6 +143,10 @@ impl BodyChecker<'_, '_> {
                     && !register.is_float();
                 if fits { Verdict::Fits(Operand::Reg(id)) } else { Verdict::Mismatch }
             }
+            // A texture, sampler or surface by its name.
+            Value::Symbol(symbol) if place.context.form.opcode == "istypep" => {
+                Verdict::Fits(Operand::Symbol(symbol.symbol, symbol.offset))
+            }
             Value::Symbol(_) if !is_cvta => Verdict::Mismatch,
             Value::Symbol(_) if place.context.picks.has(isa::Mod::To) => {
                 must_be_register(lowered.span, place, complaints)
@@ -187,4 +191,9 @@ pub(crate) fn address_of_parameter(span: Span, place: &Place, complaints: &mut C
     let message = format!("Illegal to take address of parameter '{}'", place.text);
     complain(complaints, "parameter-address", span, message, None);
     Verdict::Fits(Operand::Sink)
+}
+
+/// Does an address name a tensor map, a texture or a surface, and coordinates in it?
+fn has_coordinates(place: &Place) -> bool {
+    matches!(place.spec.name, "tensor" | "texture" | "surface")
 }

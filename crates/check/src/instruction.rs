@@ -349,12 +349,6 @@ impl<'a> BodyChecker<'_, 'a> {
     /// The opcode has no row in the table.
     fn no_form(&mut self, node: &Tree<'a>, selection: &Selection) {
         let opcode = node.opcode.text;
-        if crate::opcodes::is_known(opcode) {
-            let message = format!("Instruction '{opcode}' is not supported by ptxvm");
-            let help = "it is legal PTX; run this kernel on a GPU, or ask for the instruction";
-            self.sink().error("unsupported-instruction", node.opcode.span, message).help(help);
-            return;
-        }
         self.token_errors(node, selection);
         for tree in &node.operands {
             self.lower(tree);

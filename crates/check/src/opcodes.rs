@@ -1,16 +1,8 @@
-//! The words that are instructions in PTX 9.5, whether or not the table has rows for them.
-
-/// First words of all mnemonics that have no rows in the table. Known words are told from typing mistakes by it.
-const OTHERS: &[&str] = &["istypep", "suld", "suq", "sured", "sust", "tex", "tld4", "txq"];
-
-/// Is this an instruction of PTX?
-pub(crate) fn is_known(opcode: &str) -> bool {
-    OTHERS.contains(&opcode) || !isa::forms(opcode).is_empty()
-}
+//! The words that are instructions in PTX 9.5: the table has rows for all of them.
 
 /// All words that are instructions; some twice.
 pub fn all() -> impl Iterator<Item = &'static str> {
-    isa::FORMS.iter().map(|form| form.opcode).chain(OTHERS.iter().copied())
+    isa::FORMS.iter().map(|form| form.opcode)
 }
 
 /// How ptxas names an instruction in its messages: some modifiers make another instruction of it.

@@ -94,6 +94,8 @@ pub enum SlotKind {
     Half(RegId, u8),
     /// The carry flag `CC.CF`.
     Carry,
+    /// Where the thread's stack ended when the function was called.
+    StackEntry,
     /// A literal: the same for all lanes, never written.
     Constant(u64),
     /// A special register that does not change while a block runs; set when the function is entered.
@@ -168,6 +170,20 @@ pub enum AtomicOp {
     Dec,
     Min,
     Max,
+}
+
+/// What to do with the stack of `alloca`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StackOp {
+    /// `alloca`: takes bytes; the result is where they start.
+    Allocate {
+        /// Alignment of the start, in bytes.
+        align: u32,
+    },
+    /// `stacksave`: the result is where the stack ends.
+    Save,
+    /// `stackrestore`: gives back what was taken since.
+    Restore,
 }
 
 /// How a barrier combines predicates (`barrier.red`).
@@ -420,6 +436,20 @@ pub enum OpKind {
         dst: Option<Slot>,
         a: Slot,
         b: Option<Slot>,
+    },
+    /// `atom.exch.b128` and `atom.cas.b128`: of values of two halves, low first; what is written if `compare` (or there is
+    /// none) stands there.
+    AtomicWide {
+        address: Address,
+        dst: [Option<Slot>; 2],
+        compare: Option<[Slot; 2]>,
+        new: [Slot; 2],
+    },
+    /// `alloca`, `stacksave` and `stackrestore`: `value` is the number of bytes, or where the stack is to end.
+    Stack {
+        op: StackOp,
+        dst: Option<Slot>,
+        value: Option<Slot>,
     },
     /// From an address in `space` to a generic one, or (`to_space`) back.
     Cvta {

@@ -79,6 +79,16 @@ impl Op {
                 uses(b, f);
                 defs([dst], f);
             }
+            OpKind::AtomicWide { address: at, dst, compare, new } => {
+                address(at, f);
+                uses(compare.iter_mut().flatten(), f);
+                uses(new, f);
+                defs(dst, f);
+            }
+            OpKind::Stack { dst, value, .. } => {
+                uses(value, f);
+                defs([dst], f);
+            }
             OpKind::IsSpace { dst, src, .. } | OpKind::Cvta { dst, src, .. } => {
                 f(src, Touch::Use);
                 f(dst, Touch::Def);

@@ -117,6 +117,7 @@ fn operand(form: &Form, spec: &OperandSpec, index: usize, picks: &Picks) -> Stri
     let ty = spec.resolve(picks);
     let (count, braces) = spec.count(form, picks);
     let mut text = match spec.kind {
+        OperandKind::Address if matches!(spec.name, "texture" | "surface") => return texels(picks),
         OperandKind::Address => return address(form, picks, picks.space_of(ordinal(form, spec))),
         OperandKind::Label => return "label".into(),
         OperandKind::BranchTargets => return "targets".into(),
@@ -134,6 +135,18 @@ fn operand(form: &Form, spec: &OperandSpec, index: usize, picks: &Picks) -> Stri
         text.push_str("|%p8");
     }
     text
+}
+
+/// A texture or surface and as many coordinates as the geometry has.
+fn texels(picks: &Picks) -> String {
+    let count = picks.mods().iter().find_map(|modifier| match modifier.name() {
+        "1d" => Some(1),
+        "2d" | "a1d" => Some(2),
+        _ => None,
+    });
+    let count = count.unwrap_or(4);
+    let coordinates: Vec<String> = (0..count).map(|i| format!("%b32_{i}")).collect();
+    format!("[%b64_8, {{{}}}]", coordinates.join(", "))
 }
 
 /// Which of the form's addresses it is.

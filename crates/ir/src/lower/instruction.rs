@@ -5,7 +5,10 @@ use isa::{Access, Action, Effect, Mod, Space, Type};
 use smallvec::SmallVec;
 
 use super::Lowering;
-use crate::op::{Clock, Guard, OpKind, Slot, SlotKind, Width};
+use crate::op::{Clock, Guard, OpKind, Slot, SlotKind, StackOp, Width};
+
+/// Alignment of what `alloca` takes, in bytes, unless it asks for more.
+const STACK_ALIGN: u32 = 8;
 
 impl Lowering<'_> {
     pub(super) fn instruction(&mut self, instruction: &Instruction) {
@@ -55,6 +58,15 @@ impl Lowering<'_> {
             Effect::CpAsyncBulk => self.copy_bulk(i),
             Effect::CpAsyncGroup => self.copy_group(i),
             Effect::CpAsyncArrive | Effect::Mbarrier => self.mbarrier(i),
+            Effect::Alloca => {
+                let align = match i.operands.get(2) {
+                    Some(Operand::Imm(align)) => (*align as u32).max(STACK_ALIGN),
+                    _ => STACK_ALIGN,
+                };
+                self.stack(i, StackOp::Allocate { align });
+            }
+            Effect::StackSave => self.stack(i, StackOp::Save),
+            Effect::StackRestore => self.stack(i, StackOp::Restore),
             Effect::Activemask => {
                 let guard = self.guard(i);
                 if let Some(dst) = self.destination(i, 0) {

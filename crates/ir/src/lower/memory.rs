@@ -5,7 +5,7 @@ use isa::{Mod, Space, Type};
 use smallvec::SmallVec;
 
 use super::Lowering;
-use crate::op::{Address, AtomicOp, Base, Guard, OpKind, Slot, Width};
+use crate::op::{Address, AtomicOp, Base, Guard, OpKind, Slot, StackOp, Width};
 
 impl Lowering<'_> {
     /// Accesses that another thread may answer: whoever loops around them must let others run.
@@ -82,11 +82,21 @@ impl Lowering<'_> {
             rest => (None, rest),
         };
         let ([address, a, more @ ..], Some(op)) = (rest, atomic_op(i)) else { return };
-        if ty.bits() > 64 {
-            // No engine executes these yet.
-            return self.push(guard, OpKind::Unsupported { form: i.form, picks: i.picks });
-        }
         let address = self.address(address, i.picks.space());
+        if ty.bits() > 64 {
+            let halves =
+                |operand: &Operand, lowering: &mut Self| [0, 1].map(|half| lowering.half(operand, half));
+            let (a, b) = (halves(a, self), more.first().map(|b| halves(b, self)));
+            let dst = match dst {
+                Some(Operand::Reg(register)) => [0, 1].map(|half| Some(self.register_half(*register, half))),
+                _ => [None, None],
+            };
+            let (compare, new) = match (op, b) {
+                (AtomicOp::CompareAndSwap, Some(b)) => (Some(a), b),
+                _ => (None, a),
+            };
+            return self.push(guard, OpKind::AtomicWide { address, dst, compare, new });
+        }
         if let Operand::Vector(parts) = a {
             return self.atomic_vector(guard, op, ty, address, dst, parts);
         }
@@ -155,6 +165,19 @@ impl Lowering<'_> {
                 if same { OpKind::Copy { dst, src } } else { OpKind::Resize { dst, src, bits, signed } };
             self.push(guard, kind);
         }
+    }
+
+    /// `alloca`, `stacksave`, `stackrestore`.
+    pub(super) fn stack(&mut self, i: &Instruction, op: StackOp) {
+        let guard = self.guard(i);
+        let ty = i.picks.ty(0);
+        let (dst, value) = match op {
+            StackOp::Allocate { .. } => (self.destination(i, 0), i.operands.get(1)),
+            StackOp::Save => (self.destination(i, 0), None),
+            StackOp::Restore => (None, i.operands.first()),
+        };
+        let value = value.map(|value| self.source(value, ty));
+        self.push(guard, OpKind::Stack { op, dst, value });
     }
 
     /// Pushes an operation whose result of type `ty` goes to a register that may be wider.

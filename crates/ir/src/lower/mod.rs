@@ -17,7 +17,8 @@ use diag::Span;
 use isa::{Space, Type};
 
 use crate::op::{
-    Address, Base, Block, BlockId, Function, Guard, Op, OpKind, Slot, SlotInfo, SlotKind, Terminator, Width,
+    Address, Base, Block, BlockId, Function, Guard, Op, OpKind, Slot, SlotInfo, SlotKind, StackOp,
+    Terminator, Width,
 };
 use crate::order::weak_topological_order;
 use crate::{copies, invariant, liveness, unused};
@@ -59,6 +60,8 @@ struct Lowering<'m> {
     constants: HashMap<(Width, u64), Slot>,
     specials: HashMap<isa::SpecialRegister, Slot>,
     carry: Option<Slot>,
+    /// Where the stack ended on entry, in functions that take from it: they give that back when they return.
+    stack_entry: Option<Slot>,
     /// Byte offset in the frame of each `.local` and `.param` variable of this function.
     frame: HashMap<VarId, u32>,
     frame_bytes: u32,
@@ -80,6 +83,7 @@ impl<'m> Lowering<'m> {
             constants: HashMap::new(),
             specials: HashMap::new(),
             carry: None,
+            stack_entry: None,
             frame: HashMap::new(),
             frame_bytes: 0,
             span: function.span,
@@ -91,6 +95,15 @@ impl<'m> Lowering<'m> {
                 let offset = lowering.reserve_frame(variable.bytes, variable.align);
                 lowering.frame.insert(VarId(index as u32), offset);
             }
+        }
+        let takes_stack = |node: &Node| match node {
+            Node::Instruction(i) => i.form.action == isa::Action::Effect(isa::Effect::Alloca),
+            Node::Label(_) => false,
+        };
+        if !function.is_entry && body.code.iter().any(takes_stack) {
+            let entry = lowering.value(Width::W64, SlotKind::StackEntry);
+            lowering.stack_entry = Some(entry);
+            lowering.push(None, OpKind::Stack { op: StackOp::Save, dst: Some(entry), value: None });
         }
         lowering
     }
@@ -280,6 +293,13 @@ impl<'m> Lowering<'m> {
         for block in self.blocks.iter_mut().filter(|block| block.terminator.is_none()) {
             block.terminator = Some(Terminator::Return);
             block.falls_through = true;
+        }
+        if let Some(entry) = self.stack_entry {
+            let returning = self.blocks.iter_mut().filter(|b| b.terminator == Some(Terminator::Return));
+            for block in returning {
+                let kind = OpKind::Stack { op: StackOp::Restore, dst: None, value: Some(entry) };
+                block.ops.push(Op { guard: None, span: block.span, kind });
+            }
         }
         let params = self.register_params(&self.function.params);
         let returns = self.register_params(&self.function.returns);

@@ -648,50 +648,54 @@ const G154: &[Gate] = &[
     sm("Instruction 'isspacep'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'isspacep'", 2, 0, Stage::Form),
 ];
-const G155: &[Gate] =
+const G155: &[Gate] = &[
+    sm("Instruction 'istypep'", &[Target::sm(30)], Stage::Form),
+    ptx("Feature 'istypep'", 4, 0, Stage::Form),
+];
+const G156: &[Gate] =
     &[ptx("Feature '.weak'", 6, 0, Stage::Token), sm("Feature '.weak'", &[Target::sm(70)], Stage::Token)];
-const G156: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
-const G157: &[Gate] = &[
+const G157: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
+const G158: &[Gate] = &[
     sm("Instruction 'ld'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G158: &[Gate] = &[
+const G159: &[Gate] = &[
     ptx("Feature '256 bit wide load/store'", 8, 8, Stage::Form),
     sm("Feature '256 bit wide load/store'", &[Target::sm(100)], Stage::Form),
 ];
-const G159: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
-const G160: &[Gate] = &[
+const G160: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
+const G161: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_normal' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G161: &[Gate] = &[
+const G162: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_unchanged' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G162: &[Gate] = &[
+const G163: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_first' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G163: &[Gate] = &[
+const G164: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_last' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G164: &[Gate] = &[
+const G165: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.no_allocate' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G165: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
-const G166: &[Gate] =
-    &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
+const G166: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
 const G167: &[Gate] =
+    &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
+const G168: &[Gate] =
     &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
-const G168: &[Gate] = &[
+const G169: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m8n8'", 6, 5, Stage::Form),
     sm("Modifier '.m8n8'", &[Target::sm(75)], Stage::Form),
 ];
-const G169: &[Gate] = &[
+const G170: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.b8x16'", 8, 6, Stage::Form),
@@ -705,7 +709,7 @@ const G169: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G170: &[Gate] = &[
+const G171: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m16n16'", 8, 6, Stage::Form),
@@ -719,83 +723,83 @@ const G170: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G171: &[Gate] =
-    &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
 const G172: &[Gate] =
+    &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
+const G173: &[Gate] =
     &[sm("Instruction 'lop3'", &[Target::sm(50)], Stage::Form), ptx("Feature 'lop3'", 4, 3, Stage::Form)];
-const G173: &[Gate] = &[
+const G174: &[Gate] = &[
     sm("Instruction 'lop3.<BoolOp>'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'lop3.<BoolOp>'", 8, 2, Stage::Form),
 ];
-const G174: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G175: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
-const G176: &[Gate] =
-    &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
+const G175: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G176: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
 const G177: &[Gate] =
-    &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
 const G178: &[Gate] =
-    &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
+    &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
 const G179: &[Gate] =
-    &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
+    &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
 const G180: &[Gate] =
+    &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
+const G181: &[Gate] =
     &[ptx("Feature '.NaN'", 7, 0, Stage::Token), sm("Modifier '.NaN'", &[Target::sm(80)], Stage::Token)];
-const G181: &[Gate] = &[
+const G182: &[Gate] = &[
     ptx("Feature '.xorsign'", 7, 2, Stage::Token),
     sm("Modifier '.xorsign'", &[Target::sm(86)], Stage::Token),
 ];
-const G182: &[Gate] =
+const G183: &[Gate] =
     &[sm("Feature '.abs'", &[Target::sm(86)], Stage::Token), ptx("Feature '.abs'", 7, 2, Stage::Token)];
-const G183: &[Gate] = &[
+const G184: &[Gate] = &[
     sm("Feature 'max.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'max.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G184: &[Gate] = &[
+const G185: &[Gate] = &[
     sm("Feature 'max.f16 or max.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'max.f16 or max.f16x2'", 7, 0, Stage::Late),
 ];
-const G185: &[Gate] = &[
+const G186: &[Gate] = &[
     ptx("Feature 'max.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G186: &[Gate] = &[
+const G187: &[Gate] = &[
     ptx("Feature 'max.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G187: &[Gate] =
+const G188: &[Gate] =
     &[sm("Feature 'max.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'max.relu'", 8, 0, Stage::Form)];
-const G188: &[Gate] = &[
+const G189: &[Gate] = &[
     ptx("Feature 'mbarrier.init'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.init'", &[Target::sm(80)], Stage::Form),
 ];
-const G189: &[Gate] = &[
+const G190: &[Gate] = &[
     ptx("Feature 'mbarrier.inval'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.inval'", &[Target::sm(80)], Stage::Form),
 ];
-const G190: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
-const G191: &[Gate] = &[
+const G191: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
+const G192: &[Gate] = &[
     ptx("Feature 'mbarrier.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G192: &[Gate] = &[
+const G193: &[Gate] = &[
     ptx("Feature 'mbarrier.complete_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.complete_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G193: &[Gate] = &[
+const G194: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G194: &[Gate] = &[
+const G195: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Token),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Token),
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
 ];
-const G195: &[Gate] = &[
+const G196: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Token),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
     sm("Modifier '.relaxed' on 'mbarrier.arrive'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive'", 8, 6, Stage::Form),
 ];
-const G196: &[Gate] = &[
+const G197: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
     sm(
@@ -810,41 +814,41 @@ const G196: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G197: &[Gate] = &[
+const G198: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G198: &[Gate] = &[
+const G199: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G199: &[Gate] = &[
+const G200: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Token),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Token),
     ptx("Modifier '.release' on 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
 ];
-const G200: &[Gate] = &[
+const G201: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Token),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
     sm("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", 8, 6, Stage::Form),
 ];
-const G201: &[Gate] = &[
+const G202: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
 ];
-const G202: &[Gate] = &[
+const G203: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Token),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Token),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
 ];
-const G203: &[Gate] = &[
+const G204: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Token),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop'", 8, 6, Stage::Form),
 ];
-const G204: &[Gate] = &[
+const G205: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
     sm(
@@ -859,183 +863,183 @@ const G204: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G205: &[Gate] = &[
+const G206: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G206: &[Gate] = &[
+const G207: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G207: &[Gate] = &[
+const G208: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Token),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Token),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
 ];
-const G208: &[Gate] = &[
+const G209: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Token),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", 8, 6, Stage::Form),
 ];
-const G209: &[Gate] = &[
+const G210: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.test_wait'", &[Target::sm(80)], Stage::Form),
 ];
-const G210: &[Gate] = &[
+const G211: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Token),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Token),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait'", 8, 0, Stage::Form),
 ];
-const G211: &[Gate] = &[
+const G212: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Token),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait'", 8, 6, Stage::Form),
 ];
-const G212: &[Gate] = &[
+const G213: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait.parity'", 7, 1, Stage::Form),
     sm("Feature 'mbarrier.test_wait.parity'", &[Target::sm(80)], Stage::Form),
 ];
-const G213: &[Gate] = &[
+const G214: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Token),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Token),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait.parity'", 8, 0, Stage::Form),
 ];
-const G214: &[Gate] = &[
+const G215: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Token),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", 8, 6, Stage::Form),
 ];
-const G215: &[Gate] = &[
+const G216: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
 ];
-const G216: &[Gate] = &[
+const G217: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Token),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Token),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait'", 8, 0, Stage::Form),
 ];
-const G217: &[Gate] = &[
+const G218: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Token),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait'", 8, 6, Stage::Form),
 ];
-const G218: &[Gate] = &[
+const G219: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait.parity'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
 ];
-const G219: &[Gate] = &[
+const G220: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Token),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Token),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait.parity'", 8, 0, Stage::Form),
 ];
-const G220: &[Gate] = &[
+const G221: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Token),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", 8, 6, Stage::Form),
 ];
-const G221: &[Gate] = &[
+const G222: &[Gate] = &[
     ptx("Feature 'mbarrier.pending_count'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.pending_count'", &[Target::sm(80)], Stage::Form),
 ];
-const G222: &[Gate] = &[
+const G223: &[Gate] = &[
     ptx("Feature 'membar.sys'", 2, 0, Stage::Form),
     sm("Instruction 'membar.sys'", &[Target::sm(20)], Stage::Form),
 ];
-const G223: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
-const G224: &[Gate] = &[
+const G224: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
+const G225: &[Gate] = &[
     ptx("Feature 'membar.proxy'", 7, 5, Stage::Form),
     sm("Feature 'membar.proxy'", &[Target::sm(60)], Stage::Form),
 ];
-const G225: &[Gate] = &[
+const G226: &[Gate] = &[
     sm("Feature 'min.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'min.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G226: &[Gate] = &[
+const G227: &[Gate] = &[
     sm("Feature 'min.f16 or min.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'min.f16 or min.f16x2'", 7, 0, Stage::Late),
 ];
-const G227: &[Gate] = &[
+const G228: &[Gate] = &[
     ptx("Feature 'min.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G228: &[Gate] = &[
+const G229: &[Gate] = &[
     ptx("Feature 'min.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G229: &[Gate] =
+const G230: &[Gate] =
     &[sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'min.relu'", 8, 0, Stage::Form)];
-const G230: &[Gate] = &[
+const G231: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.m8n8k4'", 6, 4, Stage::Form),
     sm("Feature '.m8n8k4'", &[Target::sm(70)], Stage::Form),
 ];
-const G231: &[Gate] =
+const G232: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 6, 5, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(75)], Stage::Form)];
-const G232: &[Gate] = &[
+const G233: &[Gate] = &[
     ptx("Feature '.m16n8k16'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k16'", &[Target::sm(80)], Stage::Form),
 ];
-const G233: &[Gate] =
-    &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
 const G234: &[Gate] =
-    &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
+    &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
 const G235: &[Gate] =
+    &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
+const G236: &[Gate] =
     &[ptx("Feature '.m16n8k4'", 7, 0, Stage::Form), sm("Feature '.m16n8k4'", &[Target::sm(80)], Stage::Form)];
-const G236: &[Gate] = &[
+const G237: &[Gate] = &[
     ptx("Feature '.m8n8k4 with double types'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k4 with double types'", &[Target::sm(80)], Stage::Form),
 ];
-const G237: &[Gate] = &[
+const G238: &[Gate] = &[
     ptx("Feature '.m16n8k4 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k4 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G238: &[Gate] = &[
+const G239: &[Gate] = &[
     ptx("Feature '.m16n8k8 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k8 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G239: &[Gate] = &[
+const G240: &[Gate] = &[
     ptx("Feature '.m16n8k16 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k16 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G240: &[Gate] =
+const G241: &[Gate] =
     &[ptx("Feature '.m8n8k16'", 6, 5, Stage::Form), sm("Feature '.m8n8k16'", &[Target::sm(75)], Stage::Form)];
-const G241: &[Gate] = &[
+const G242: &[Gate] = &[
     ptx("Feature '.m16n8k32'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k32'", &[Target::sm(80)], Stage::Form),
 ];
-const G242: &[Gate] =
+const G243: &[Gate] =
     &[ptx("Feature '.m8n8k32'", 6, 5, Stage::Form), sm("Feature '.m8n8k32'", &[Target::sm(75)], Stage::Form)];
-const G243: &[Gate] = &[
+const G244: &[Gate] = &[
     ptx("Feature '.m16n8k64'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k64'", &[Target::sm(80)], Stage::Form),
 ];
-const G244: &[Gate] = &[
+const G245: &[Gate] = &[
     ptx("Modifier '.and' on 'mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'mma'", &[Target::sm(80)], Stage::Form),
 ];
-const G245: &[Gate] = &[
+const G246: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G246: &[Gate] = &[
+const G247: &[Gate] = &[
     ptx("Feature '.m16n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k128'", &[Target::sm(80)], Stage::Form),
 ];
-const G247: &[Gate] = &[
+const G248: &[Gate] = &[
     ptx("Feature '.m16n8k256'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k256'", &[Target::sm(80)], Stage::Form),
 ];
-const G248: &[Gate] =
-    &[ptx("Feature 'mma with FP8 floating point type and .m16n8k16 shape'", 8, 7, Stage::Form)];
 const G249: &[Gate] =
+    &[ptx("Feature 'mma with FP8 floating point type and .m16n8k16 shape'", 8, 7, Stage::Form)];
+const G250: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and FP16 accumulation'", 8, 7, Stage::Form)];
-const G250: &[Gate] = &[
+const G251: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Form),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1047,11 +1051,11 @@ const G250: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G251: &[Gate] = &[
+const G252: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G252: &[Gate] = &[
+const G253: &[Gate] = &[
     ptx("Feature 'mma with with FP6/FP4 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with FP6/FP4 floating point type'",
@@ -1059,17 +1063,17 @@ const G252: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G253: &[Gate] = &[
+const G254: &[Gate] = &[
     ptx("Feature '.sp::ordered_metadata'", 8, 5, Stage::Token),
     sm("Feature '.sp::ordered_metadata'", &[Target::sm(80)], Stage::Token),
 ];
-const G254: &[Gate] = &[
+const G255: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
     sm("Feature 'Sparse MMA'", &[Target::sm(80)], Stage::Form),
 ];
-const G255: &[Gate] = &[
+const G256: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
@@ -1077,157 +1081,157 @@ const G255: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G256: &[Gate] = &[
+const G257: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Feature 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
 ];
-const G257: &[Gate] = &[
+const G258: &[Gate] = &[
     ptx("Feature 'movmatrix'", 7, 8, Stage::Form),
     sm("Feature 'movmatrix'", &[Target::sm(75)], Stage::Form),
 ];
-const G258: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
-const G259: &[Gate] = &[
+const G259: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
+const G260: &[Gate] = &[
     sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
 ];
-const G260: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
-const G261: &[Gate] = &[
+const G261: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
+const G262: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16'", 7, 8, Stage::Form),
 ];
-const G262: &[Gate] = &[
+const G263: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16x2'", 7, 8, Stage::Form),
 ];
-const G263: &[Gate] = &[
+const G264: &[Gate] = &[
     sm("Feature 'multimem.ld_reduce'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.ld_reduce'", 8, 1, Stage::Form),
 ];
-const G264: &[Gate] = &[
+const G265: &[Gate] = &[
     sm("Modifier '.acc::f32'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.acc::f32'", 8, 2, Stage::Form),
 ];
-const G265: &[Gate] = &[
+const G266: &[Gate] = &[
     sm("Feature 'multimem.st'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.st'", 8, 1, Stage::Form),
 ];
-const G266: &[Gate] = &[
+const G267: &[Gate] = &[
     sm("Feature 'multimem.red'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.red'", 8, 1, Stage::Form),
 ];
-const G267: &[Gate] = &[
+const G268: &[Gate] = &[
     sm("Instruction 'nanosleep'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'nanosleep'", 6, 2, Stage::Form),
 ];
-const G268: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
-const G269: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
-const G270: &[Gate] = &[
+const G269: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
+const G270: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
+const G271: &[Gate] = &[
     ptx("Feature 'pmevent.mask'", 3, 0, Stage::Form),
     sm("Feature 'pmevent.mask'", &[Target::sm(20)], Stage::Form),
 ];
-const G271: &[Gate] =
+const G272: &[Gate] =
     &[sm("Instruction 'popc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'popc'", 2, 0, Stage::Form)];
-const G272: &[Gate] = &[
+const G273: &[Gate] = &[
     sm("Instruction 'prefetch'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetch'", 2, 0, Stage::Form),
 ];
-const G273: &[Gate] = &[
+const G274: &[Gate] = &[
     ptx("Modifier 'cache eviction priority' on 'prefetch'", 7, 4, Stage::Token),
     sm("Modifier 'cache eviction priority' on 'prefetch'", &[Target::sm(80)], Stage::Token),
 ];
-const G274: &[Gate] = &[
+const G275: &[Gate] = &[
     sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
 ];
-const G275: &[Gate] = &[
+const G276: &[Gate] = &[
     sm("Instruction 'prefetchu'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetchu'", 2, 0, Stage::Form),
 ];
-const G276: &[Gate] =
+const G277: &[Gate] =
     &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
-const G277: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G278: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G279: &[Gate] = &[
+const G278: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G279: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G280: &[Gate] = &[
     ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
     sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G280: &[Gate] = &[
+const G281: &[Gate] = &[
     sm("Instruction 'red with this operation on .b64'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'red with this operation on .b64'", 3, 1, Stage::Form),
 ];
-const G281: &[Gate] =
+const G282: &[Gate] =
     &[ptx("Feature 'red'", 1, 2, Stage::Form), sm("Instruction 'red'", &[Target::sm(11)], Stage::Form)];
-const G282: &[Gate] = &[
+const G283: &[Gate] = &[
     sm("Instruction 'red.add.f64'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'red.add.f64'", 5, 0, Stage::Form),
 ];
-const G283: &[Gate] = &[
+const G284: &[Gate] = &[
     sm("Instruction 'red of 64 bits'", &[Target::sm(12)], Stage::Form),
     ptx("Instruction 'red of 64 bits'", 1, 2, Stage::Form),
 ];
-const G284: &[Gate] = &[
+const G285: &[Gate] = &[
     sm("Instruction 'red.shared of 64 bits'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'red.shared of 64 bits'", 2, 0, Stage::Form),
 ];
-const G285: &[Gate] = &[
+const G286: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G286: &[Gate] = &[
+const G287: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Instruction 'red.add.f32'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'red.add.f32'", 2, 0, Stage::Form),
 ];
-const G287: &[Gate] = &[
+const G288: &[Gate] = &[
     sm("Instruction 'red.add.f16'", &[Target::sm(70)], Stage::Form),
     ptx("Instruction 'red.add.f16'", 6, 3, Stage::Form),
 ];
-const G288: &[Gate] = &[
+const G289: &[Gate] = &[
     sm("Instruction 'red.add.f16x2'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'red.add.f16x2'", 6, 2, Stage::Form),
 ];
-const G289: &[Gate] = &[
+const G290: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Instruction 'red.add.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'red.add.bf16'", 7, 8, Stage::Form),
 ];
-const G290: &[Gate] = &[
+const G291: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Instruction 'red.add.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'red.add.bf16x2'", 7, 8, Stage::Form),
 ];
-const G291: &[Gate] = &[
+const G292: &[Gate] = &[
     sm("Instruction 'red with this operation on 64 bits'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'red with this operation on 64 bits'", 3, 1, Stage::Form),
 ];
-const G292: &[Gate] = &[
+const G293: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G293: &[Gate] =
+const G294: &[Gate] =
     &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
-const G294: &[Gate] = &[
+const G295: &[Gate] = &[
     sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
     ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
 ];
-const G295: &[Gate] = &[
+const G296: &[Gate] = &[
     ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
     sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G296: &[Gate] =
+const G297: &[Gate] =
     &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
-const G297: &[Gate] = &[
+const G298: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
@@ -1237,7 +1241,7 @@ const G297: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G298: &[Gate] = &[
+const G299: &[Gate] = &[
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
@@ -1245,11 +1249,11 @@ const G298: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G299: &[Gate] = &[
+const G300: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G300: &[Gate] = &[
+const G301: &[Gate] = &[
     sm(
         "Instruction 'setmaxnreg'",
         &[
@@ -1262,63 +1266,63 @@ const G300: &[Gate] = &[
     ),
     ptx("Instruction 'setmaxnreg'", 8, 0, Stage::Form),
 ];
-const G301: &[Gate] = &[
+const G302: &[Gate] = &[
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G302: &[Gate] = &[
+const G303: &[Gate] = &[
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
-const G303: &[Gate] =
+const G304: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
-const G304: &[Gate] = &[
+const G305: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'shfl'", 3, 0, Stage::Form),
     until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G305: &[Gate] = &[
+const G306: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'shfl'", 3, 0, Stage::Form),
     ptx("Feature 'shfl.sync'", 6, 0, Stage::Form),
 ];
-const G306: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G307: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G308: &[Gate] = &[
+const G307: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G308: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G309: &[Gate] = &[
     sm("Instruction 'st'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G309: &[Gate] = &[
+const G310: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G310: &[Gate] = &[
+const G311: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G311: &[Gate] = &[
+const G312: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G312: &[Gate] = &[
+const G313: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G313: &[Gate] = &[
+const G314: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G314: &[Gate] = &[
+const G315: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G315: &[Gate] = &[
+const G316: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G316: &[Gate] =
+const G317: &[Gate] =
     &[sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form), ptx("Feature 'stmatrix'", 7, 8, Stage::Form)];
-const G317: &[Gate] = &[
+const G318: &[Gate] = &[
     sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'stmatrix'", 7, 8, Stage::Form),
     ptx("Feature '.m16n8'", 8, 6, Stage::Form),
@@ -1332,55 +1336,79 @@ const G317: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G318: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
-const G319: &[Gate] = &[
+const G319: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
+const G320: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G320: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
-const G321: &[Gate] = &[
+const G321: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
+const G322: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G322: &[Gate] = &[
+const G323: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G323: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G324: &[Gate] = &[
+const G324: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G325: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G325: &[Gate] = &[
+const G326: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G326: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G327: &[Gate] =
+const G327: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G328: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
+const G329: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
+const G330: &[Gate] = &[
+    sm("Instruction 'suld'", &[Target::sm(20)], Stage::Token),
+    ptx("Feature 'cache operation'", 2, 0, Stage::Token),
+];
+const G331: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
+const G332: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
+const G333: &[Gate] = &[
+    ptx("Feature '64-bit min/max operation on sured.b'", 8, 1, Stage::Form),
+    sm("Feature '64-bit min/max operation on sured.b'", &[Target::sm(50)], Stage::Form),
+];
+const G334: &[Gate] = &[
+    ptx("Feature '.b64 on sured.p'", 8, 1, Stage::Form),
+    sm("Feature '.b64 on sured.p'", &[Target::sm(50)], Stage::Form),
+];
+const G335: &[Gate] = &[
+    sm("Instruction 'sust'", &[Target::sm(20)], Stage::Token),
+    ptx("Feature 'cache operation'", 2, 0, Stage::Token),
+];
+const G336: &[Gate] = &[
+    sm("Feature 'sust.p with array geometry'", &[Target::sm(30)], Stage::Form),
+    ptx("Feature 'sust.p with array geometry'", 4, 1, Stage::Form),
+];
+const G337: &[Gate] =
     &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
-const G328: &[Gate] =
+const G338: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G329: &[Gate] = &[
+const G339: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G330: &[Gate] = &[
+const G340: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G331: &[Gate] = &[
+const G341: &[Gate] = &[
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::1'",
@@ -1388,7 +1416,7 @@ const G331: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G332: &[Gate] = &[
+const G342: &[Gate] = &[
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::2'",
@@ -1396,7 +1424,7 @@ const G332: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G333: &[Gate] = &[
+const G343: &[Gate] = &[
     ptx("Feature 'tcgen05.alloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.alloc'",
@@ -1404,7 +1432,7 @@ const G333: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G334: &[Gate] = &[
+const G344: &[Gate] = &[
     ptx("Feature 'tcgen05.dealloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.dealloc'",
@@ -1412,7 +1440,7 @@ const G334: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G335: &[Gate] = &[
+const G345: &[Gate] = &[
     ptx("Feature 'tcgen05.relinquish_alloc_permit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.relinquish_alloc_permit'",
@@ -1420,7 +1448,7 @@ const G335: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G336: &[Gate] = &[
+const G346: &[Gate] = &[
     ptx("Feature 'tcgen05.ld'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.ld'",
@@ -1428,7 +1456,7 @@ const G336: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G337: &[Gate] = &[
+const G347: &[Gate] = &[
     ptx("Feature 'tcgen05.st'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.st'",
@@ -1436,7 +1464,7 @@ const G337: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G338: &[Gate] = &[
+const G348: &[Gate] = &[
     ptx("Feature 'tcgen05.wait'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.wait'",
@@ -1444,7 +1472,7 @@ const G338: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G339: &[Gate] = &[
+const G349: &[Gate] = &[
     ptx("Feature 'tcgen05.cp'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.cp'",
@@ -1452,7 +1480,7 @@ const G339: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G340: &[Gate] = &[
+const G350: &[Gate] = &[
     ptx("Feature 'tcgen05.shift'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.shift'",
@@ -1460,7 +1488,7 @@ const G340: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G341: &[Gate] = &[
+const G351: &[Gate] = &[
     ptx("Feature 'tcgen05.mma'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma'",
@@ -1468,7 +1496,7 @@ const G341: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G342: &[Gate] = &[
+const G352: &[Gate] = &[
     ptx("Feature 'tcgen05.commit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.commit'",
@@ -1476,7 +1504,7 @@ const G342: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G343: &[Gate] = &[
+const G353: &[Gate] = &[
     ptx("Feature 'tcgen05.fence'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.fence'",
@@ -1484,7 +1512,7 @@ const G343: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G344: &[Gate] = &[
+const G354: &[Gate] = &[
     ptx("Feature 'tensormap.replace'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.replace'",
@@ -1497,76 +1525,106 @@ const G344: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G345: &[Gate] = &[
+const G355: &[Gate] = &[
     ptx("Feature 'tensormap.cp_fenceproxy'", 8, 3, Stage::Form),
     sm("Instruction 'tensormap.cp_fenceproxy'", &[Target::sm(90)], Stage::Form),
 ];
-const G346: &[Gate] =
+const G356: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G347: &[Gate] = &[
+const G357: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
+const G358: &[Gate] = &[
+    ptx("Feature 'multi-sample textures'", 3, 2, Stage::Form),
+    sm("Feature 'multi-sample textures'", &[Target::sm(30)], Stage::Form),
+];
+const G359: &[Gate] = &[
+    sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Form),
+    ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Form),
+];
+const G360: &[Gate] = &[ptx("Feature 'tex'", 4, 3, Stage::Form)];
+const G361: &[Gate] = &[ptx("Feature 'tex.level'", 4, 3, Stage::Form)];
+const G362: &[Gate] = &[ptx("Feature 'tex.grad'", 4, 3, Stage::Form)];
+const G363: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
+const G364: &[Gate] = &[
+    ptx("Feature 'tex.grad'", 4, 3, Stage::Form),
+    ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form),
+];
+const G365: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
+const G366: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
+const G367: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
+const G368: &[Gate] = &[
+    sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
+    ptx("Feature 'tld4'", 4, 3, Stage::Form),
+];
+const G369: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
+const G370: &[Gate] = &[
+    ptx("Feature 'num_samples attribute'", 4, 1, Stage::Form),
+    sm("Feature 'num_samples attribute'", &[Target::sm(30)], Stage::Form),
+];
+const G371: &[Gate] = &[ptx("Feature 'txq.level'", 4, 3, Stage::Form)];
+const G372: &[Gate] = &[
     sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'vabsdiff'", 2, 0, Stage::Form),
 ];
-const G348: &[Gate] =
+const G373: &[Gate] =
     &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G349: &[Gate] =
+const G374: &[Gate] =
     &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G350: &[Gate] =
+const G375: &[Gate] =
     &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vadd'", 2, 0, Stage::Form)];
-const G351: &[Gate] =
+const G376: &[Gate] =
     &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G352: &[Gate] =
+const G377: &[Gate] =
     &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G353: &[Gate] =
+const G378: &[Gate] =
     &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G354: &[Gate] =
+const G379: &[Gate] =
     &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G355: &[Gate] =
+const G380: &[Gate] =
     &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmad'", 2, 0, Stage::Form)];
-const G356: &[Gate] =
+const G381: &[Gate] =
     &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmax'", 2, 0, Stage::Form)];
-const G357: &[Gate] =
+const G382: &[Gate] =
     &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G358: &[Gate] =
+const G383: &[Gate] =
     &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G359: &[Gate] =
+const G384: &[Gate] =
     &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmin'", 2, 0, Stage::Form)];
-const G360: &[Gate] =
+const G385: &[Gate] =
     &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G361: &[Gate] =
+const G386: &[Gate] =
     &[sm("Instruction 'vmin4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G362: &[Gate] = &[
+const G387: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G363: &[Gate] = &[
+const G388: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G364: &[Gate] = &[
+const G389: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Form),
     sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Form),
 ];
-const G365: &[Gate] =
+const G390: &[Gate] =
     &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vset'", 2, 0, Stage::Form)];
-const G366: &[Gate] =
+const G391: &[Gate] =
     &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G367: &[Gate] =
+const G392: &[Gate] =
     &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G368: &[Gate] =
+const G393: &[Gate] =
     &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vshl'", 2, 0, Stage::Form)];
-const G369: &[Gate] =
+const G394: &[Gate] =
     &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vshr'", 2, 0, Stage::Form)];
-const G370: &[Gate] =
+const G395: &[Gate] =
     &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vsub'", 2, 0, Stage::Form)];
-const G371: &[Gate] =
+const G396: &[Gate] =
     &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G372: &[Gate] =
+const G397: &[Gate] =
     &[sm("Instruction 'vsub4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G373: &[Gate] = &[
+const G398: &[Gate] = &[
     ptx("Feature 'WGMMA with floating point types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with floating point types'",
@@ -1574,11 +1632,11 @@ const G373: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G374: &[Gate] = &[
+const G399: &[Gate] = &[
     ptx("Feature 'WGMMA with FP8 types'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G375: &[Gate] = &[
+const G400: &[Gate] = &[
     ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with integer types'",
@@ -1586,7 +1644,7 @@ const G375: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G376: &[Gate] = &[
+const G401: &[Gate] = &[
     ptx("Feature 'WGMMA with boolean type'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with boolean type'",
@@ -1594,72 +1652,72 @@ const G376: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G377: &[Gate] = &[
+const G402: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.fence'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G378: &[Gate] = &[
+const G403: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.commit_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G379: &[Gate] = &[
+const G404: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.wait_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G380: &[Gate] = &[
+const G405: &[Gate] = &[
     ptx("Feature '.m16n16k16'", 6, 0, Stage::Form),
     sm("Modifier '.m16n16k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G381: &[Gate] = &[
+const G406: &[Gate] = &[
     ptx("Feature '.m8n32k16'", 6, 1, Stage::Form),
     sm("Modifier '.m8n32k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G382: &[Gate] = &[
+const G407: &[Gate] = &[
     ptx("Feature '.m32n8k16'", 6, 1, Stage::Form),
     sm("Modifier '.m32n8k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G383: &[Gate] = &[
+const G408: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G384: &[Gate] = &[
+const G409: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'WMMA with .bf16/.tf32 FP types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with .bf16/.tf32 FP types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G385: &[Gate] = &[
+const G410: &[Gate] = &[
     ptx("Feature '.m16n16k8'", 7, 0, Stage::Form),
     sm("Modifier '.m16n16k8'", &[Target::sm(80)], Stage::Form),
 ];
-const G386: &[Gate] =
+const G411: &[Gate] =
     &[ptx("Feature '.m8n8k4'", 7, 0, Stage::Form), sm("Modifier '.m8n8k4'", &[Target::sm(80)], Stage::Form)];
-const G387: &[Gate] = &[
+const G412: &[Gate] = &[
     ptx("Feature 'WMMA with fp64 types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with fp64 types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G388: &[Gate] = &[
+const G413: &[Gate] = &[
     ptx("Feature 'WMMA with integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with integer types'", &[Target::sm(72)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G389: &[Gate] = &[
+const G414: &[Gate] = &[
     ptx("Feature '.m8n8k32'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k32'", &[Target::sm(75)], Stage::Form),
 ];
-const G390: &[Gate] = &[
+const G415: &[Gate] = &[
     ptx("Feature 'WMMA with sub-byte integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with sub-byte integer types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G391: &[Gate] = &[
+const G416: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G392: &[Gate] = &[
+const G417: &[Gate] = &[
     ptx("Feature 'WMMA with bit types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with bit types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
@@ -1893,26 +1951,27 @@ const C152: &[Choice] = &[md(Mod::AsyncGeneric)];
 const C153: &[Choice] = &[md(Mod::Oob).gated(G148)];
 const C154: &[Choice] = &[ty(Type::F16).gated(G149), ty(Type::Bf16).gated(G150)];
 const C155: &[Choice] = &[md(Mod::LaunchDependents), md(Mod::Wait)];
-const C156: &[Choice] = &[md(Mod::Weak).gated(G155)];
-const C157: &[Choice] = &[
+const C156: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
+const C157: &[Choice] = &[md(Mod::Weak).gated(G156)];
+const C158: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
     md(Mod::ParamEntry).gated(G121),
-    md(Mod::ParamFunc).gated(G156),
+    md(Mod::ParamFunc).gated(G157),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
-const C158: &[Choice] = &[
-    md(Mod::Ca).gated(G157),
-    md(Mod::Cg).gated(G157),
-    md(Mod::Cs).gated(G157),
-    md(Mod::Lu).gated(G157),
-    md(Mod::Cv).gated(G157),
-];
 const C159: &[Choice] = &[
+    md(Mod::Ca).gated(G158),
+    md(Mod::Cg).gated(G158),
+    md(Mod::Cs).gated(G158),
+    md(Mod::Lu).gated(G158),
+    md(Mod::Cv).gated(G158),
+];
+const C160: &[Choice] = &[
     ty(Type::B8),
     ty(Type::B16),
     ty(Type::B32),
@@ -1929,106 +1988,106 @@ const C159: &[Choice] = &[
     ty(Type::F64),
     ty(Type::B128).gated(G33),
 ];
-const C160: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G160),
-    md(Mod::L1EvictUnchanged).gated(G161),
-    md(Mod::L1EvictFirst).gated(G162),
-    md(Mod::L1EvictLast).gated(G163),
-    md(Mod::L1NoAllocate).gated(G164),
+const C161: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G161),
+    md(Mod::L1EvictUnchanged).gated(G162),
+    md(Mod::L1EvictFirst).gated(G163),
+    md(Mod::L1EvictLast).gated(G164),
+    md(Mod::L1NoAllocate).gated(G165),
 ];
-const C161: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
-const C162: &[Choice] = &[md(Mod::Volatile).gated(G165)];
-const C163: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Acquire).gated(G21)];
-const C164: &[Choice] = &[md(Mod::Mmio).gated(G166)];
-const C165: &[Choice] = &[md(Mod::Relaxed).gated(G20)];
-const C166: &[Choice] = &[md(Mod::Sys)];
-const C167: &[Choice] = &[md(Mod::Ca).gated(G157), md(Mod::Cg).gated(G157), md(Mod::Cs).gated(G157)];
-const C168: &[Choice] = &[md(Mod::Nc).gated(G167)];
-const C169: &[Choice] = &[md(Mod::M8n8)];
-const C170: &[Choice] = &[md(Mod::X1)];
-const C171: &[Choice] = &[md(Mod::Trans)];
-const C172: &[Choice] = &[ty(Type::B16)];
-const C173: &[Choice] = &[md(Mod::X2)];
-const C174: &[Choice] = &[md(Mod::X4)];
-const C175: &[Choice] = &[md(Mod::M8n16)];
-const C176: &[Choice] = &[md(Mod::B8x16)];
-const C177: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
-const C178: &[Choice] = &[md(Mod::M16n16)];
-const C179: &[Choice] = &[ty(Type::B8)];
-const C180: &[Choice] = &[md(Mod::Or), md(Mod::And)];
-const C181: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
-const C182: &[Choice] = &[md(Mod::Wide)];
-const C183: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
-const C184: &[Choice] = &[md(Mod::Hi)];
-const C185: &[Choice] = &[md(Mod::Any)];
-const C186: &[Choice] = &[md(Mod::All)];
-const C187: &[Choice] = &[md(Mod::NaN).gated(G180)];
-const C188: &[Choice] = &[md(Mod::Xorsign).gated(G181)];
-const C189: &[Choice] = &[md(Mod::Abs).gated(G182)];
-const C190: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G185)];
-const C191: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G186)];
-const C192: &[Choice] = &[md(Mod::Init)];
-const C193: &[Choice] = &[md(Mod::Inval)];
-const C194: &[Choice] = &[md(Mod::ExpectTx)];
-const C195: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
-const C196: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G136)];
-const C197: &[Choice] = &[md(Mod::CompleteTx)];
-const C198: &[Choice] = &[md(Mod::Release).gated(G194), md(Mod::Relaxed).gated(G195)];
-const C199: &[Choice] = &[md(Mod::NoComplete)];
-const C200: &[Choice] = &[md(Mod::Release).gated(G199), md(Mod::Relaxed).gated(G200)];
-const C201: &[Choice] = &[md(Mod::ArriveDrop)];
-const C202: &[Choice] = &[md(Mod::Release).gated(G202), md(Mod::Relaxed).gated(G203)];
-const C203: &[Choice] = &[md(Mod::Release).gated(G207), md(Mod::Relaxed).gated(G208)];
-const C204: &[Choice] = &[md(Mod::TestWait)];
-const C205: &[Choice] = &[md(Mod::Acquire).gated(G210), md(Mod::Relaxed).gated(G211)];
-const C206: &[Choice] = &[md(Mod::Parity)];
-const C207: &[Choice] = &[md(Mod::Acquire).gated(G213), md(Mod::Relaxed).gated(G214)];
-const C208: &[Choice] = &[md(Mod::TryWait)];
-const C209: &[Choice] = &[md(Mod::Acquire).gated(G216), md(Mod::Relaxed).gated(G217)];
-const C210: &[Choice] = &[md(Mod::Acquire).gated(G219), md(Mod::Relaxed).gated(G220)];
-const C211: &[Choice] = &[md(Mod::PendingCount)];
-const C212: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G222)];
-const C213: &[Choice] = &[md(Mod::Alias).gated(G141), md(Mod::Async).gated(G143)];
-const C214: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G227)];
-const C215: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G228)];
-const C216: &[Choice] = &[md(Mod::M8n8k4)];
-const C217: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
-const C218: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
-const C219: &[Choice] = &[md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C220: &[Choice] = &[md(Mod::Row)];
-const C221: &[Choice] = &[md(Mod::Col)];
-const C222: &[Choice] = &[md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C223: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
-const C224: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C225: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
-const C226: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
-const C227: &[Choice] = &[ty(Type::U4).gated(G119), ty(Type::S4).gated(G120)];
-const C228: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
-const C229: &[Choice] = &[ty(Type::B1)];
-const C230: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
-const C231: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C232: &[Choice] = &[md(Mod::KindF8f6f4)];
-const C233: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
-const C234: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
-const C235: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G253)];
-const C236: &[Choice] = &[md(Mod::M16n8k32), md(Mod::M16n8k64)];
-const C237: &[Choice] = &[md(Mod::M16n8k64), md(Mod::M16n8k128)];
-const C238: &[Choice] = &[md(Mod::SpOrderedMetadata)];
-const C239: &[Choice] = &[md(Mod::M16n8k64)];
-const C240: &[Choice] = &[md(Mod::KindMxf4)];
-const C241: &[Choice] = &[md(Mod::BlockScale)];
-const C242: &[Choice] = &[md(Mod::ScaleVec2X)];
-const C243: &[Choice] = &[ty(Type::E2m1)];
-const C244: &[Choice] = &[ty(Type::Ue8m0)];
-const C245: &[Choice] = &[md(Mod::KindMxf4nvf4)];
-const C246: &[Choice] = &[md(Mod::ScaleVec2X), md(Mod::ScaleVec4X)];
-const C247: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
-const C248: &[Choice] = &[md(Mod::M16n8k32)];
-const C249: &[Choice] = &[md(Mod::KindMxf8f6f4)];
-const C250: &[Choice] = &[md(Mod::ScaleVec1X)];
-const C251: &[Choice] = &[
+const C162: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
+const C163: &[Choice] = &[md(Mod::Volatile).gated(G166)];
+const C164: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Acquire).gated(G21)];
+const C165: &[Choice] = &[md(Mod::Mmio).gated(G167)];
+const C166: &[Choice] = &[md(Mod::Relaxed).gated(G20)];
+const C167: &[Choice] = &[md(Mod::Sys)];
+const C168: &[Choice] = &[md(Mod::Ca).gated(G158), md(Mod::Cg).gated(G158), md(Mod::Cs).gated(G158)];
+const C169: &[Choice] = &[md(Mod::Nc).gated(G168)];
+const C170: &[Choice] = &[md(Mod::M8n8)];
+const C171: &[Choice] = &[md(Mod::X1)];
+const C172: &[Choice] = &[md(Mod::Trans)];
+const C173: &[Choice] = &[ty(Type::B16)];
+const C174: &[Choice] = &[md(Mod::X2)];
+const C175: &[Choice] = &[md(Mod::X4)];
+const C176: &[Choice] = &[md(Mod::M8n16)];
+const C177: &[Choice] = &[md(Mod::B8x16)];
+const C178: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
+const C179: &[Choice] = &[md(Mod::M16n16)];
+const C180: &[Choice] = &[ty(Type::B8)];
+const C181: &[Choice] = &[md(Mod::Or), md(Mod::And)];
+const C182: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
+const C183: &[Choice] = &[md(Mod::Wide)];
+const C184: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::S32)];
+const C185: &[Choice] = &[md(Mod::Hi)];
+const C186: &[Choice] = &[md(Mod::Any)];
+const C187: &[Choice] = &[md(Mod::All)];
+const C188: &[Choice] = &[md(Mod::NaN).gated(G181)];
+const C189: &[Choice] = &[md(Mod::Xorsign).gated(G182)];
+const C190: &[Choice] = &[md(Mod::Abs).gated(G183)];
+const C191: &[Choice] =
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G186)];
+const C192: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G187)];
+const C193: &[Choice] = &[md(Mod::Init)];
+const C194: &[Choice] = &[md(Mod::Inval)];
+const C195: &[Choice] = &[md(Mod::ExpectTx)];
+const C196: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
+const C197: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G136)];
+const C198: &[Choice] = &[md(Mod::CompleteTx)];
+const C199: &[Choice] = &[md(Mod::Release).gated(G195), md(Mod::Relaxed).gated(G196)];
+const C200: &[Choice] = &[md(Mod::NoComplete)];
+const C201: &[Choice] = &[md(Mod::Release).gated(G200), md(Mod::Relaxed).gated(G201)];
+const C202: &[Choice] = &[md(Mod::ArriveDrop)];
+const C203: &[Choice] = &[md(Mod::Release).gated(G203), md(Mod::Relaxed).gated(G204)];
+const C204: &[Choice] = &[md(Mod::Release).gated(G208), md(Mod::Relaxed).gated(G209)];
+const C205: &[Choice] = &[md(Mod::TestWait)];
+const C206: &[Choice] = &[md(Mod::Acquire).gated(G211), md(Mod::Relaxed).gated(G212)];
+const C207: &[Choice] = &[md(Mod::Parity)];
+const C208: &[Choice] = &[md(Mod::Acquire).gated(G214), md(Mod::Relaxed).gated(G215)];
+const C209: &[Choice] = &[md(Mod::TryWait)];
+const C210: &[Choice] = &[md(Mod::Acquire).gated(G217), md(Mod::Relaxed).gated(G218)];
+const C211: &[Choice] = &[md(Mod::Acquire).gated(G220), md(Mod::Relaxed).gated(G221)];
+const C212: &[Choice] = &[md(Mod::PendingCount)];
+const C213: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G223)];
+const C214: &[Choice] = &[md(Mod::Alias).gated(G141), md(Mod::Async).gated(G143)];
+const C215: &[Choice] =
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G228)];
+const C216: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G229)];
+const C217: &[Choice] = &[md(Mod::M8n8k4)];
+const C218: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
+const C219: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
+const C220: &[Choice] = &[md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C221: &[Choice] = &[md(Mod::Row)];
+const C222: &[Choice] = &[md(Mod::Col)];
+const C223: &[Choice] = &[md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C224: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), md(Mod::M16n8k16)];
+const C225: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
+const C226: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
+const C227: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
+const C228: &[Choice] = &[ty(Type::U4).gated(G119), ty(Type::S4).gated(G120)];
+const C229: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
+const C230: &[Choice] = &[ty(Type::B1)];
+const C231: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
+const C232: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
+const C233: &[Choice] = &[md(Mod::KindF8f6f4)];
+const C234: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
+const C235: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
+const C236: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G254)];
+const C237: &[Choice] = &[md(Mod::M16n8k32), md(Mod::M16n8k64)];
+const C238: &[Choice] = &[md(Mod::M16n8k64), md(Mod::M16n8k128)];
+const C239: &[Choice] = &[md(Mod::SpOrderedMetadata)];
+const C240: &[Choice] = &[md(Mod::M16n8k64)];
+const C241: &[Choice] = &[md(Mod::KindMxf4)];
+const C242: &[Choice] = &[md(Mod::BlockScale)];
+const C243: &[Choice] = &[md(Mod::ScaleVec2X)];
+const C244: &[Choice] = &[ty(Type::E2m1)];
+const C245: &[Choice] = &[ty(Type::Ue8m0)];
+const C246: &[Choice] = &[md(Mod::KindMxf4nvf4)];
+const C247: &[Choice] = &[md(Mod::ScaleVec2X), md(Mod::ScaleVec4X)];
+const C248: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
+const C249: &[Choice] = &[md(Mod::M16n8k32)];
+const C250: &[Choice] = &[md(Mod::KindMxf8f6f4)];
+const C251: &[Choice] = &[md(Mod::ScaleVec1X)];
+const C252: &[Choice] = &[
     ty(Type::Pred),
     ty(Type::B16),
     ty(Type::B32),
@@ -2043,14 +2102,14 @@ const C251: &[Choice] = &[
     ty(Type::F64),
     ty(Type::B128).gated(G33),
 ];
-const C252: &[Choice] = &[ty(Type::Bf16).gated(G261), ty(Type::Bf16x2).gated(G262)];
-const C253: &[Choice] = &[md(Mod::LdReduce)];
-const C254: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
-const C255: &[Choice] =
+const C253: &[Choice] = &[ty(Type::Bf16).gated(G262), ty(Type::Bf16x2).gated(G263)];
+const C254: &[Choice] = &[md(Mod::LdReduce)];
+const C255: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
+const C256: &[Choice] =
     &[ty(Type::B32), ty(Type::B64), ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::S64)];
-const C256: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
-const C257: &[Choice] = &[md(Mod::AccF32)];
-const C258: &[Choice] = &[
+const C257: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
+const C258: &[Choice] = &[md(Mod::AccF32)];
+const C259: &[Choice] = &[
     ty(Type::F16),
     ty(Type::F16x2),
     ty(Type::Bf16).gated(G3),
@@ -2058,8 +2117,8 @@ const C258: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C259: &[Choice] = &[md(Mod::St)];
-const C260: &[Choice] = &[
+const C260: &[Choice] = &[md(Mod::St)];
+const C261: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -2073,23 +2132,23 @@ const C260: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C261: &[Choice] = &[md(Mod::Mask)];
-const C262: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
-const C263: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
-const C264: &[Choice] = &[md(Mod::L2EvictLast).gated(G273), md(Mod::L2EvictNormal).gated(G273)];
-const C265: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
-const C266: &[Choice] = &[md(Mod::Tensormap).gated(G274)];
-const C267: &[Choice] = &[md(Mod::L1)];
-const C268: &[Choice] =
+const C262: &[Choice] = &[md(Mod::Mask)];
+const C263: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
+const C264: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
+const C265: &[Choice] = &[md(Mod::L2EvictLast).gated(G274), md(Mod::L2EvictNormal).gated(G274)];
+const C266: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
+const C267: &[Choice] = &[md(Mod::Tensormap).gated(G275)];
+const C268: &[Choice] = &[md(Mod::L1)];
+const C269: &[Choice] =
     &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
-const C269: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Release).gated(G22)];
-const C270: &[Choice] = &[
-    ty(Type::F16).gated(G287),
-    ty(Type::F16x2).gated(G288),
-    ty(Type::Bf16).gated(G289),
-    ty(Type::Bf16x2).gated(G290),
-];
+const C270: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Release).gated(G22)];
 const C271: &[Choice] = &[
+    ty(Type::F16).gated(G288),
+    ty(Type::F16x2).gated(G289),
+    ty(Type::Bf16).gated(G290),
+    ty(Type::Bf16x2).gated(G291),
+];
+const C272: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2102,7 +2161,7 @@ const C271: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C272: &[Choice] = &[
+const C273: &[Choice] = &[
     md(Mod::Eq),
     md(Mod::Ne),
     md(Mod::Lt),
@@ -2122,8 +2181,8 @@ const C272: &[Choice] = &[
     md(Mod::Num),
     md(Mod::Nan),
 ];
-const C273: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
-const C274: &[Choice] = &[
+const C274: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
+const C275: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2137,7 +2196,7 @@ const C274: &[Choice] = &[
     ty(Type::F64),
     ty(Type::F16),
 ];
-const C275: &[Choice] = &[
+const C276: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2152,12 +2211,12 @@ const C275: &[Choice] = &[
     ty(Type::F16),
     ty(Type::Bf16).gated(G3),
 ];
-const C276: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
-const C277: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
-const C278: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
-const C279: &[Choice] = &[md(Mod::L), md(Mod::R)];
-const C280: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
-const C281: &[Choice] = &[
+const C277: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
+const C278: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
+const C279: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
+const C280: &[Choice] = &[md(Mod::L), md(Mod::R)];
+const C281: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
+const C282: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2168,34 +2227,61 @@ const C281: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C282: &[Choice] = &[
+const C283: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamFunc).gated(G156),
+    md(Mod::ParamFunc).gated(G157),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
-const C283: &[Choice] =
-    &[md(Mod::Wb).gated(G308), md(Mod::Cg).gated(G308), md(Mod::Cs).gated(G308), md(Mod::Wt).gated(G308)];
-const C284: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G309),
-    md(Mod::L1EvictUnchanged).gated(G310),
-    md(Mod::L1EvictFirst).gated(G311),
-    md(Mod::L1EvictLast).gated(G312),
-    md(Mod::L1NoAllocate).gated(G313),
+const C284: &[Choice] =
+    &[md(Mod::Wb).gated(G309), md(Mod::Cg).gated(G309), md(Mod::Cs).gated(G309), md(Mod::Wt).gated(G309)];
+const C285: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G310),
+    md(Mod::L1EvictUnchanged).gated(G311),
+    md(Mod::L1EvictFirst).gated(G312),
+    md(Mod::L1EvictLast).gated(G313),
+    md(Mod::L1NoAllocate).gated(G314),
 ];
-const C285: &[Choice] = &[md(Mod::M16n8)];
-const C286: &[Choice] = &[ty(Type::Bf16).gated(G321), ty(Type::Bf16x2).gated(G322)];
-const C287: &[Choice] = &[ty(Type::F16).gated(G324), ty(Type::Bf16).gated(G325)];
-const C288: &[Choice] = &[ty(Type::Bf16).gated(G329), ty(Type::Bf16x2).gated(G330)];
-const C289: &[Choice] = &[md(Mod::Alloc)];
-const C290: &[Choice] = &[md(Mod::Dealloc)];
-const C291: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
-const C292: &[Choice] = &[md(Mod::Ld)];
-const C293: &[Choice] = &[md(Mod::N16x64b), md(Mod::N16x128b), md(Mod::N16x256b), md(Mod::N32x32b)];
+const C286: &[Choice] = &[md(Mod::M16n8)];
+const C287: &[Choice] = &[ty(Type::Bf16).gated(G322), ty(Type::Bf16x2).gated(G323)];
+const C288: &[Choice] = &[ty(Type::F16).gated(G325), ty(Type::Bf16).gated(G326)];
+const C289: &[Choice] = &[md(Mod::B)];
+const C290: &[Choice] = &[
+    md(Mod::N1d),
+    md(Mod::N2d),
+    md(Mod::N3d).gated(G328),
+    md(Mod::A1d).gated(G329),
+    md(Mod::A2d).gated(G329),
+];
+const C291: &[Choice] =
+    &[md(Mod::Ca).gated(G330), md(Mod::Cg).gated(G330), md(Mod::Cs).gated(G330), md(Mod::Cv).gated(G330)];
+const C292: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
+const C293: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
 const C294: &[Choice] = &[
+    md(Mod::Width),
+    md(Mod::Height),
+    md(Mod::Depth),
+    md(Mod::ChannelDataType),
+    md(Mod::ChannelOrder),
+    md(Mod::ArraySize).gated(G331),
+    md(Mod::MemoryLayout).gated(G332),
+];
+const C295: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
+const C296: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
+const C297: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
+const C298: &[Choice] = &[md(Mod::P)];
+const C299: &[Choice] =
+    &[md(Mod::Wb).gated(G335), md(Mod::Cg).gated(G335), md(Mod::Cs).gated(G335), md(Mod::Wt).gated(G335)];
+const C300: &[Choice] = &[ty(Type::Bf16).gated(G339), ty(Type::Bf16x2).gated(G340)];
+const C301: &[Choice] = &[md(Mod::Alloc)];
+const C302: &[Choice] = &[md(Mod::Dealloc)];
+const C303: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
+const C304: &[Choice] = &[md(Mod::Ld)];
+const C305: &[Choice] = &[md(Mod::N16x64b), md(Mod::N16x128b), md(Mod::N16x256b), md(Mod::N32x32b)];
+const C306: &[Choice] = &[
     md(Mod::X1),
     md(Mod::X2),
     md(Mod::X4),
@@ -2205,35 +2291,35 @@ const C294: &[Choice] = &[
     md(Mod::X64),
     md(Mod::X128),
 ];
-const C295: &[Choice] = &[md(Mod::Pack16b)];
-const C296: &[Choice] = &[md(Mod::N16x32bx2)];
-const C297: &[Choice] = &[md(Mod::Unpack16b)];
-const C298: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
-const C299: &[Choice] = &[md(Mod::Cp)];
-const C300: &[Choice] = &[md(Mod::N128x256b), md(Mod::N4x256b), md(Mod::N128x128b)];
-const C301: &[Choice] = &[md(Mod::N64x128b)];
-const C302: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
-const C303: &[Choice] = &[md(Mod::N32x128b)];
-const C304: &[Choice] = &[md(Mod::Warpx4)];
-const C305: &[Choice] = &[md(Mod::Shift)];
-const C306: &[Choice] = &[md(Mod::Down)];
-const C307: &[Choice] = &[md(Mod::Mma)];
-const C308: &[Choice] = &[md(Mod::KindF16), md(Mod::KindTf32), md(Mod::KindF8f6f4), md(Mod::KindI8)];
-const C309: &[Choice] = &[
+const C307: &[Choice] = &[md(Mod::Pack16b)];
+const C308: &[Choice] = &[md(Mod::N16x32bx2)];
+const C309: &[Choice] = &[md(Mod::Unpack16b)];
+const C310: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
+const C311: &[Choice] = &[md(Mod::Cp)];
+const C312: &[Choice] = &[md(Mod::N128x256b), md(Mod::N4x256b), md(Mod::N128x128b)];
+const C313: &[Choice] = &[md(Mod::N64x128b)];
+const C314: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
+const C315: &[Choice] = &[md(Mod::N32x128b)];
+const C316: &[Choice] = &[md(Mod::Warpx4)];
+const C317: &[Choice] = &[md(Mod::Shift)];
+const C318: &[Choice] = &[md(Mod::Down)];
+const C319: &[Choice] = &[md(Mod::Mma)];
+const C320: &[Choice] = &[md(Mod::KindF16), md(Mod::KindTf32), md(Mod::KindF8f6f4), md(Mod::KindI8)];
+const C321: &[Choice] = &[
     md(Mod::CollectorAFill),
     md(Mod::CollectorAUse),
     md(Mod::CollectorALastuse),
     md(Mod::CollectorADiscard),
 ];
-const C310: &[Choice] = &[md(Mod::Sp)];
-const C311: &[Choice] = &[md(Mod::KindMxf8f6f4), md(Mod::KindMxf4), md(Mod::KindMxf4nvf4)];
-const C312: &[Choice] =
+const C322: &[Choice] = &[md(Mod::Sp)];
+const C323: &[Choice] = &[md(Mod::KindMxf8f6f4), md(Mod::KindMxf4), md(Mod::KindMxf4nvf4)];
+const C324: &[Choice] =
     &[md(Mod::ScaleVec1X), md(Mod::ScaleVec2X), md(Mod::ScaleVec4X), md(Mod::Block16), md(Mod::Block32)];
-const C313: &[Choice] = &[md(Mod::Commit)];
-const C314: &[Choice] = &[md(Mod::MbarrierArriveOne)];
-const C315: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
-const C316: &[Choice] = &[md(Mod::Replace)];
-const C317: &[Choice] = &[
+const C325: &[Choice] = &[md(Mod::Commit)];
+const C326: &[Choice] = &[md(Mod::MbarrierArriveOne)];
+const C327: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
+const C328: &[Choice] = &[md(Mod::Replace)];
+const C329: &[Choice] = &[
     md(Mod::GlobalAddress),
     md(Mod::Rank),
     md(Mod::Elemtype),
@@ -2242,11 +2328,11 @@ const C317: &[Choice] = &[
     md(Mod::FillMode),
     md(Mod::SwizzleAtomicity),
 ];
-const C318: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25)];
-const C319: &[Choice] = &[md(Mod::B1024)];
-const C320: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
-const C321: &[Choice] = &[md(Mod::CpFenceproxy)];
-const C322: &[Choice] = &[
+const C330: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25)];
+const C331: &[Choice] = &[md(Mod::B1024)];
+const C332: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
+const C333: &[Choice] = &[md(Mod::CpFenceproxy)];
+const C334: &[Choice] = &[
     md(Mod::Finite),
     md(Mod::Infinite),
     md(Mod::Number),
@@ -2254,12 +2340,65 @@ const C322: &[Choice] = &[
     md(Mod::Normal),
     md(Mod::Subnormal),
 ];
-const C323: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
-const C324: &[Choice] = &[md(Mod::Po)];
-const C325: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
-const C326: &[Choice] = &[md(Mod::Ballot)];
-const C327: &[Choice] = &[md(Mod::MmaAsync)];
-const C328: &[Choice] = &[
+const C335: &[Choice] = &[
+    md(Mod::N1d),
+    md(Mod::N2d),
+    md(Mod::A1d),
+    md(Mod::A2d),
+    md(Mod::N3d),
+    md(Mod::Cube).gated(G357),
+    md(Mod::Acube).gated(G357),
+    md(Mod::N2dms).gated(G358),
+    md(Mod::A2dms).gated(G358),
+];
+const C336: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G359)];
+const C337: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
+const C338: &[Choice] = &[md(Mod::Base)];
+const C339: &[Choice] = &[
+    md(Mod::N1d),
+    md(Mod::N2d),
+    md(Mod::A1d),
+    md(Mod::A2d),
+    md(Mod::N3d),
+    md(Mod::Cube).gated(G357),
+    md(Mod::Acube).gated(G357),
+];
+const C340: &[Choice] = &[md(Mod::Level)];
+const C341: &[Choice] =
+    &[md(Mod::N1d), md(Mod::N2d), md(Mod::A1d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
+const C342: &[Choice] = &[md(Mod::N2d), md(Mod::A2d)];
+const C343: &[Choice] = &[md(Mod::Grad)];
+const C344: &[Choice] = &[md(Mod::N1d), md(Mod::A1d)];
+const C345: &[Choice] = &[md(Mod::Cube), md(Mod::Acube)];
+const C346: &[Choice] = &[md(Mod::V2)];
+const C347: &[Choice] = &[ty(Type::F16x2).gated(G359)];
+const C348: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
+const C349: &[Choice] =
+    &[md(Mod::N2d), md(Mod::A2d).gated(G365), md(Mod::Cube).gated(G366), md(Mod::Acube).gated(G367)];
+const C350: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
+const C351: &[Choice] = &[
+    md(Mod::Width),
+    md(Mod::Height),
+    md(Mod::Depth),
+    md(Mod::ChannelDataType),
+    md(Mod::ChannelOrder),
+    md(Mod::NormalizedCoords),
+    md(Mod::ArraySize).gated(G331),
+    md(Mod::NumMipmapLevels).gated(G369),
+    md(Mod::NumSamples).gated(G370),
+    md(Mod::ForceUnnormalizedCoords),
+    md(Mod::FilterMode),
+    md(Mod::AddrMode0),
+    md(Mod::AddrMode1),
+    md(Mod::AddrMode2),
+];
+const C352: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
+const C353: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
+const C354: &[Choice] = &[md(Mod::Po)];
+const C355: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
+const C356: &[Choice] = &[md(Mod::Ballot)];
+const C357: &[Choice] = &[md(Mod::MmaAsync)];
+const C358: &[Choice] = &[
     md(Mod::M64n8k16),
     md(Mod::M64n16k16),
     md(Mod::M64n24k16),
@@ -2293,7 +2432,7 @@ const C328: &[Choice] = &[
     md(Mod::M64n248k16),
     md(Mod::M64n256k16),
 ];
-const C329: &[Choice] = &[
+const C359: &[Choice] = &[
     md(Mod::M64n8k8),
     md(Mod::M64n16k8),
     md(Mod::M64n24k8),
@@ -2327,7 +2466,7 @@ const C329: &[Choice] = &[
     md(Mod::M64n248k8),
     md(Mod::M64n256k8),
 ];
-const C330: &[Choice] = &[
+const C360: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -2361,7 +2500,7 @@ const C330: &[Choice] = &[
     md(Mod::M64n248k32),
     md(Mod::M64n256k32),
 ];
-const C331: &[Choice] = &[
+const C361: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -2381,8 +2520,8 @@ const C331: &[Choice] = &[
     md(Mod::M64n240k32),
     md(Mod::M64n256k32),
 ];
-const C332: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
-const C333: &[Choice] = &[
+const C362: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
+const C363: &[Choice] = &[
     md(Mod::M64n8k256),
     md(Mod::M64n16k256),
     md(Mod::M64n24k256),
@@ -2402,21 +2541,20 @@ const C333: &[Choice] = &[
     md(Mod::M64n240k256),
     md(Mod::M64n256k256),
 ];
-const C334: &[Choice] = &[md(Mod::And)];
-const C335: &[Choice] = &[md(Mod::Fence)];
-const C336: &[Choice] = &[md(Mod::Load)];
-const C337: &[Choice] = &[md(Mod::A)];
-const C338: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
-const C339: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
-const C340: &[Choice] = &[md(Mod::B)];
-const C341: &[Choice] = &[md(Mod::M16n16k8)];
-const C342: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C343: &[Choice] = &[md(Mod::M8n32k16)];
-const C344: &[Choice] = &[md(Mod::M32n8k16)];
-const C345: &[Choice] = &[md(Mod::M8n8k32)];
-const C346: &[Choice] = &[md(Mod::M8n8k128)];
-const C347: &[Choice] = &[md(Mod::C)];
-const C348: &[Choice] = &[
+const C364: &[Choice] = &[md(Mod::And)];
+const C365: &[Choice] = &[md(Mod::Fence)];
+const C366: &[Choice] = &[md(Mod::Load)];
+const C367: &[Choice] = &[md(Mod::A)];
+const C368: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
+const C369: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
+const C370: &[Choice] = &[md(Mod::M16n16k8)];
+const C371: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
+const C372: &[Choice] = &[md(Mod::M8n32k16)];
+const C373: &[Choice] = &[md(Mod::M32n8k16)];
+const C374: &[Choice] = &[md(Mod::M8n8k32)];
+const C375: &[Choice] = &[md(Mod::M8n8k128)];
+const C376: &[Choice] = &[md(Mod::C)];
+const C377: &[Choice] = &[
     md(Mod::M16n16k16),
     md(Mod::M8n32k16),
     md(Mod::M32n8k16),
@@ -2424,14 +2562,14 @@ const C348: &[Choice] = &[
     md(Mod::M8n8k32),
     md(Mod::M8n8k128),
 ];
-const C349: &[Choice] =
+const C378: &[Choice] =
     &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C350: &[Choice] = &[md(Mod::Store)];
-const C351: &[Choice] = &[md(Mod::D)];
-const C352: &[Choice] = &[ty(Type::U8)];
-const C353: &[Choice] = &[ty(Type::S8)];
-const C354: &[Choice] = &[ty(Type::U4).gated(G119)];
-const C355: &[Choice] = &[ty(Type::S4).gated(G120)];
+const C379: &[Choice] = &[md(Mod::Store)];
+const C380: &[Choice] = &[md(Mod::D)];
+const C381: &[Choice] = &[ty(Type::U8)];
+const C382: &[Choice] = &[ty(Type::S8)];
+const C383: &[Choice] = &[ty(Type::U4).gated(G119)];
+const C384: &[Choice] = &[ty(Type::S4).gated(G120)];
 
 const T0: &[Type] = &[Type::Pred];
 const T1: &[Type] = &[Type::U64, Type::S64];
@@ -2531,6 +2669,7 @@ const T46: &[Type] = &[
     Type::Bf16,
 ];
 const T47: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
+const T48: &[Type] = &[Type::B8, Type::B16, Type::B32];
 
 const M0: &[Mod] = &[Mod::Rm, Mod::Rp];
 const M1: &[Mod] = &[Mod::Global, Mod::Shared, Mod::SharedCta, Mod::SharedCluster];
@@ -2621,12 +2760,15 @@ const M57: &[Mod] = &[Mod::AccF32];
 const M58: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
 const M59: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
 const M60: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
-const M61: &[Mod] = &[Mod::N16x128b];
-const M62: &[Mod] = &[Mod::X128];
-const M63: &[Mod] = &[Mod::N16x256b];
-const M64: &[Mod] = &[Mod::X64, Mod::X128];
-const M65: &[Mod] = &[Mod::GlobalAddress];
-const M66: &[Mod] = &[
+const M61: &[Mod] = &[Mod::And, Mod::Or];
+const M62: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
+const M63: &[Mod] = &[Mod::A1d, Mod::A2d];
+const M64: &[Mod] = &[Mod::N16x128b];
+const M65: &[Mod] = &[Mod::X128];
+const M66: &[Mod] = &[Mod::N16x256b];
+const M67: &[Mod] = &[Mod::X64, Mod::X128];
+const M68: &[Mod] = &[Mod::GlobalAddress];
+const M69: &[Mod] = &[
     Mod::Rank,
     Mod::Elemtype,
     Mod::InterleaveLayout,
@@ -2634,13 +2776,15 @@ const M66: &[Mod] = &[
     Mod::FillMode,
     Mod::SwizzleAtomicity,
 ];
-const M67: &[Mod] = &[Mod::GlobalStride];
-const M68: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
-const M69: &[Mod] = &[Mod::Ballot];
-const M70: &[Mod] = &[Mod::M16n16k16];
-const M71: &[Mod] = &[Mod::M8n32k16];
-const M72: &[Mod] = &[Mod::M32n8k16];
-const M73: &[Mod] = &[Mod::M16n16k8];
+const M70: &[Mod] = &[Mod::GlobalStride];
+const M71: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
+const M72: &[Mod] = &[Mod::Cube, Mod::Acube];
+const M73: &[Mod] = &[Mod::N2dms, Mod::A2dms];
+const M74: &[Mod] = &[Mod::Ballot];
+const M75: &[Mod] = &[Mod::M16n16k16];
+const M76: &[Mod] = &[Mod::M8n32k16];
+const M77: &[Mod] = &[Mod::M32n8k16];
+const M78: &[Mod] = &[Mod::M16n16k8];
 
 /// The table, sorted by opcode; within one, in the order of the files.
 pub static FORMS: &[Form] = &[
@@ -6416,17 +6560,33 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::IsSpaceP),
     },
     Form {
+        opcode: "istypep",
+        syntax: "istypep.kind p, a<address>:b64",
+        section: "9.7.10.6",
+        slots: &[slot("kind", C156)],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("p", Kind::Register, Ty::Fixed(Type::Pred)),
+            read("a", Kind::AddressValue, Ty::Fixed(Type::B64)),
+        ],
+        rules: &[],
+        gates: G155,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
         opcode: "ld",
         syntax: "ld{.weak}{.load_space}{.cop}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            optional("weak", C156),
-            optional("load_space", C157),
-            optional("cop", C158),
+            optional("weak", C157),
+            optional("load_space", C158),
+            optional("cop", C159),
             optional("cache_hint", C25),
             optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C159),
+            slot("memory_type", C160),
         ],
         ignored: &[],
         head: 0,
@@ -6445,8 +6605,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -6464,7 +6624,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -6495,14 +6655,14 @@ pub static FORMS: &[Form] = &[
         syntax: "ld{.weak}{.load_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            optional("weak", C156),
-            optional("load_space", C157),
-            optional("level1_eviction", C160),
-            optional("level2_eviction", C161),
+            optional("weak", C157),
+            optional("load_space", C158),
+            optional("level1_eviction", C161),
+            optional("level2_eviction", C162),
             optional("cache_hint", C25),
             optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C159),
+            slot("memory_type", C160),
         ],
         ignored: &[],
         head: 0,
@@ -6521,8 +6681,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -6540,7 +6700,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -6571,11 +6731,11 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.volatile{.load_space}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]",
         section: "9.7.9.8",
         slots: &[
-            slot("volatile", C162),
-            optional("load_space", C157),
+            slot("volatile", C163),
+            optional("load_space", C158),
             optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C159),
+            slot("memory_type", C160),
         ],
         ignored: &[],
         head: 0,
@@ -6592,8 +6752,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -6611,7 +6771,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -6642,15 +6802,15 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
-            slot("order", C163),
+            slot("order", C164),
             slot("scope", C22),
             optional("shared_or_global", C23),
-            optional("level1_eviction", C160),
-            optional("level2_eviction", C161),
+            optional("level1_eviction", C161),
+            optional("level2_eviction", C162),
             optional("cache_hint", C25),
             optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C159),
+            slot("memory_type", C160),
         ],
         ignored: &[],
         head: 0,
@@ -6669,8 +6829,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -6688,7 +6848,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -6719,11 +6879,11 @@ pub static FORMS: &[Form] = &[
         syntax: "ld.mmio.relaxed.sys{.global}.memory_type d+, [a]",
         section: "9.7.9.8",
         slots: &[
-            slot("mmio", C164),
-            slot("relaxed", C165),
-            slot("sys", C166),
+            slot("mmio", C165),
+            slot("relaxed", C166),
+            slot("sys", C167),
             optional("global", C19),
-            slot("memory_type", C159),
+            slot("memory_type", C160),
         ],
         ignored: &[],
         head: 0,
@@ -6737,8 +6897,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -6756,7 +6916,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -6788,12 +6948,12 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.9",
         slots: &[
             slot("global", C19),
-            optional("cop", C167),
-            slot("nc", C168),
+            optional("cop", C168),
+            slot("nc", C169),
             optional("cache_hint", C25),
             optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C159),
+            slot("memory_type", C160),
         ],
         ignored: &[],
         head: 0,
@@ -6812,8 +6972,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -6831,7 +6991,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -6855,13 +7015,13 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.9",
         slots: &[
             slot("global", C19),
-            slot("nc", C168),
-            optional("level1_eviction", C160),
-            optional("level2_eviction", C161),
+            slot("nc", C169),
+            optional("level1_eviction", C161),
+            optional("level2_eviction", C162),
             optional("cache_hint", C25),
             optional("prefetch_size", C77),
             optional("wide_vec", C40),
-            slot("memory_type", C159),
+            slot("memory_type", C160),
         ],
         ignored: &[],
         head: 0,
@@ -6880,8 +7040,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -6899,7 +7059,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -6924,11 +7084,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8", C169),
-            slot("x1", C170),
-            optional("trans", C171),
+            slot("m8n8", C170),
+            slot("x1", C171),
+            optional("trans", C172),
             optional("ss", C76),
-            slot("b16", C172),
+            slot("b16", C173),
         ],
         ignored: &[],
         head: 0,
@@ -6937,7 +7097,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G168,
+        gates: G169,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -6948,11 +7108,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8", C169),
-            slot("x2", C173),
-            optional("trans", C171),
+            slot("m8n8", C170),
+            slot("x2", C174),
+            optional("trans", C172),
             optional("ss", C76),
-            slot("b16", C172),
+            slot("b16", C173),
         ],
         ignored: &[],
         head: 0,
@@ -6961,7 +7121,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G168,
+        gates: G169,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -6972,11 +7132,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8", C169),
-            slot("x4", C174),
-            optional("trans", C171),
+            slot("m8n8", C170),
+            slot("x4", C175),
+            optional("trans", C172),
             optional("ss", C76),
-            slot("b16", C172),
+            slot("b16", C173),
         ],
         ignored: &[],
         head: 0,
@@ -6985,7 +7145,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G168,
+        gates: G169,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -6996,11 +7156,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n16", C175),
-            slot("x1", C170),
+            slot("m8n16", C176),
+            slot("x1", C171),
             optional("ss", C76),
-            slot("b8x16", C176),
-            slot("padded", C177),
+            slot("b8x16", C177),
+            slot("padded", C178),
         ],
         ignored: &[],
         head: 0,
@@ -7009,7 +7169,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G169,
+        gates: G170,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7020,11 +7180,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n16", C175),
-            slot("x2", C173),
+            slot("m8n16", C176),
+            slot("x2", C174),
             optional("ss", C76),
-            slot("b8x16", C176),
-            slot("padded", C177),
+            slot("b8x16", C177),
+            slot("padded", C178),
         ],
         ignored: &[],
         head: 0,
@@ -7033,7 +7193,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G169,
+        gates: G170,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7044,11 +7204,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n16", C175),
-            slot("x4", C174),
+            slot("m8n16", C176),
+            slot("x4", C175),
             optional("ss", C76),
-            slot("b8x16", C176),
-            slot("padded", C177),
+            slot("b8x16", C177),
+            slot("padded", C178),
         ],
         ignored: &[],
         head: 0,
@@ -7057,7 +7217,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G169,
+        gates: G170,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7068,12 +7228,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n16", C178),
-            slot("x1", C170),
-            slot("trans", C171),
+            slot("m16n16", C179),
+            slot("x1", C171),
+            slot("trans", C172),
             optional("ss", C76),
-            slot("b8x16", C176),
-            slot("padded", C177),
+            slot("b8x16", C177),
+            slot("padded", C178),
         ],
         ignored: &[],
         head: 0,
@@ -7082,7 +7242,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G169,
+        gates: G170,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7093,12 +7253,12 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n16", C178),
-            slot("x2", C173),
-            slot("trans", C171),
+            slot("m16n16", C179),
+            slot("x2", C174),
+            slot("trans", C172),
             optional("ss", C76),
-            slot("b8x16", C176),
-            slot("padded", C177),
+            slot("b8x16", C177),
+            slot("padded", C178),
         ],
         ignored: &[],
         head: 0,
@@ -7107,7 +7267,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G169,
+        gates: G170,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7118,11 +7278,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n16", C178),
-            slot("x1", C170),
-            slot("trans", C171),
+            slot("m16n16", C179),
+            slot("x1", C171),
+            slot("trans", C172),
             optional("ss", C76),
-            slot("b8", C179),
+            slot("b8", C180),
         ],
         ignored: &[],
         head: 0,
@@ -7131,7 +7291,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G170,
+        gates: G171,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7142,11 +7302,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n16", C178),
-            slot("x2", C173),
-            slot("trans", C171),
+            slot("m16n16", C179),
+            slot("x2", C174),
+            slot("trans", C172),
             optional("ss", C76),
-            slot("b8", C179),
+            slot("b8", C180),
         ],
         ignored: &[],
         head: 0,
@@ -7155,7 +7315,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G170,
+        gates: G171,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7163,7 +7323,7 @@ pub static FORMS: &[Form] = &[
         opcode: "ldu",
         syntax: "ldu{.global}{.vec}.memory_type d.vec+, [a]",
         section: "9.7.9.10",
-        slots: &[optional("global", C19), optional("vec", C38), slot("memory_type", C159)],
+        slots: &[optional("global", C19), optional("vec", C38), slot("memory_type", C160)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7181,7 +7341,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
         ],
-        gates: G171,
+        gates: G172,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -7213,7 +7373,7 @@ pub static FORMS: &[Form] = &[
             read("immLut", Kind::Immediate, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G172,
+        gates: G173,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -7221,7 +7381,7 @@ pub static FORMS: &[Form] = &[
         opcode: "lop3",
         syntax: "lop3.BoolOp.b32 d|p, a, b, c, immLut<imm>, {!}q",
         section: "9.7.8.6",
-        slots: &[slot("BoolOp", C180), slot("b32", C6)],
+        slots: &[slot("BoolOp", C181), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7233,7 +7393,7 @@ pub static FORMS: &[Form] = &[
             read("q", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G173,
+        gates: G174,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -7251,7 +7411,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G174,
+        gates: G175,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
     },
@@ -7268,7 +7428,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G175) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G176) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
@@ -7277,7 +7437,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mad",
         syntax: "mad.mode.type d, a, b, c",
         section: "9.7.1.4",
-        slots: &[slot("mode", C181), slot("type", C138)],
+        slots: &[slot("mode", C182), slot("type", C138)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -7295,7 +7455,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mad",
         syntax: "mad.wide.type d:wide(type), a, b, c:wide(type)",
         section: "9.7.1.4",
-        slots: &[slot("wide", C182), slot("type", C183)],
+        slots: &[slot("wide", C183), slot("type", C184)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -7313,7 +7473,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mad",
         syntax: "mad.hi.sat.s32 d, a, b, c",
         section: "9.7.1.4",
-        slots: &[slot("hi", C184), slot("sat", C8), slot("s32", C13)],
+        slots: &[slot("hi", C185), slot("sat", C8), slot("s32", C13)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -7331,7 +7491,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mad",
         syntax: "mad.mode.cc.type d, a, b, c",
         section: "9.7.2.5",
-        slots: &[slot("mode", C181), slot("cc", C14), slot("type", C15)],
+        slots: &[slot("mode", C182), slot("cc", C14), slot("type", C15)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -7341,7 +7501,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G176,
+        gates: G177,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::mad"),
     },
@@ -7349,7 +7509,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mad24",
         syntax: "mad24.mode.type d, a, b, c",
         section: "9.7.1.6",
-        slots: &[slot("mode", C181), slot("type", C140)],
+        slots: &[slot("mode", C182), slot("type", C140)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -7367,7 +7527,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mad24",
         syntax: "mad24.hi.sat.s32 d, a, b, c",
         section: "9.7.1.6",
-        slots: &[slot("hi", C184), slot("sat", C8), slot("s32", C13)],
+        slots: &[slot("hi", C185), slot("sat", C8), slot("s32", C13)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -7385,7 +7545,7 @@ pub static FORMS: &[Form] = &[
         opcode: "madc",
         syntax: "madc.mode.type d, a, b, c",
         section: "9.7.2.6",
-        slots: &[slot("mode", C181), slot("type", C15)],
+        slots: &[slot("mode", C182), slot("type", C15)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -7395,7 +7555,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G177,
+        gates: G178,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::madc"),
     },
@@ -7403,7 +7563,7 @@ pub static FORMS: &[Form] = &[
         opcode: "madc",
         syntax: "madc.mode.cc.type d, a, b, c",
         section: "9.7.2.6",
-        slots: &[slot("mode", C181), slot("cc", C14), slot("type", C15)],
+        slots: &[slot("mode", C182), slot("cc", C14), slot("type", C15)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -7413,7 +7573,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G177,
+        gates: G178,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::madc"),
     },
@@ -7430,7 +7590,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G178,
+        gates: G179,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mapa),
     },
@@ -7438,7 +7598,7 @@ pub static FORMS: &[Form] = &[
         opcode: "match",
         syntax: "match.any.sync.type d:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("any", C185), slot("sync", C44), slot("type", C26)],
+        slots: &[slot("any", C186), slot("sync", C44), slot("type", C26)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7447,7 +7607,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G179,
+        gates: G180,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -7455,7 +7615,7 @@ pub static FORMS: &[Form] = &[
         opcode: "match",
         syntax: "match.all.sync.type d[|p]:b32, a, membermask:b32",
         section: "9.7.13.10",
-        slots: &[slot("all", C186), slot("sync", C44), slot("type", C26)],
+        slots: &[slot("all", C187), slot("sync", C44), slot("type", C26)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7464,7 +7624,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G179,
+        gates: G180,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -7472,7 +7632,7 @@ pub static FORMS: &[Form] = &[
         opcode: "max",
         syntax: "max{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.12",
-        slots: &[optional("ftz", C0), optional("NaN", C187), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C188), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7491,9 +7651,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.3.12",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C187),
-            slot("xorsign", C188),
-            slot("abs", C189),
+            optional("NaN", C188),
+            slot("xorsign", C189),
+            slot("abs", C190),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -7529,7 +7689,7 @@ pub static FORMS: &[Form] = &[
         opcode: "max",
         syntax: "max{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.12",
-        slots: &[optional("ftz", C0), optional("NaN", C187), optional("abs", C189), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C188), optional("abs", C190), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7539,7 +7699,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G183,
+        gates: G184,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::max3"),
     },
@@ -7547,7 +7707,7 @@ pub static FORMS: &[Form] = &[
         opcode: "max",
         syntax: "max{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("ftz", C0), optional("NaN", C187), slot("half", C3)],
+        slots: &[optional("ftz", C0), optional("NaN", C188), slot("half", C3)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7556,7 +7716,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G184,
+        gates: G185,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
     },
@@ -7566,9 +7726,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.4.8",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C187),
-            slot("xorsign", C188),
-            slot("abs", C189),
+            optional("NaN", C188),
+            slot("xorsign", C189),
+            slot("abs", C190),
             slot("half", C3),
         ],
         ignored: &[],
@@ -7579,7 +7739,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G184,
+        gates: G185,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
     },
@@ -7587,7 +7747,7 @@ pub static FORMS: &[Form] = &[
         opcode: "max",
         syntax: "max{.NaN}.bf d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("NaN", C187), slot("bf", C4)],
+        slots: &[optional("NaN", C188), slot("bf", C4)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7604,7 +7764,7 @@ pub static FORMS: &[Form] = &[
         opcode: "max",
         syntax: "max{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.8",
-        slots: &[optional("NaN", C187), slot("xorsign", C188), slot("abs", C189), slot("bf", C4)],
+        slots: &[optional("NaN", C188), slot("xorsign", C189), slot("abs", C190), slot("bf", C4)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7621,7 +7781,7 @@ pub static FORMS: &[Form] = &[
         opcode: "max",
         syntax: "max.type d, a, b",
         section: "9.7.1.13",
-        slots: &[slot("type", C190)],
+        slots: &[slot("type", C191)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7638,7 +7798,7 @@ pub static FORMS: &[Form] = &[
         opcode: "max",
         syntax: "max{.relu}.type d, a, b",
         section: "9.7.1.13",
-        slots: &[optional("relu", C117), slot("type", C191)],
+        slots: &[optional("relu", C117), slot("type", C192)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -7646,7 +7806,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G187) }],
+        rules: &[Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G188) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -7655,7 +7815,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mbarrier",
         syntax: "mbarrier.init{.cta_space}.b64 [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.9",
-        slots: &[slot("init", C192), optional("cta_space", C76), slot("b64", C83)],
+        slots: &[slot("init", C193), optional("cta_space", C76), slot("b64", C83)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -7663,7 +7823,7 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[],
-        gates: G188,
+        gates: G189,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7671,12 +7831,12 @@ pub static FORMS: &[Form] = &[
         opcode: "mbarrier",
         syntax: "mbarrier.inval{.cta_space}.b64 [a]",
         section: "9.7.13.15.10",
-        slots: &[slot("inval", C193), optional("cta_space", C76), slot("b64", C83)],
+        slots: &[slot("inval", C194), optional("cta_space", C76), slot("b64", C83)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G189,
+        gates: G190,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7684,12 +7844,12 @@ pub static FORMS: &[Form] = &[
         opcode: "mbarrier",
         syntax: "mbarrier.expect_tx{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.11",
-        slots: &[slot("expect_tx", C194), optional("any_shared", C195), slot("b64", C83)],
+        slots: &[slot("expect_tx", C195), optional("any_shared", C196), slot("b64", C83)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G190) }],
-        gates: G191,
+        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G191) }],
+        gates: G192,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7698,17 +7858,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.expect_tx.relaxed.block_scope{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.11",
         slots: &[
-            slot("expect_tx", C194),
-            slot("relaxed", C165),
-            slot("block_scope", C196),
-            optional("any_shared", C195),
+            slot("expect_tx", C195),
+            slot("relaxed", C166),
+            slot("block_scope", C197),
+            optional("any_shared", C196),
             slot("b64", C83),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G190) }],
-        gates: G191,
+        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G191) }],
+        gates: G192,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7716,12 +7876,12 @@ pub static FORMS: &[Form] = &[
         opcode: "mbarrier",
         syntax: "mbarrier.complete_tx{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.12",
-        slots: &[slot("complete_tx", C197), optional("any_shared", C195), slot("b64", C83)],
+        slots: &[slot("complete_tx", C198), optional("any_shared", C196), slot("b64", C83)],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G190) }],
-        gates: G192,
+        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G191) }],
+        gates: G193,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7730,17 +7890,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.complete_tx.relaxed.block_scope{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.12",
         slots: &[
-            slot("complete_tx", C197),
-            slot("relaxed", C165),
-            slot("block_scope", C196),
-            optional("any_shared", C195),
+            slot("complete_tx", C198),
+            slot("relaxed", C166),
+            slot("block_scope", C197),
+            optional("any_shared", C196),
             slot("b64", C83),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G190) }],
-        gates: G192,
+        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G191) }],
+        gates: G193,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7748,12 +7908,12 @@ pub static FORMS: &[Form] = &[
         opcode: "mbarrier",
         syntax: "mbarrier.arrive{.any_shared}.b64 d, [a]",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C45), optional("any_shared", C195), slot("b64", C83)],
+        slots: &[slot("arrive", C45), optional("any_shared", C196), slot("b64", C83)],
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G193,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
+        gates: G194,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7763,16 +7923,16 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C45),
-            slot("arrive_order", C198),
-            slot("block_scope", C196),
-            optional("any_shared", C195),
+            slot("arrive_order", C199),
+            slot("block_scope", C197),
+            optional("any_shared", C196),
             slot("b64", C83),
         ],
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G193,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
+        gates: G194,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7780,7 +7940,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mbarrier",
         syntax: "mbarrier.arrive{.any_shared}.b64 d, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C45), optional("any_shared", C195), slot("b64", C83)],
+        slots: &[slot("arrive", C45), optional("any_shared", C196), slot("b64", C83)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -7788,8 +7948,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G196,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
+        gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7799,9 +7959,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C45),
-            slot("arrive_order", C198),
-            slot("block_scope", C196),
-            optional("any_shared", C195),
+            slot("arrive_order", C199),
+            slot("block_scope", C197),
+            optional("any_shared", C196),
             slot("b64", C83),
         ],
         ignored: &[],
@@ -7811,8 +7971,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G196,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
+        gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7820,7 +7980,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mbarrier",
         syntax: "mbarrier.arrive.noComplete{.cta_space}.b64 d, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.13",
-        slots: &[slot("arrive", C45), slot("noComplete", C199), optional("cta_space", C76), slot("b64", C83)],
+        slots: &[slot("arrive", C45), slot("noComplete", C200), optional("cta_space", C76), slot("b64", C83)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -7828,8 +7988,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G197) }],
-        gates: G193,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G198) }],
+        gates: G194,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7839,7 +7999,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C45),
-            slot("noComplete", C199),
+            slot("noComplete", C200),
             slot("release", C144),
             slot("cta", C43),
             optional("cta_space", C76),
@@ -7852,8 +8012,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G197) }],
-        gates: G193,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G198) }],
+        gates: G194,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7863,8 +8023,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C45),
-            slot("expect_tx", C194),
-            optional("any_shared", C195),
+            slot("expect_tx", C195),
+            optional("any_shared", C196),
             slot("b64", C83),
         ],
         ignored: &[],
@@ -7874,8 +8034,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G198,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7885,10 +8045,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.15.13",
         slots: &[
             slot("arrive", C45),
-            slot("expect_tx", C194),
-            slot("arrive_order", C200),
-            slot("block_scope", C196),
-            optional("any_shared", C195),
+            slot("expect_tx", C195),
+            slot("arrive_order", C201),
+            slot("block_scope", C197),
+            optional("any_shared", C196),
             slot("b64", C83),
         ],
         ignored: &[],
@@ -7898,8 +8058,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G198,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
+        gates: G199,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7907,12 +8067,12 @@ pub static FORMS: &[Form] = &[
         opcode: "mbarrier",
         syntax: "mbarrier.arrive_drop{.any_shared}.b64 d, [a]",
         section: "9.7.13.15.14",
-        slots: &[slot("arrive_drop", C201), optional("any_shared", C195), slot("b64", C83)],
+        slots: &[slot("arrive_drop", C202), optional("any_shared", C196), slot("b64", C83)],
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G201,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
+        gates: G202,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7921,17 +8081,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d, [a]",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C201),
-            slot("arrive_order", C202),
-            slot("block_scope", C196),
-            optional("any_shared", C195),
+            slot("arrive_drop", C202),
+            slot("arrive_order", C203),
+            slot("block_scope", C197),
+            optional("any_shared", C196),
             slot("b64", C83),
         ],
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G201,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
+        gates: G202,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7939,7 +8099,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mbarrier",
         syntax: "mbarrier.arrive_drop{.any_shared}.b64 d, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.14",
-        slots: &[slot("arrive_drop", C201), optional("any_shared", C195), slot("b64", C83)],
+        slots: &[slot("arrive_drop", C202), optional("any_shared", C196), slot("b64", C83)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -7947,8 +8107,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G204,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
+        gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7957,10 +8117,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C201),
-            slot("arrive_order", C202),
-            slot("block_scope", C196),
-            optional("any_shared", C195),
+            slot("arrive_drop", C202),
+            slot("arrive_order", C203),
+            slot("block_scope", C197),
+            optional("any_shared", C196),
             slot("b64", C83),
         ],
         ignored: &[],
@@ -7970,8 +8130,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G204,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
+        gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7980,8 +8140,8 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.noComplete{.cta_space}.b64 d, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C201),
-            slot("noComplete", C199),
+            slot("arrive_drop", C202),
+            slot("noComplete", C200),
             optional("cta_space", C76),
             slot("b64", C83),
         ],
@@ -7992,8 +8152,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G205) }],
-        gates: G201,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G206) }],
+        gates: G202,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8002,8 +8162,8 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.noComplete.release.cta{.cta_space}.b64 d, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C201),
-            slot("noComplete", C199),
+            slot("arrive_drop", C202),
+            slot("noComplete", C200),
             slot("release", C144),
             slot("cta", C43),
             optional("cta_space", C76),
@@ -8016,8 +8176,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G205) }],
-        gates: G201,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G206) }],
+        gates: G202,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8026,9 +8186,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.expect_tx{.any_shared}.b64 d, [a], tx:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C201),
-            slot("expect_tx", C194),
-            optional("any_shared", C195),
+            slot("arrive_drop", C202),
+            slot("expect_tx", C195),
+            optional("any_shared", C196),
             slot("b64", C83),
         ],
         ignored: &[],
@@ -8038,8 +8198,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G206,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
+        gates: G207,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8048,11 +8208,11 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.arrive_drop.expect_tx.arrive_order.block_scope{.any_shared}.b64 d, [a], tx:u32",
         section: "9.7.13.15.14",
         slots: &[
-            slot("arrive_drop", C201),
-            slot("expect_tx", C194),
-            slot("arrive_order", C203),
-            slot("block_scope", C196),
-            optional("any_shared", C195),
+            slot("arrive_drop", C202),
+            slot("expect_tx", C195),
+            slot("arrive_order", C204),
+            slot("block_scope", C197),
+            optional("any_shared", C196),
             slot("b64", C83),
         ],
         ignored: &[],
@@ -8062,8 +8222,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G206,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
+        gates: G207,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8071,7 +8231,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mbarrier",
         syntax: "mbarrier.test_wait{.cta_space}.b64 d:pred, [a], state:b64",
         section: "9.7.13.15.16",
-        slots: &[slot("test_wait", C204), optional("cta_space", C76), slot("b64", C83)],
+        slots: &[slot("test_wait", C205), optional("cta_space", C76), slot("b64", C83)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8079,8 +8239,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
-        gates: G209,
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
+        gates: G210,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8089,9 +8249,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C204),
-            slot("wait_order", C205),
-            slot("block_scope", C196),
+            slot("test_wait", C205),
+            slot("wait_order", C206),
+            slot("block_scope", C197),
             optional("cta_space", C76),
             slot("b64", C83),
         ],
@@ -8102,8 +8262,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
-        gates: G209,
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
+        gates: G210,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8111,7 +8271,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mbarrier",
         syntax: "mbarrier.test_wait.parity{.cta_space}.b64 d:pred, [a], parity:u32",
         section: "9.7.13.15.16",
-        slots: &[slot("test_wait", C204), slot("parity", C206), optional("cta_space", C76), slot("b64", C83)],
+        slots: &[slot("test_wait", C205), slot("parity", C207), optional("cta_space", C76), slot("b64", C83)],
         ignored: &[],
         head: 2,
         operands: &[
@@ -8119,8 +8279,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
-        gates: G212,
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
+        gates: G213,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8129,10 +8289,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.test_wait.parity.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32",
         section: "9.7.13.15.16",
         slots: &[
-            slot("test_wait", C204),
-            slot("parity", C206),
-            slot("wait_order", C207),
-            slot("block_scope", C196),
+            slot("test_wait", C205),
+            slot("parity", C207),
+            slot("wait_order", C208),
+            slot("block_scope", C197),
             optional("cta_space", C76),
             slot("b64", C83),
         ],
@@ -8143,8 +8303,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
-        gates: G212,
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
+        gates: G213,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8152,7 +8312,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mbarrier",
         syntax: "mbarrier.try_wait{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
         section: "9.7.13.15.16",
-        slots: &[slot("try_wait", C208), optional("cta_space", C76), slot("b64", C83)],
+        slots: &[slot("try_wait", C209), optional("cta_space", C76), slot("b64", C83)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8161,8 +8321,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Pick(0)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
-        gates: G215,
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
+        gates: G216,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8171,9 +8331,9 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C208),
-            slot("wait_order", C209),
-            slot("block_scope", C196),
+            slot("try_wait", C209),
+            slot("wait_order", C210),
+            slot("block_scope", C197),
             optional("cta_space", C76),
             slot("b64", C83),
         ],
@@ -8185,8 +8345,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Pick(0)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
-        gates: G215,
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
+        gates: G216,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8194,7 +8354,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mbarrier",
         syntax: "mbarrier.try_wait.parity{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
         section: "9.7.13.15.16",
-        slots: &[slot("try_wait", C208), slot("parity", C206), optional("cta_space", C76), slot("b64", C83)],
+        slots: &[slot("try_wait", C209), slot("parity", C207), optional("cta_space", C76), slot("b64", C83)],
         ignored: &[],
         head: 2,
         operands: &[
@@ -8203,8 +8363,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
-        gates: G218,
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
+        gates: G219,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8213,10 +8373,10 @@ pub static FORMS: &[Form] = &[
         syntax: "mbarrier.try_wait.parity.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
-            slot("try_wait", C208),
-            slot("parity", C206),
-            slot("wait_order", C210),
-            slot("block_scope", C196),
+            slot("try_wait", C209),
+            slot("parity", C207),
+            slot("wait_order", C211),
+            slot("block_scope", C197),
             optional("cta_space", C76),
             slot("b64", C83),
         ],
@@ -8228,8 +8388,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
-        gates: G218,
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
+        gates: G219,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8237,7 +8397,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mbarrier",
         syntax: "mbarrier.pending_count.b64 d:u32, state:b64",
         section: "9.7.13.15.15",
-        slots: &[slot("pending_count", C211), slot("b64", C83)],
+        slots: &[slot("pending_count", C212), slot("b64", C83)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -8245,7 +8405,7 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G221,
+        gates: G222,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8253,20 +8413,7 @@ pub static FORMS: &[Form] = &[
         opcode: "membar",
         syntax: "membar.level",
         section: "9.7.13.4",
-        slots: &[slot("level", C212)],
-        ignored: &[],
-        head: 0,
-        operands: &[],
-        rules: &[],
-        gates: G223,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Fence),
-    },
-    Form {
-        opcode: "membar",
-        syntax: "membar.proxy.proxykind",
-        section: "9.7.13.4",
-        slots: &[slot("proxy", C147), slot("proxykind", C213)],
+        slots: &[slot("level", C213)],
         ignored: &[],
         head: 0,
         operands: &[],
@@ -8276,10 +8423,23 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Fence),
     },
     Form {
+        opcode: "membar",
+        syntax: "membar.proxy.proxykind",
+        section: "9.7.13.4",
+        slots: &[slot("proxy", C147), slot("proxykind", C214)],
+        ignored: &[],
+        head: 0,
+        operands: &[],
+        rules: &[],
+        gates: G225,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Fence),
+    },
+    Form {
         opcode: "min",
         syntax: "min{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.11",
-        slots: &[optional("ftz", C0), optional("NaN", C187), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C188), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8298,9 +8458,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.3.11",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C187),
-            slot("xorsign", C188),
-            slot("abs", C189),
+            optional("NaN", C188),
+            slot("xorsign", C189),
+            slot("abs", C190),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -8336,7 +8496,7 @@ pub static FORMS: &[Form] = &[
         opcode: "min",
         syntax: "min{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.11",
-        slots: &[optional("ftz", C0), optional("NaN", C187), optional("abs", C189), slot("f32", C1)],
+        slots: &[optional("ftz", C0), optional("NaN", C188), optional("abs", C190), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8346,7 +8506,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G225,
+        gates: G226,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::min3"),
     },
@@ -8354,7 +8514,7 @@ pub static FORMS: &[Form] = &[
         opcode: "min",
         syntax: "min{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("ftz", C0), optional("NaN", C187), slot("half", C3)],
+        slots: &[optional("ftz", C0), optional("NaN", C188), slot("half", C3)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8363,7 +8523,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G226,
+        gates: G227,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -8373,9 +8533,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.4.7",
         slots: &[
             optional("ftz", C0),
-            optional("NaN", C187),
-            slot("xorsign", C188),
-            slot("abs", C189),
+            optional("NaN", C188),
+            slot("xorsign", C189),
+            slot("abs", C190),
             slot("half", C3),
         ],
         ignored: &[],
@@ -8386,7 +8546,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G226,
+        gates: G227,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -8394,7 +8554,7 @@ pub static FORMS: &[Form] = &[
         opcode: "min",
         syntax: "min{.NaN}.bf d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("NaN", C187), slot("bf", C4)],
+        slots: &[optional("NaN", C188), slot("bf", C4)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8411,7 +8571,7 @@ pub static FORMS: &[Form] = &[
         opcode: "min",
         syntax: "min{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.7",
-        slots: &[optional("NaN", C187), slot("xorsign", C188), slot("abs", C189), slot("bf", C4)],
+        slots: &[optional("NaN", C188), slot("xorsign", C189), slot("abs", C190), slot("bf", C4)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8428,7 +8588,7 @@ pub static FORMS: &[Form] = &[
         opcode: "min",
         syntax: "min.type d, a, b",
         section: "9.7.1.12",
-        slots: &[slot("type", C214)],
+        slots: &[slot("type", C215)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8445,7 +8605,7 @@ pub static FORMS: &[Form] = &[
         opcode: "min",
         syntax: "min{.relu}.type d, a, b",
         section: "9.7.1.12",
-        slots: &[optional("relu", C117), slot("type", C215)],
+        slots: &[optional("relu", C117), slot("type", C216)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -8453,7 +8613,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G229) }],
+        rules: &[Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G230) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -8465,13 +8625,13 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8k4", C216),
-            slot("alayout", C217),
-            slot("blayout", C217),
-            slot("dtype", C218),
+            slot("m8n8k4", C217),
+            slot("alayout", C218),
+            slot("blayout", C218),
+            slot("dtype", C219),
             slot("atype", C114),
             slot("btype", C114),
-            slot("ctype", C218),
+            slot("ctype", C219),
         ],
         ignored: &[],
         head: 0,
@@ -8485,7 +8645,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(3, T32)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
         }],
-        gates: G230,
+        gates: G231,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8496,13 +8656,13 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C219),
-            slot("row", C220),
-            slot("col", C221),
-            slot("dtype", C218),
+            slot("shape", C220),
+            slot("row", C221),
+            slot("col", C222),
+            slot("dtype", C219),
             slot("atype", C114),
             slot("btype", C114),
-            slot("ctype", C218),
+            slot("ctype", C219),
         ],
         ignored: &[],
         head: 0,
@@ -8513,8 +8673,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G231) },
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G232) },
+            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G232) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G233) },
             Rule {
                 when: &[Condition::TypeIn(3, T32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
@@ -8524,7 +8684,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
             },
         ],
-        gates: G233,
+        gates: G234,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8535,9 +8695,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C219),
-            slot("row", C220),
-            slot("col", C221),
+            slot("shape", C220),
+            slot("row", C221),
+            slot("col", C222),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -8552,10 +8712,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G234) },
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G232) },
+            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G235) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G233) },
         ],
-        gates: G233,
+        gates: G234,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8566,9 +8726,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C222),
-            slot("row", C220),
-            slot("col", C221),
+            slot("shape", C223),
+            slot("row", C221),
+            slot("col", C222),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -8583,11 +8743,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G235) },
-            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G234) },
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G232) },
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G236) },
+            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G235) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G233) },
         ],
-        gates: G233,
+        gates: G234,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8598,9 +8758,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C223),
-            slot("row", C220),
-            slot("col", C221),
+            slot("shape", C224),
+            slot("row", C221),
+            slot("col", C222),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -8616,12 +8776,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G236) },
-            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G237) },
-            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G238) },
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G239) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G237) },
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G238) },
+            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G239) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G240) },
         ],
-        gates: G233,
+        gates: G234,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8632,13 +8792,13 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C224),
-            slot("row", C220),
-            slot("col", C221),
+            slot("shape", C225),
+            slot("row", C221),
+            slot("col", C222),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C225),
-            slot("btype", C225),
+            slot("atype", C226),
+            slot("btype", C226),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -8650,11 +8810,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G240) },
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G232) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G241) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G241) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G233) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G242) },
         ],
-        gates: G233,
+        gates: G234,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8665,13 +8825,13 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C226),
-            slot("row", C220),
-            slot("col", C221),
+            slot("shape", C227),
+            slot("row", C221),
+            slot("col", C222),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C227),
-            slot("btype", C227),
+            slot("atype", C228),
+            slot("btype", C228),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -8683,11 +8843,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G242) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G241) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G243) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G243) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G242) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G244) },
         ],
-        gates: G233,
+        gates: G234,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8698,14 +8858,14 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C228),
-            slot("row", C220),
-            slot("col", C221),
+            slot("shape", C229),
+            slot("row", C221),
+            slot("col", C222),
             slot("dtype", C13),
-            slot("atype", C229),
-            slot("btype", C229),
+            slot("atype", C230),
+            slot("btype", C230),
             slot("ctype", C13),
-            slot("bitOp", C230),
+            slot("bitOp", C231),
             slot("popc", C47),
         ],
         ignored: &[],
@@ -8717,12 +8877,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G244) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G245) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G246) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G245) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G246) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G248) },
         ],
-        gates: G233,
+        gates: G234,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8733,55 +8893,14 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C231),
-            slot("row", C220),
-            slot("col", C221),
-            optional("kind::f8f6f4", C232),
-            slot("dtype", C218),
-            slot("atype", C233),
-            slot("btype", C233),
-            slot("ctype", C218),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G248) },
-            Rule { when: &[Condition::TypeIn(0, T33)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G250) },
-            Rule {
-                when: &[Condition::TypeIn(3, T32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::TypeIn(3, T33)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
-            },
-        ],
-        gates: G251,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: "mma",
-        syntax: "mma.sync.aligned.shape.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
-        section: "9.7.14.5.14",
-        slots: &[
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C231),
-            slot("row", C220),
-            slot("col", C221),
-            slot("kind::f8f6f4", C232),
-            slot("dtype", C218),
+            slot("shape", C232),
+            slot("row", C221),
+            slot("col", C222),
+            optional("kind::f8f6f4", C233),
+            slot("dtype", C219),
             slot("atype", C234),
             slot("btype", C234),
-            slot("ctype", C218),
+            slot("ctype", C219),
         ],
         ignored: &[],
         head: 0,
@@ -8792,8 +8911,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G248) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::TypeIn(0, T33)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G251) },
             Rule {
                 when: &[Condition::TypeIn(3, T32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
@@ -8809,19 +8929,59 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mma",
+        syntax: "mma.sync.aligned.shape.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C232),
+            slot("row", C221),
+            slot("col", C222),
+            slot("kind::f8f6f4", C233),
+            slot("dtype", C219),
+            slot("atype", C235),
+            slot("btype", C235),
+            slot("ctype", C219),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G251) },
+            Rule {
+                when: &[Condition::TypeIn(3, T32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(3, T33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
+            },
+        ],
+        gates: G253,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
         syntax: "mma.sparse.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C235),
+            slot("sparse", C236),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C231),
-            slot("row", C220),
-            slot("col", C221),
-            slot("dtype", C218),
+            slot("shape", C232),
+            slot("row", C221),
+            slot("col", C222),
+            slot("dtype", C219),
             slot("atype", C114),
             slot("btype", C114),
-            slot("ctype", C218),
+            slot("ctype", C219),
         ],
         ignored: &[],
         head: 0,
@@ -8843,7 +9003,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
             },
         ],
-        gates: G254,
+        gates: G255,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8852,12 +9012,12 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C235),
+            slot("sparse", C236),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C231),
-            slot("row", C220),
-            slot("col", C221),
+            slot("shape", C232),
+            slot("row", C221),
+            slot("col", C222),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -8874,7 +9034,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G254,
+        gates: G255,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8883,12 +9043,12 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C235),
+            slot("sparse", C236),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C219),
-            slot("row", C220),
-            slot("col", C221),
+            slot("shape", C220),
+            slot("row", C221),
+            slot("col", C222),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -8905,7 +9065,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G254,
+        gates: G255,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8914,48 +9074,16 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C235),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C236),
-            slot("row", C220),
-            slot("col", C221),
-            optional("satfinite", C118),
-            slot("dtype", C13),
-            slot("atype", C225),
-            slot("btype", C225),
-            slot("ctype", C13),
-        ],
-        ignored: &[],
-        head: 0,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("e", Kind::Source, Ty::Fixed(Type::B32)),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
-        ],
-        rules: &[],
-        gates: G254,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: "mma",
-        syntax: "mma.sparse.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
-        section: "9.7.14.5.14",
-        slots: &[
-            slot("sparse", C235),
+            slot("sparse", C236),
             slot("sync", C44),
             slot("aligned", C51),
             slot("shape", C237),
-            slot("row", C220),
-            slot("col", C221),
+            slot("row", C221),
+            slot("col", C222),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C227),
-            slot("btype", C227),
+            slot("atype", C226),
+            slot("btype", C226),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -8969,7 +9097,39 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G254,
+        gates: G255,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sparse.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sparse", C236),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C238),
+            slot("row", C221),
+            slot("col", C222),
+            optional("satfinite", C118),
+            slot("dtype", C13),
+            slot("atype", C228),
+            slot("btype", C228),
+            slot("ctype", C13),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
+        ],
+        rules: &[],
+        gates: G255,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8978,17 +9138,17 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C238),
+            slot("sp::ordered_metadata", C239),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k64", C239),
-            slot("row", C220),
-            slot("col", C221),
-            optional("kind::f8f6f4", C232),
-            slot("dtype", C218),
-            slot("atype", C233),
-            slot("btype", C233),
-            slot("ctype", C218),
+            slot("m16n8k64", C240),
+            slot("row", C221),
+            slot("col", C222),
+            optional("kind::f8f6f4", C233),
+            slot("dtype", C219),
+            slot("atype", C234),
+            slot("btype", C234),
+            slot("ctype", C219),
         ],
         ignored: &[],
         head: 0,
@@ -9001,8 +9161,8 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[
-            Rule { when: &[Condition::TypeIn(0, T33)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::TypeIn(0, T33)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G251) },
             Rule {
                 when: &[Condition::TypeIn(3, T32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
@@ -9012,7 +9172,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
             },
         ],
-        gates: G255,
+        gates: G256,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9023,17 +9183,17 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k64", C239),
-            slot("row", C220),
-            slot("col", C221),
-            slot("kind::mxf4", C240),
-            slot("block_scale", C241),
-            optional("scale_vec::2X", C242),
+            slot("m16n8k64", C240),
+            slot("row", C221),
+            slot("col", C222),
+            slot("kind::mxf4", C241),
+            slot("block_scale", C242),
+            optional("scale_vec::2X", C243),
             slot("dtype", C1),
-            slot("atype", C243),
-            slot("btype", C243),
+            slot("atype", C244),
+            slot("btype", C244),
             slot("ctype", C1),
-            slot("stype", C244),
+            slot("stype", C245),
         ],
         ignored: &[],
         head: 0,
@@ -9048,7 +9208,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G256,
+        gates: G257,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9059,17 +9219,17 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k64", C239),
-            slot("row", C220),
-            slot("col", C221),
-            slot("kind::mxf4nvf4", C245),
-            slot("block_scale", C241),
-            slot("scale_vec_size", C246),
+            slot("m16n8k64", C240),
+            slot("row", C221),
+            slot("col", C222),
+            slot("kind::mxf4nvf4", C246),
+            slot("block_scale", C242),
+            slot("scale_vec_size", C247),
             slot("dtype", C1),
-            slot("atype", C243),
-            slot("btype", C243),
+            slot("atype", C244),
+            slot("btype", C244),
             slot("ctype", C1),
-            slot("stype", C247),
+            slot("stype", C248),
         ],
         ignored: &[],
         head: 0,
@@ -9087,7 +9247,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M56)],
             then: Consequence::Needs(&[Condition::TypeIn(4, T34)], Fault::Types),
         }],
-        gates: G256,
+        gates: G257,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9098,17 +9258,17 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k32", C248),
-            slot("row", C220),
-            slot("col", C221),
-            slot("kind::mxf8f6f4", C249),
-            slot("block_scale", C241),
-            optional("scale_vec::1X", C250),
+            slot("m16n8k32", C249),
+            slot("row", C221),
+            slot("col", C222),
+            slot("kind::mxf8f6f4", C250),
+            slot("block_scale", C242),
+            optional("scale_vec::1X", C251),
             slot("dtype", C1),
-            slot("atype", C234),
-            slot("btype", C234),
+            slot("atype", C235),
+            slot("btype", C235),
             slot("ctype", C1),
-            slot("stype", C244),
+            slot("stype", C245),
         ],
         ignored: &[],
         head: 0,
@@ -9123,7 +9283,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G256,
+        gates: G257,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9131,7 +9291,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mov",
         syntax: "mov.type d<unpack>, a<pack>",
         section: "9.7.9.3",
-        slots: &[slot("type", C251)],
+        slots: &[slot("type", C252)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::MovDestination, Ty::Pick(0)), read("a", Kind::MovSource, Ty::Pick(0))],
@@ -9147,9 +9307,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8", C169),
-            slot("trans", C171),
-            slot("b16", C172),
+            slot("m8n8", C170),
+            slot("trans", C172),
+            slot("b16", C173),
         ],
         ignored: &[],
         head: 0,
@@ -9158,7 +9318,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G257,
+        gates: G258,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MovMatrix),
     },
@@ -9174,7 +9334,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G258) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G259) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -9192,7 +9352,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G259,
+        gates: G260,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
     },
@@ -9208,7 +9368,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G260) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G261) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -9234,7 +9394,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mul",
         syntax: "mul{.rn}.bhalf d, a, b",
         section: "9.7.4.3",
-        slots: &[optional("rn", C10), slot("bhalf", C252)],
+        slots: &[optional("rn", C10), slot("bhalf", C253)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -9251,7 +9411,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mul",
         syntax: "mul.mode.type d, a, b",
         section: "9.7.1.3",
-        slots: &[slot("mode", C181), slot("type", C138)],
+        slots: &[slot("mode", C182), slot("type", C138)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9268,7 +9428,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mul",
         syntax: "mul.wide.type d:wide(type), a, b",
         section: "9.7.1.3",
-        slots: &[slot("wide", C182), slot("type", C183)],
+        slots: &[slot("wide", C183), slot("type", C184)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9285,7 +9445,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mul24",
         syntax: "mul24.mode.type d, a, b",
         section: "9.7.1.5",
-        slots: &[slot("mode", C181), slot("type", C140)],
+        slots: &[slot("mode", C182), slot("type", C140)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -9303,11 +9463,11 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce{.weak}{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C253),
-            optional("weak", C156),
+            slot("ld_reduce", C254),
+            optional("weak", C157),
             optional("global", C19),
-            slot("op", C254),
-            slot("type", C255),
+            slot("op", C255),
+            slot("type", C256),
         ],
         ignored: &[],
         head: 1,
@@ -9326,7 +9486,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
         ],
-        gates: G263,
+        gates: G264,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9335,12 +9495,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C253),
-            slot("relaxed", C165),
+            slot("ld_reduce", C254),
+            slot("relaxed", C166),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C254),
-            slot("type", C255),
+            slot("op", C255),
+            slot("type", C256),
         ],
         ignored: &[],
         head: 1,
@@ -9359,7 +9519,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
         ],
-        gates: G263,
+        gates: G264,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9368,12 +9528,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C253),
+            slot("ld_reduce", C254),
             slot("acquire", C55),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C254),
-            slot("type", C255),
+            slot("op", C255),
+            slot("type", C256),
         ],
         ignored: &[],
         head: 1,
@@ -9392,7 +9552,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
         ],
-        gates: G263,
+        gates: G264,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9401,13 +9561,13 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce{.weak}{.global}.op{.acc::f32}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C253),
-            optional("weak", C156),
+            slot("ld_reduce", C254),
+            optional("weak", C157),
             optional("global", C19),
-            slot("op", C256),
-            optional("acc::f32", C257),
+            slot("op", C257),
+            optional("acc::f32", C258),
             optional("wide_vec", C40),
-            slot("type", C258),
+            slot("type", C259),
         ],
         ignored: &[],
         head: 1,
@@ -9416,7 +9576,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G264) },
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G265) },
             Rule {
                 when: &[Condition::Has(M57)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M57)),
@@ -9438,7 +9598,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
             },
         ],
-        gates: G263,
+        gates: G264,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9447,14 +9607,14 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op{.acc::f32}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C253),
-            slot("relaxed", C165),
+            slot("ld_reduce", C254),
+            slot("relaxed", C166),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C256),
-            optional("acc::f32", C257),
+            slot("op", C257),
+            optional("acc::f32", C258),
             optional("wide_vec", C40),
-            slot("type", C258),
+            slot("type", C259),
         ],
         ignored: &[],
         head: 1,
@@ -9463,7 +9623,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G264) },
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G265) },
             Rule {
                 when: &[Condition::Has(M57)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M57)),
@@ -9485,7 +9645,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
             },
         ],
-        gates: G263,
+        gates: G264,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9494,14 +9654,14 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op{.acc::f32}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C253),
+            slot("ld_reduce", C254),
             slot("acquire", C55),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C256),
-            optional("acc::f32", C257),
+            slot("op", C257),
+            optional("acc::f32", C258),
             optional("wide_vec", C40),
-            slot("type", C258),
+            slot("type", C259),
         ],
         ignored: &[],
         head: 1,
@@ -9510,7 +9670,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G264) },
+            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G265) },
             Rule {
                 when: &[Condition::Has(M57)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M57)),
@@ -9532,7 +9692,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
             },
         ],
-        gates: G263,
+        gates: G264,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9541,11 +9701,11 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st{.weak}{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C259),
-            optional("weak", C156),
+            slot("st", C260),
+            optional("weak", C157),
             optional("global", C19),
             optional("wide_vec", C40),
-            slot("type", C260),
+            slot("type", C261),
         ],
         ignored: &[],
         head: 1,
@@ -9563,7 +9723,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
             },
         ],
-        gates: G265,
+        gates: G266,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9572,12 +9732,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.relaxed.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C259),
-            slot("relaxed", C165),
+            slot("st", C260),
+            slot("relaxed", C166),
             slot("scope", C22),
             optional("global", C19),
             optional("wide_vec", C40),
-            slot("type", C260),
+            slot("type", C261),
         ],
         ignored: &[],
         head: 1,
@@ -9595,7 +9755,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
             },
         ],
-        gates: G265,
+        gates: G266,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9604,12 +9764,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.release.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C259),
+            slot("st", C260),
             slot("release", C144),
             slot("scope", C22),
             optional("global", C19),
             optional("wide_vec", C40),
-            slot("type", C260),
+            slot("type", C261),
         ],
         ignored: &[],
         head: 1,
@@ -9627,7 +9787,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
             },
         ],
-        gates: G265,
+        gates: G266,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9638,9 +9798,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("red", C46),
             optional("global", C19),
-            slot("op", C254),
+            slot("op", C255),
             optional("wide_vec", C40),
-            slot("type", C260),
+            slot("type", C261),
         ],
         ignored: &[],
         head: 1,
@@ -9670,7 +9830,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
             },
         ],
-        gates: G266,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9680,12 +9840,12 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.14",
         slots: &[
             slot("red", C46),
-            slot("relaxed", C165),
+            slot("relaxed", C166),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C254),
+            slot("op", C255),
             optional("wide_vec", C40),
-            slot("type", C260),
+            slot("type", C261),
         ],
         ignored: &[],
         head: 1,
@@ -9715,7 +9875,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
             },
         ],
-        gates: G266,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9728,9 +9888,9 @@ pub static FORMS: &[Form] = &[
             slot("release", C144),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C254),
+            slot("op", C255),
             optional("wide_vec", C40),
-            slot("type", C260),
+            slot("type", C261),
         ],
         ignored: &[],
         head: 1,
@@ -9760,7 +9920,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
             },
         ],
-        gates: G266,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9773,7 +9933,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G267,
+        gates: G268,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Nanosleep),
     },
@@ -9812,7 +9972,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G268,
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::neg"),
     },
@@ -9881,7 +10041,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G269,
+        gates: G270,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -9889,12 +10049,12 @@ pub static FORMS: &[Form] = &[
         opcode: "pmevent",
         syntax: "pmevent.mask a<imm>:u32",
         section: "9.7.19.3",
-        slots: &[slot("mask", C261)],
+        slots: &[slot("mask", C262)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G270,
+        gates: G271,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -9907,7 +10067,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G271,
+        gates: G272,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::popc"),
     },
@@ -9915,12 +10075,12 @@ pub static FORMS: &[Form] = &[
         opcode: "prefetch",
         syntax: "prefetch{.space}.level [a]",
         section: "9.7.9.15",
-        slots: &[optional("space", C262), slot("level", C263)],
+        slots: &[optional("space", C263), slot("level", C264)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G272,
+        gates: G273,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -9928,12 +10088,12 @@ pub static FORMS: &[Form] = &[
         opcode: "prefetch",
         syntax: "prefetch.global.priority [a]",
         section: "9.7.9.15",
-        slots: &[slot("global", C19), slot("priority", C264)],
+        slots: &[slot("global", C19), slot("priority", C265)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G272,
+        gates: G273,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -9941,12 +10101,12 @@ pub static FORMS: &[Form] = &[
         opcode: "prefetch",
         syntax: "prefetch{.tensormap_space}.tensormap [a]",
         section: "9.7.9.15",
-        slots: &[optional("tensormap_space", C265), slot("tensormap", C266)],
+        slots: &[optional("tensormap_space", C266), slot("tensormap", C267)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G272,
+        gates: G273,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -9954,12 +10114,12 @@ pub static FORMS: &[Form] = &[
         opcode: "prefetchu",
         syntax: "prefetchu.L1 [a]",
         section: "9.7.9.15",
-        slots: &[slot("L1", C267)],
+        slots: &[slot("L1", C268)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G275,
+        gates: G276,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -9967,7 +10127,7 @@ pub static FORMS: &[Form] = &[
         opcode: "prmt",
         syntax: "prmt.b32{.mode} d, a, b, c",
         section: "9.7.9.7",
-        slots: &[slot("b32", C6), optional("mode", C268)],
+        slots: &[slot("b32", C6), optional("mode", C269)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -9977,7 +10137,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G276,
+        gates: G277,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::prmt"),
     },
@@ -9989,7 +10149,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G277) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G278) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -10002,7 +10162,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G277) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G278) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -10015,7 +10175,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G278) }],
+        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G279) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -10029,7 +10189,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G279,
+        gates: G280,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
     },
@@ -10038,7 +10198,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.bitwise{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C269),
+            optional("red_sem", C270),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("bitwise", C24),
@@ -10057,13 +10217,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G280) },
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G281) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G281,
+        gates: G282,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10072,7 +10232,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C269),
+            optional("red_sem", C270),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("add", C31),
@@ -10091,15 +10251,15 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G282) },
-            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M5)], then: Consequence::Gates(G283) },
-            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M3)], then: Consequence::Gates(G284) },
+            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G283) },
+            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M5)], then: Consequence::Gates(G284) },
+            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M3)], then: Consequence::Gates(G285) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G281,
+        gates: G282,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10108,7 +10268,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.noftz}{.cache_hint}.f32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C269),
+            optional("red_sem", C270),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("add", C31),
@@ -10128,13 +10288,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G285) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G286) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G286,
+        gates: G287,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10143,13 +10303,13 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C269),
+            optional("red_sem", C270),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("add", C31),
             slot("noftz", C33),
             optional("cache_hint", C25),
-            slot("type", C270),
+            slot("type", C271),
         ],
         ignored: &[],
         head: 0,
@@ -10168,7 +10328,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G281,
+        gates: G282,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10177,7 +10337,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.step{.cache_hint}.u32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C269),
+            optional("red_sem", C270),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("step", C35),
@@ -10201,7 +10361,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G281,
+        gates: G282,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10210,7 +10370,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.minmax{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C269),
+            optional("red_sem", C270),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("minmax", C37),
@@ -10229,13 +10389,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G291) },
+            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G292) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G281,
+        gates: G282,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10244,7 +10404,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.add{.noftz}{.cache_hint}.vec.f32 [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C269),
+            optional("red_sem", C270),
             optional("scope", C22),
             optional("global", C19),
             slot("add", C31),
@@ -10265,9 +10425,9 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G285) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G286) },
         ],
-        gates: G292,
+        gates: G293,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10276,7 +10436,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C269),
+            optional("red_sem", C270),
             optional("scope", C22),
             optional("global", C19),
             slot("op", C39),
@@ -10298,7 +10458,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G292,
+        gates: G293,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10307,7 +10467,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C269),
+            optional("red_sem", C270),
             optional("scope", C22),
             optional("global", C19),
             slot("op", C39),
@@ -10329,7 +10489,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G292,
+        gates: G293,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10346,7 +10506,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G293,
+        gates: G294,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -10363,7 +10523,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G293,
+        gates: G294,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -10374,8 +10534,8 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("op", C37),
-            optional("abs", C189),
-            optional("NaN", C187),
+            optional("abs", C190),
+            optional("NaN", C188),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -10386,7 +10546,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G294,
+        gates: G295,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -10455,7 +10615,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G295,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -10481,7 +10641,7 @@ pub static FORMS: &[Form] = &[
         opcode: "selp",
         syntax: "selp.type d, a, b, {!}c",
         section: "9.7.6.3",
-        slots: &[slot("type", C271)],
+        slots: &[slot("type", C272)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -10499,7 +10659,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp{.ftz}.dtype.stype d, a, b",
         section: "9.7.6.1",
-        slots: &[slot("CmpOp", C272), optional("ftz", C0), slot("dtype", C273), slot("stype", C271)],
+        slots: &[slot("CmpOp", C273), optional("ftz", C0), slot("dtype", C274), slot("stype", C272)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10534,11 +10694,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.stype d, a, b, {!}c",
         section: "9.7.6.1",
         slots: &[
-            slot("CmpOp", C272),
+            slot("CmpOp", C273),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C273),
-            slot("stype", C271),
+            slot("dtype", C274),
+            slot("stype", C272),
         ],
         ignored: T0,
         head: 0,
@@ -10574,7 +10734,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp{.ftz}.f16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C272), optional("ftz", C0), slot("f16", C114), slot("stype", C274)],
+        slots: &[slot("CmpOp", C273), optional("ftz", C0), slot("f16", C114), slot("stype", C275)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10609,11 +10769,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.f16.stype d, a, b, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C272),
+            slot("CmpOp", C273),
             slot("BoolOp", C24),
             optional("ftz", C0),
             slot("f16", C114),
-            slot("stype", C274),
+            slot("stype", C275),
         ],
         ignored: T0,
         head: 0,
@@ -10649,7 +10809,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.bf16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C272), slot("bf16", C115), slot("stype", C275)],
+        slots: &[slot("CmpOp", C273), slot("bf16", C115), slot("stype", C276)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10671,7 +10831,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T47)], Fault::Comparison),
             },
         ],
-        gates: G296,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -10679,7 +10839,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.BoolOp.bf16.stype d, a, b, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C272), slot("BoolOp", C24), slot("bf16", C115), slot("stype", C275)],
+        slots: &[slot("CmpOp", C273), slot("BoolOp", C24), slot("bf16", C115), slot("stype", C276)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10702,7 +10862,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T47)], Fault::Comparison),
             },
         ],
-        gates: G296,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -10710,7 +10870,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp{.ftz}.dtype.f16 d, a:f16, b:f16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C272), optional("ftz", C0), slot("dtype", C276), slot("f16", C114)],
+        slots: &[slot("CmpOp", C273), optional("ftz", C0), slot("dtype", C277), slot("f16", C114)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10722,7 +10882,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M58)],
             then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
-        gates: G297,
+        gates: G298,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -10731,10 +10891,10 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16 d, a:f16, b:f16, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C272),
+            slot("CmpOp", C273),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C276),
+            slot("dtype", C277),
             slot("f16", C114),
         ],
         ignored: T0,
@@ -10749,7 +10909,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M58)],
             then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
-        gates: G297,
+        gates: G298,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -10757,7 +10917,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.dtype.bf16 d, a:bf16, b:bf16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C272), slot("dtype", C276), slot("bf16", C115)],
+        slots: &[slot("CmpOp", C273), slot("dtype", C277), slot("bf16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10769,7 +10929,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M58)],
             then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
-        gates: G296,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -10777,7 +10937,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.BoolOp.dtype.bf16 d, a:bf16, b:bf16, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C272), slot("BoolOp", C24), slot("dtype", C276), slot("bf16", C115)],
+        slots: &[slot("CmpOp", C273), slot("BoolOp", C24), slot("dtype", C277), slot("bf16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10790,7 +10950,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M58)],
             then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
-        gates: G296,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -10798,7 +10958,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C272), optional("ftz", C0), slot("dtype", C277), slot("f16x2", C121)],
+        slots: &[slot("CmpOp", C273), optional("ftz", C0), slot("dtype", C278), slot("f16x2", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10811,7 +10971,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M58)],
                 then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G298) },
+            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G299) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -10822,10 +10982,10 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C272),
+            slot("CmpOp", C273),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C277),
+            slot("dtype", C278),
             slot("f16x2", C121),
         ],
         ignored: T0,
@@ -10841,7 +11001,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M58)],
                 then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G298) },
+            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G299) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -10851,7 +11011,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C272), slot("dtype", C278), slot("bf16x2", C122)],
+        slots: &[slot("CmpOp", C273), slot("dtype", C279), slot("bf16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10863,7 +11023,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M58)],
             then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
-        gates: G299,
+        gates: G300,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -10871,7 +11031,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.BoolOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C272), slot("BoolOp", C24), slot("dtype", C278), slot("bf16x2", C122)],
+        slots: &[slot("CmpOp", C273), slot("BoolOp", C24), slot("dtype", C279), slot("bf16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10884,7 +11044,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M58)],
             then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
-        gates: G299,
+        gates: G300,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -10897,7 +11057,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
         rules: &[],
-        gates: G300,
+        gates: G301,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::SetMaxNReg),
     },
@@ -10905,7 +11065,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp{.ftz}.type p[|q], a, b",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C272), optional("ftz", C0), slot("type", C271)],
+        slots: &[slot("CmpOp", C273), optional("ftz", C0), slot("type", C272)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10939,7 +11099,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.BoolOp{.ftz}.type p[|q], a, b, {!}c",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C272), slot("BoolOp", C24), optional("ftz", C0), slot("type", C271)],
+        slots: &[slot("CmpOp", C273), slot("BoolOp", C24), optional("ftz", C0), slot("type", C272)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10974,7 +11134,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp{.ftz}.f16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C272), optional("ftz", C0), slot("f16", C114)],
+        slots: &[slot("CmpOp", C273), optional("ftz", C0), slot("f16", C114)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10994,7 +11154,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C272), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C114)],
+        slots: &[slot("CmpOp", C273), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C114)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11015,7 +11175,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp{.ftz}.f16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C272), optional("ftz", C0), slot("f16x2", C121)],
+        slots: &[slot("CmpOp", C273), optional("ftz", C0), slot("f16x2", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11035,7 +11195,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C272), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C121)],
+        slots: &[slot("CmpOp", C273), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11056,7 +11216,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.bf16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C272), slot("bf16", C115)],
+        slots: &[slot("CmpOp", C273), slot("bf16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11068,7 +11228,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M58)],
             then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
-        gates: G301,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11076,7 +11236,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.BoolOp.bf16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C272), slot("BoolOp", C24), slot("bf16", C115)],
+        slots: &[slot("CmpOp", C273), slot("BoolOp", C24), slot("bf16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11089,7 +11249,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M58)],
             then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
-        gates: G301,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11097,7 +11257,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.bf16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C272), slot("bf16x2", C122)],
+        slots: &[slot("CmpOp", C273), slot("bf16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11109,7 +11269,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M58)],
             then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
-        gates: G302,
+        gates: G303,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11117,7 +11277,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.BoolOp.bf16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C272), slot("BoolOp", C24), slot("bf16x2", C122)],
+        slots: &[slot("CmpOp", C273), slot("BoolOp", C24), slot("bf16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11130,7 +11290,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M58)],
             then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
         }],
-        gates: G302,
+        gates: G303,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11138,7 +11298,7 @@ pub static FORMS: &[Form] = &[
         opcode: "shf",
         syntax: "shf.direction.mode.b32 d, a, b, c",
         section: "9.7.8.7",
-        slots: &[slot("direction", C279), slot("mode", C58), slot("b32", C6)],
+        slots: &[slot("direction", C280), slot("mode", C58), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -11148,7 +11308,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G303,
+        gates: G304,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -11156,7 +11316,7 @@ pub static FORMS: &[Form] = &[
         opcode: "shfl",
         syntax: "shfl.mode.b32 d[|p], a, b:u32, c:u32",
         section: "9.7.9.5",
-        slots: &[slot("mode", C280), slot("b32", C6)],
+        slots: &[slot("mode", C281), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11166,7 +11326,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G304,
+        gates: G305,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -11174,7 +11334,7 @@ pub static FORMS: &[Form] = &[
         opcode: "shfl",
         syntax: "shfl.sync.mode.b32 d[|p], a, b:u32, c:u32, membermask:b32",
         section: "9.7.9.6",
-        slots: &[slot("sync", C44), slot("mode", C280), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("mode", C281), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11185,7 +11345,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G305,
+        gates: G306,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -11210,7 +11370,7 @@ pub static FORMS: &[Form] = &[
         opcode: "shr",
         syntax: "shr.type d, a, b:u32",
         section: "9.7.8.9",
-        slots: &[slot("type", C281)],
+        slots: &[slot("type", C282)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11240,7 +11400,7 @@ pub static FORMS: &[Form] = &[
         opcode: "slct",
         syntax: "slct.dtype.s32 d, a, b, c:s32",
         section: "9.7.6.4",
-        slots: &[slot("dtype", C271), slot("s32", C13)],
+        slots: &[slot("dtype", C272), slot("s32", C13)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11258,7 +11418,7 @@ pub static FORMS: &[Form] = &[
         opcode: "slct",
         syntax: "slct{.ftz}.dtype.f32 d, a, b, c:f32",
         section: "9.7.6.4",
-        slots: &[optional("ftz", C0), slot("dtype", C271), slot("f32", C1)],
+        slots: &[optional("ftz", C0), slot("dtype", C272), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11280,7 +11440,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G306) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G307) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -11293,7 +11453,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G306) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G307) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -11306,7 +11466,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G307) }],
+        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G308) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -11316,12 +11476,12 @@ pub static FORMS: &[Form] = &[
         syntax: "st{.weak}{.store_space}{.cop}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            optional("weak", C156),
-            optional("store_space", C282),
-            optional("cop", C283),
+            optional("weak", C157),
+            optional("store_space", C283),
+            optional("cop", C284),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
-            slot("memory_type", C159),
+            slot("memory_type", C160),
         ],
         ignored: &[],
         head: 0,
@@ -11340,8 +11500,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -11359,7 +11519,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -11386,13 +11546,13 @@ pub static FORMS: &[Form] = &[
         syntax: "st{.weak}{.store_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            optional("weak", C156),
-            optional("store_space", C282),
-            optional("level1_eviction", C284),
-            optional("level2_eviction", C161),
+            optional("weak", C157),
+            optional("store_space", C283),
+            optional("level1_eviction", C285),
+            optional("level2_eviction", C162),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
-            slot("memory_type", C159),
+            slot("memory_type", C160),
         ],
         ignored: &[],
         head: 0,
@@ -11411,8 +11571,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -11430,7 +11590,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -11457,10 +11617,10 @@ pub static FORMS: &[Form] = &[
         syntax: "st.volatile{.store_space}{.wide_vec}.memory_type [a], b.vec+",
         section: "9.7.9.11",
         slots: &[
-            slot("volatile", C162),
-            optional("store_space", C282),
+            slot("volatile", C163),
+            optional("store_space", C283),
             optional("wide_vec", C40),
-            slot("memory_type", C159),
+            slot("memory_type", C160),
         ],
         ignored: &[],
         head: 0,
@@ -11477,8 +11637,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -11496,7 +11656,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -11523,14 +11683,14 @@ pub static FORMS: &[Form] = &[
         syntax: "st.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            slot("order", C269),
+            slot("order", C270),
             slot("scope", C22),
             optional("shared_or_global", C23),
-            optional("level1_eviction", C284),
-            optional("level2_eviction", C161),
+            optional("level1_eviction", C285),
+            optional("level2_eviction", C162),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
-            slot("memory_type", C159),
+            slot("memory_type", C160),
         ],
         ignored: &[],
         head: 0,
@@ -11549,8 +11709,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -11568,7 +11728,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -11595,11 +11755,11 @@ pub static FORMS: &[Form] = &[
         syntax: "st.mmio.relaxed.sys{.global}.memory_type [a], b+",
         section: "9.7.9.11",
         slots: &[
-            slot("mmio", C164),
-            slot("relaxed", C165),
-            slot("sys", C166),
+            slot("mmio", C165),
+            slot("relaxed", C166),
+            slot("sys", C167),
             optional("global", C19),
-            slot("memory_type", C159),
+            slot("memory_type", C160),
         ],
         ignored: &[],
         head: 0,
@@ -11613,8 +11773,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -11632,7 +11792,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -11663,7 +11823,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G314,
+        gates: G315,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -11676,7 +11836,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G315,
+        gates: G316,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -11687,11 +11847,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8", C169),
-            slot("x1", C170),
-            optional("trans", C171),
+            slot("m8n8", C170),
+            slot("x1", C171),
+            optional("trans", C172),
             optional("ss", C76),
-            slot("b16", C172),
+            slot("b16", C173),
         ],
         ignored: &[],
         head: 0,
@@ -11700,7 +11860,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G316,
+        gates: G317,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -11711,11 +11871,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8", C169),
-            slot("x2", C173),
-            optional("trans", C171),
+            slot("m8n8", C170),
+            slot("x2", C174),
+            optional("trans", C172),
             optional("ss", C76),
-            slot("b16", C172),
+            slot("b16", C173),
         ],
         ignored: &[],
         head: 0,
@@ -11724,7 +11884,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G316,
+        gates: G317,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -11735,11 +11895,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m8n8", C169),
-            slot("x4", C174),
-            optional("trans", C171),
+            slot("m8n8", C170),
+            slot("x4", C175),
+            optional("trans", C172),
             optional("ss", C76),
-            slot("b16", C172),
+            slot("b16", C173),
         ],
         ignored: &[],
         head: 0,
@@ -11748,7 +11908,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G316,
+        gates: G317,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -11759,11 +11919,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C285),
-            slot("x1", C170),
-            slot("trans", C171),
+            slot("m16n8", C286),
+            slot("x1", C171),
+            slot("trans", C172),
             optional("ss", C76),
-            slot("b8", C179),
+            slot("b8", C180),
         ],
         ignored: &[],
         head: 0,
@@ -11772,7 +11932,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G317,
+        gates: G318,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -11783,11 +11943,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C285),
-            slot("x2", C173),
-            slot("trans", C171),
+            slot("m16n8", C286),
+            slot("x2", C174),
+            slot("trans", C172),
             optional("ss", C76),
-            slot("b8", C179),
+            slot("b8", C180),
         ],
         ignored: &[],
         head: 0,
@@ -11796,7 +11956,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G317,
+        gates: G318,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -11807,11 +11967,11 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C285),
-            slot("x4", C174),
-            slot("trans", C171),
+            slot("m16n8", C286),
+            slot("x4", C175),
+            slot("trans", C172),
             optional("ss", C76),
-            slot("b8", C179),
+            slot("b8", C180),
         ],
         ignored: &[],
         head: 0,
@@ -11820,7 +11980,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G317,
+        gates: G318,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -11836,7 +11996,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G318) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G319) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -11854,7 +12014,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G319,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -11870,7 +12030,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G320) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G321) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -11896,7 +12056,7 @@ pub static FORMS: &[Form] = &[
         opcode: "sub",
         syntax: "sub{.rn}.bhalf d, a, b",
         section: "9.7.4.2",
-        slots: &[optional("rn", C10), slot("bhalf", C286)],
+        slots: &[optional("rn", C10), slot("bhalf", C287)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11956,7 +12116,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G323,
+        gates: G324,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -11964,7 +12124,7 @@ pub static FORMS: &[Form] = &[
         opcode: "sub",
         syntax: "sub{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.2",
-        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C287)],
+        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C288)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11990,7 +12150,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G326,
+        gates: G327,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -12007,9 +12167,155 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G326,
+        gates: G327,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
+    },
+    Form {
+        opcode: "suld",
+        syntax: "suld.b.geom{.cop}{.vec}.dtype.out_of_bounds d.vec+, [surface]",
+        section: "9.7.11.1",
+        slots: &[
+            slot("b", C289),
+            slot("geom", C290),
+            optional("cop", C291),
+            optional("vec", C38),
+            slot("dtype", C292),
+            slot("out_of_bounds", C293),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector).wider(),
+            read("surface", Kind::Address, Ty::None),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M28)],
+            then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Vector),
+        }],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "suq",
+        syntax: "suq.query.b32 d, [a]",
+        section: "9.7.11.4",
+        slots: &[slot("query", C294), slot("b32", C6)],
+        ignored: &[],
+        head: 0,
+        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
+        rules: &[],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "sured",
+        syntax: "sured.b.op.geom.ctype.out_of_bounds [surface], c",
+        section: "9.7.11.3",
+        slots: &[
+            slot("b", C289),
+            slot("op", C295),
+            slot("geom", C296),
+            slot("ctype", C297),
+            slot("out_of_bounds", C293),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[read("surface", Kind::Address, Ty::None), read("c", Kind::Source, Ty::Pick(0))],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M13)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M12)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Types),
+            },
+            Rule { when: &[Condition::Has(M12), Condition::TypeIn(0, T1)], then: Consequence::Gates(G333) },
+            Rule {
+                when: &[Condition::Has(M61)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
+            },
+        ],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "sured",
+        syntax: "sured.p.op.geom.ctype.out_of_bounds [surface], c",
+        section: "9.7.11.3",
+        slots: &[
+            slot("p", C298),
+            slot("op", C295),
+            slot("geom", C296),
+            slot("ctype", C26),
+            slot("out_of_bounds", C293),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[read("surface", Kind::Address, Ty::None), read("c", Kind::Source, Ty::Pick(0))],
+        rules: &[
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G334) },
+            Rule {
+                when: &[Condition::Has(M62)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
+            },
+        ],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "sust",
+        syntax: "sust.b.geom{.cop}{.vec}.ctype.out_of_bounds [surface], c.vec+",
+        section: "9.7.11.2",
+        slots: &[
+            slot("b", C289),
+            slot("geom", C290),
+            optional("cop", C299),
+            optional("vec", C38),
+            slot("ctype", C292),
+            slot("out_of_bounds", C293),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("surface", Kind::Address, Ty::None),
+            read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M28)],
+            then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Vector),
+        }],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "sust",
+        syntax: "sust.p.geom{.cop}{.vec}.b32.out_of_bounds [surface], c.vec",
+        section: "9.7.11.2",
+        slots: &[
+            slot("p", C298),
+            slot("geom", C290),
+            optional("cop", C299),
+            optional("vec", C38),
+            slot("b32", C6),
+            slot("out_of_bounds", C293),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("surface", Kind::Address, Ty::None),
+            read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G336) }],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
     },
     Form {
         opcode: "szext",
@@ -12024,7 +12330,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G327,
+        gates: G337,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -12037,7 +12343,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G328,
+        gates: G338,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -12050,7 +12356,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G328,
+        gates: G338,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -12058,12 +12364,12 @@ pub static FORMS: &[Form] = &[
         opcode: "tanh",
         syntax: "tanh.approx.bhalf d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C74), slot("bhalf", C288)],
+        slots: &[slot("approx", C74), slot("bhalf", C300)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G328,
+        gates: G338,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -12072,7 +12378,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.alloc.cta_group.sync.aligned{.cta_space}.b32 [dst], columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("alloc", C289),
+            slot("alloc", C301),
             slot("cta_group", C101),
             slot("sync", C44),
             slot("aligned", C51),
@@ -12086,10 +12392,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G333,
+        gates: G343,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12098,7 +12404,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.dealloc.cta_group.sync.aligned.b32 taddr<reg>:b32, columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("dealloc", C290),
+            slot("dealloc", C302),
             slot("cta_group", C101),
             slot("sync", C44),
             slot("aligned", C51),
@@ -12111,10 +12417,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G334,
+        gates: G344,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12123,7 +12429,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.relinquish_alloc_permit.cta_group.sync.aligned",
         section: "9.7.16.7.1",
         slots: &[
-            slot("relinquish_alloc_permit", C291),
+            slot("relinquish_alloc_permit", C303),
             slot("cta_group", C101),
             slot("sync", C44),
             slot("aligned", C51),
@@ -12132,10 +12438,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G335,
+        gates: G345,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12144,12 +12450,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 d.frag, [taddr]",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C292),
+            slot("ld", C304),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C293),
-            slot("num", C294),
-            optional("pack::16b", C295),
+            slot("shape", C305),
+            slot("num", C306),
+            optional("pack::16b", C307),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -12160,15 +12466,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M61)],
-                then: Consequence::Needs(&[Condition::HasNot(M62)], Fault::Illegal(M61)),
+                when: &[Condition::Has(M64)],
+                then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Illegal(M64)),
             },
             Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::HasNot(M64)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M66)],
+                then: Consequence::Needs(&[Condition::HasNot(M67)], Fault::Illegal(M66)),
             },
         ],
-        gates: G336,
+        gates: G346,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12177,12 +12483,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.16x32bx2.num{.pack::16b}.b32 d.frag, [taddr], split<imm>:u32",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C292),
+            slot("ld", C304),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("16x32bx2", C296),
-            slot("num", C294),
-            optional("pack::16b", C295),
+            slot("16x32bx2", C308),
+            slot("num", C306),
+            optional("pack::16b", C307),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -12194,15 +12500,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M61)],
-                then: Consequence::Needs(&[Condition::HasNot(M62)], Fault::Illegal(M61)),
+                when: &[Condition::Has(M64)],
+                then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Illegal(M64)),
             },
             Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::HasNot(M64)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M66)],
+                then: Consequence::Needs(&[Condition::HasNot(M67)], Fault::Illegal(M66)),
             },
         ],
-        gates: G336,
+        gates: G346,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12211,12 +12517,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32 [taddr], b.frag",
         section: "9.7.16.8.3",
         slots: &[
-            slot("st", C259),
+            slot("st", C260),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C293),
-            slot("num", C294),
-            optional("unpack::16b", C297),
+            slot("shape", C305),
+            slot("num", C306),
+            optional("unpack::16b", C309),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -12227,15 +12533,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M61)],
-                then: Consequence::Needs(&[Condition::HasNot(M62)], Fault::Illegal(M61)),
+                when: &[Condition::Has(M64)],
+                then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Illegal(M64)),
             },
             Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::HasNot(M64)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M66)],
+                then: Consequence::Needs(&[Condition::HasNot(M67)], Fault::Illegal(M66)),
             },
         ],
-        gates: G337,
+        gates: G347,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12244,12 +12550,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.st.sync.aligned.16x32bx2.num{.unpack::16b}.b32 [taddr], split<imm>:u32, b.frag",
         section: "9.7.16.8.3",
         slots: &[
-            slot("st", C259),
+            slot("st", C260),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("16x32bx2", C296),
-            slot("num", C294),
-            optional("unpack::16b", C297),
+            slot("16x32bx2", C308),
+            slot("num", C306),
+            optional("unpack::16b", C309),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -12261,15 +12567,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M61)],
-                then: Consequence::Needs(&[Condition::HasNot(M62)], Fault::Illegal(M61)),
+                when: &[Condition::Has(M64)],
+                then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Illegal(M64)),
             },
             Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::HasNot(M64)], Fault::Illegal(M63)),
+                when: &[Condition::Has(M66)],
+                then: Consequence::Needs(&[Condition::HasNot(M67)], Fault::Illegal(M66)),
             },
         ],
-        gates: G337,
+        gates: G347,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12277,12 +12583,12 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.wait.sync.aligned",
         section: "9.7.16.8.4",
-        slots: &[slot("wait", C298), slot("sync", C44), slot("aligned", C51)],
+        slots: &[slot("wait", C310), slot("sync", C44), slot("aligned", C51)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G338,
+        gates: G348,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12290,15 +12596,15 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.cp.cta_group.shape [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C299), slot("cta_group", C101), slot("shape", C300)],
+        slots: &[slot("cp", C311), slot("cta_group", C101), slot("shape", C312)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G339,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12306,15 +12612,15 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.cp.cta_group.64x128b.half [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C299), slot("cta_group", C101), slot("64x128b", C301), slot("half", C302)],
+        slots: &[slot("cp", C311), slot("cta_group", C101), slot("64x128b", C313), slot("half", C314)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G339,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12322,15 +12628,15 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4 [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C299), slot("cta_group", C101), slot("32x128b", C303), slot("warpx4", C304)],
+        slots: &[slot("cp", C311), slot("cta_group", C101), slot("32x128b", C315), slot("warpx4", C316)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G339,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12339,20 +12645,20 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.shape.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C299),
+            slot("cp", C311),
             slot("cta_group", C101),
-            slot("shape", C300),
-            slot("b8x16", C176),
-            slot("padded", C177),
+            slot("shape", C312),
+            slot("b8x16", C177),
+            slot("padded", C178),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G339,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12361,21 +12667,21 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.64x128b.half.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C299),
+            slot("cp", C311),
             slot("cta_group", C101),
-            slot("64x128b", C301),
-            slot("half", C302),
-            slot("b8x16", C176),
-            slot("padded", C177),
+            slot("64x128b", C313),
+            slot("half", C314),
+            slot("b8x16", C177),
+            slot("padded", C178),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G339,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12384,21 +12690,21 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C299),
+            slot("cp", C311),
             slot("cta_group", C101),
-            slot("32x128b", C303),
-            slot("warpx4", C304),
-            slot("b8x16", C176),
-            slot("padded", C177),
+            slot("32x128b", C315),
+            slot("warpx4", C316),
+            slot("b8x16", C177),
+            slot("padded", C178),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G339,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12406,15 +12712,15 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.shift.cta_group.down [taddr]",
         section: "9.7.16.9.3",
-        slots: &[slot("shift", C305), slot("cta_group", C101), slot("down", C306)],
+        slots: &[slot("shift", C317), slot("cta_group", C101), slot("down", C318)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G340,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12422,7 +12728,7 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C307), slot("cta_group", C101), slot("kind", C308), optional("collector", C309)],
+        slots: &[slot("mma", C319), slot("cta_group", C101), slot("kind", C320), optional("collector", C321)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12436,10 +12742,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G341,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12447,7 +12753,7 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C307), slot("cta_group", C101), slot("kind", C308), optional("collector", C309)],
+        slots: &[slot("mma", C319), slot("cta_group", C101), slot("kind", C320), optional("collector", C321)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12462,10 +12768,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G341,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12473,7 +12779,7 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C307), slot("cta_group", C101), slot("kind", C308), optional("collector", C309)],
+        slots: &[slot("mma", C319), slot("cta_group", C101), slot("kind", C320), optional("collector", C321)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12488,10 +12794,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G341,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12499,7 +12805,7 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C307), slot("cta_group", C101), slot("kind", C308), optional("collector", C309)],
+        slots: &[slot("mma", C319), slot("cta_group", C101), slot("kind", C320), optional("collector", C321)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12513,10 +12819,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G341,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12524,7 +12830,7 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C307), slot("cta_group", C101), slot("kind", C308), optional("collector", C309)],
+        slots: &[slot("mma", C319), slot("cta_group", C101), slot("kind", C320), optional("collector", C321)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12539,10 +12845,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G341,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12550,7 +12856,7 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C307), slot("cta_group", C101), slot("kind", C308), optional("collector", C309)],
+        slots: &[slot("mma", C319), slot("cta_group", C101), slot("kind", C320), optional("collector", C321)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12565,10 +12871,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G341,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12577,11 +12883,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C307),
-            slot("sp", C310),
+            slot("mma", C319),
+            slot("sp", C322),
             slot("cta_group", C101),
-            slot("kind", C308),
-            optional("collector", C309),
+            slot("kind", C320),
+            optional("collector", C321),
         ],
         ignored: &[],
         head: 1,
@@ -12597,10 +12903,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G341,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12609,11 +12915,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C307),
-            slot("sp", C310),
+            slot("mma", C319),
+            slot("sp", C322),
             slot("cta_group", C101),
-            slot("kind", C308),
-            optional("collector", C309),
+            slot("kind", C320),
+            optional("collector", C321),
         ],
         ignored: &[],
         head: 1,
@@ -12630,10 +12936,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G341,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12642,11 +12948,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C307),
-            slot("sp", C310),
+            slot("mma", C319),
+            slot("sp", C322),
             slot("cta_group", C101),
-            slot("kind", C308),
-            optional("collector", C309),
+            slot("kind", C320),
+            optional("collector", C321),
         ],
         ignored: &[],
         head: 1,
@@ -12663,10 +12969,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G341,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12675,11 +12981,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C307),
-            slot("sp", C310),
+            slot("mma", C319),
+            slot("sp", C322),
             slot("cta_group", C101),
-            slot("kind", C308),
-            optional("collector", C309),
+            slot("kind", C320),
+            optional("collector", C321),
         ],
         ignored: &[],
         head: 1,
@@ -12695,10 +13001,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G341,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12707,11 +13013,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C307),
-            slot("sp", C310),
+            slot("mma", C319),
+            slot("sp", C322),
             slot("cta_group", C101),
-            slot("kind", C308),
-            optional("collector", C309),
+            slot("kind", C320),
+            optional("collector", C321),
         ],
         ignored: &[],
         head: 1,
@@ -12728,10 +13034,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G341,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12740,11 +13046,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C307),
-            slot("sp", C310),
+            slot("mma", C319),
+            slot("sp", C322),
             slot("cta_group", C101),
-            slot("kind", C308),
-            optional("collector", C309),
+            slot("kind", C320),
+            optional("collector", C321),
         ],
         ignored: &[],
         head: 1,
@@ -12761,10 +13067,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G341,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12773,12 +13079,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C307),
+            slot("mma", C319),
             slot("cta_group", C101),
-            slot("kind", C311),
-            slot("block_scale", C241),
-            optional("scale_vec_size", C312),
-            optional("collector", C309),
+            slot("kind", C323),
+            slot("block_scale", C242),
+            optional("scale_vec_size", C324),
+            optional("collector", C321),
         ],
         ignored: &[],
         head: 1,
@@ -12792,10 +13098,10 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G341,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12804,12 +13110,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C307),
+            slot("mma", C319),
             slot("cta_group", C101),
-            slot("kind", C311),
-            slot("block_scale", C241),
-            optional("scale_vec_size", C312),
-            optional("collector", C309),
+            slot("kind", C323),
+            slot("block_scale", C242),
+            optional("scale_vec_size", C324),
+            optional("collector", C321),
         ],
         ignored: &[],
         head: 1,
@@ -12823,10 +13129,10 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G341,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12835,13 +13141,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C307),
-            slot("sp", C310),
+            slot("mma", C319),
+            slot("sp", C322),
             slot("cta_group", C101),
-            slot("kind", C311),
-            slot("block_scale", C241),
-            optional("scale_vec_size", C312),
-            optional("collector", C309),
+            slot("kind", C323),
+            slot("block_scale", C242),
+            optional("scale_vec_size", C324),
+            optional("collector", C321),
         ],
         ignored: &[],
         head: 1,
@@ -12856,10 +13162,10 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G341,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12868,13 +13174,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C307),
-            slot("sp", C310),
+            slot("mma", C319),
+            slot("sp", C322),
             slot("cta_group", C101),
-            slot("kind", C311),
-            slot("block_scale", C241),
-            optional("scale_vec_size", C312),
-            optional("collector", C309),
+            slot("kind", C323),
+            slot("block_scale", C242),
+            optional("scale_vec_size", C324),
+            optional("collector", C321),
         ],
         ignored: &[],
         head: 1,
@@ -12889,10 +13195,10 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G341,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12901,9 +13207,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.b64 [mbar]",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C313),
+            slot("commit", C325),
             slot("cta_group", C101),
-            slot("mbarrier::arrive::one", C314),
+            slot("mbarrier::arrive::one", C326),
             optional("shared::cluster", C86),
             slot("b64", C83),
         ],
@@ -12911,10 +13217,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G342,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12923,9 +13229,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.multicast.b64 [mbar], mask:u16",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C313),
+            slot("commit", C325),
             slot("cta_group", C101),
-            slot("mbarrier::arrive::one", C314),
+            slot("mbarrier::arrive::one", C326),
             optional("shared::cluster", C86),
             slot("multicast", C88),
             slot("b64", C83),
@@ -12934,10 +13240,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None), read("mask", Kind::Source, Ty::Fixed(Type::U16))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G331) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G332) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
         ],
-        gates: G342,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12945,12 +13251,12 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.order",
         section: "9.7.16.12.1",
-        slots: &[slot("order", C315)],
+        slots: &[slot("order", C327)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G343,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12959,11 +13265,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field.map_space.b1024.type [a], value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C316),
+            slot("replace", C328),
             slot("tile", C100),
-            slot("field", C317),
-            slot("map_space", C318),
-            slot("b1024", C319),
+            slot("field", C329),
+            slot("map_space", C330),
+            slot("b1024", C331),
             slot("type", C26),
         ],
         ignored: &[],
@@ -12971,15 +13277,15 @@ pub static FORMS: &[Form] = &[
         operands: &[read("a", Kind::Address, Ty::None), read("value", Kind::Source, Ty::Pick(0))],
         rules: &[
             Rule {
-                when: &[Condition::Has(M65)],
+                when: &[Condition::Has(M68)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T2)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M66)],
+                when: &[Condition::Has(M69)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
         ],
-        gates: G344,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12988,11 +13294,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field.map_space.b1024.type [a], ordinal<imm 0..4>:u32, value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C316),
+            slot("replace", C328),
             slot("tile", C100),
-            slot("field", C320),
-            slot("map_space", C318),
-            slot("b1024", C319),
+            slot("field", C332),
+            slot("map_space", C330),
+            slot("b1024", C331),
             slot("type", C26),
         ],
         ignored: &[],
@@ -13004,15 +13310,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M67)],
+                when: &[Condition::Has(M70)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T2)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M68)],
+                when: &[Condition::Has(M71)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
         ],
-        gates: G344,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13021,7 +13327,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [dst], [src], size<imm 128>:u32",
         section: "9.7.9.26.1",
         slots: &[
-            slot("cp_fenceproxy", C321),
+            slot("cp_fenceproxy", C333),
             slot("global", C19),
             slot("shared::cta", C63),
             slot("tensormap::generic", C151),
@@ -13038,7 +13344,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G345,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13046,14 +13352,1053 @@ pub static FORMS: &[Form] = &[
         opcode: "testp",
         syntax: "testp.op.type p, a",
         section: "9.7.3.1",
-        slots: &[slot("op", C322), slot("type", C73)],
+        slots: &[slot("op", C334), slot("type", C73)],
         ignored: &[],
         head: 0,
         operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G346,
+        gates: G356,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex{.uni}.geom.v4.dtype.ctype d.4, [texture]",
+        section: "9.7.10.3",
+        slots: &[
+            optional("uni", C59),
+            slot("geom", C335),
+            slot("v4", C71),
+            slot("dtype", C336),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(4)),
+            read("texture", Kind::Address, Ty::None),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M72)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Types),
+            },
+        ],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.base{.uni}.geom.v4.dtype.ctype d.4, [texture]",
+        section: "9.7.10.3",
+        slots: &[
+            slot("base", C338),
+            optional("uni", C59),
+            slot("geom", C339),
+            slot("v4", C71),
+            slot("dtype", C336),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(4)),
+            read("texture", Kind::Address, Ty::None),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M72)],
+            then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
+        }],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.level{.uni}.geom.v4.dtype.ctype d.4, [texture], lod:bits(ctype)",
+        section: "9.7.10.3",
+        slots: &[
+            slot("level", C340),
+            optional("uni", C59),
+            slot("geom", C339),
+            slot("v4", C71),
+            slot("dtype", C336),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(4)),
+            read("texture", Kind::Address, Ty::None),
+            read("lod", Kind::Source, Ty::Bits(1)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M72)],
+            then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
+        }],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex{.uni}.geom.v4.dtype.ctype d.4, [texture], f:f32",
+        section: "9.7.10.3",
+        slots: &[
+            optional("uni", C59),
+            slot("geom", C341),
+            slot("v4", C71),
+            slot("dtype", C336),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(4)),
+            read("texture", Kind::Address, Ty::None),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M72)],
+            then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
+        }],
+        gates: G360,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.base{.uni}.geom.v4.dtype.ctype d.4, [texture], f:f32",
+        section: "9.7.10.3",
+        slots: &[
+            slot("base", C338),
+            optional("uni", C59),
+            slot("geom", C341),
+            slot("v4", C71),
+            slot("dtype", C336),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(4)),
+            read("texture", Kind::Address, Ty::None),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M72)],
+            then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
+        }],
+        gates: G361,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.level{.uni}.geom.v4.dtype.ctype d.4, [texture], lod:bits(ctype), f:f32",
+        section: "9.7.10.3",
+        slots: &[
+            slot("level", C340),
+            optional("uni", C59),
+            slot("geom", C341),
+            slot("v4", C71),
+            slot("dtype", C336),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(4)),
+            read("texture", Kind::Address, Ty::None),
+            read("lod", Kind::Source, Ty::Bits(1)),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M72)],
+            then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
+        }],
+        gates: G361,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex{.uni}.geom.v4.dtype.ctype d.4, [texture], e.2:s32",
+        section: "9.7.10.3",
+        slots: &[
+            optional("uni", C59),
+            slot("geom", C342),
+            slot("v4", C71),
+            slot("dtype", C336),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(4)),
+            read("texture", Kind::Address, Ty::None),
+            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Fixed(2)),
+        ],
+        rules: &[],
+        gates: G360,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.base{.uni}.geom.v4.dtype.ctype d.4, [texture], e.2:s32",
+        section: "9.7.10.3",
+        slots: &[
+            slot("base", C338),
+            optional("uni", C59),
+            slot("geom", C342),
+            slot("v4", C71),
+            slot("dtype", C336),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(4)),
+            read("texture", Kind::Address, Ty::None),
+            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Fixed(2)),
+        ],
+        rules: &[],
+        gates: G361,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.level{.uni}.geom.v4.dtype.ctype d.4, [texture], lod:bits(ctype), e.2:s32",
+        section: "9.7.10.3",
+        slots: &[
+            slot("level", C340),
+            optional("uni", C59),
+            slot("geom", C342),
+            slot("v4", C71),
+            slot("dtype", C336),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(4)),
+            read("texture", Kind::Address, Ty::None),
+            read("lod", Kind::Source, Ty::Bits(1)),
+            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Fixed(2)),
+        ],
+        rules: &[],
+        gates: G361,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex{.uni}.geom.v4.dtype.f32 d.4, [texture], e.2:s32, f:f32",
+        section: "9.7.10.3",
+        slots: &[
+            optional("uni", C59),
+            slot("geom", C342),
+            slot("v4", C71),
+            slot("dtype", C336),
+            slot("f32", C1),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(4)),
+            read("texture", Kind::Address, Ty::None),
+            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Fixed(2)),
+            read("f", Kind::Source, Ty::Pick(1)),
+        ],
+        rules: &[],
+        gates: G360,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.base{.uni}.geom.v4.dtype.f32 d.4, [texture], e.2:s32, f:f32",
+        section: "9.7.10.3",
+        slots: &[
+            slot("base", C338),
+            optional("uni", C59),
+            slot("geom", C342),
+            slot("v4", C71),
+            slot("dtype", C336),
+            slot("f32", C1),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(4)),
+            read("texture", Kind::Address, Ty::None),
+            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Fixed(2)),
+            read("f", Kind::Source, Ty::Pick(1)),
+        ],
+        rules: &[],
+        gates: G361,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.level{.uni}.geom.v4.dtype.f32 d.4, [texture], lod:f32, e.2:s32, f:f32",
+        section: "9.7.10.3",
+        slots: &[
+            slot("level", C340),
+            optional("uni", C59),
+            slot("geom", C342),
+            slot("v4", C71),
+            slot("dtype", C336),
+            slot("f32", C1),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(4)),
+            read("texture", Kind::Address, Ty::None),
+            read("lod", Kind::Source, Ty::Pick(1)),
+            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Fixed(2)),
+            read("f", Kind::Source, Ty::Pick(1)),
+        ],
+        rules: &[],
+        gates: G361,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d.4, [texture], dPdx.1:bits(ctype), dPdy.1:bits(ctype)",
+        section: "9.7.10.3",
+        slots: &[
+            slot("grad", C343),
+            optional("uni", C59),
+            slot("geom", C344),
+            slot("v4", C71),
+            slot("dtype", C336),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(4)),
+            read("texture", Kind::Address, Ty::None),
+            read("dPdx", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(1)),
+            read("dPdy", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(1)),
+        ],
+        rules: &[],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d.4, [texture], dPdx.1:bits(ctype), dPdy.1:bits(ctype), f:f32",
+        section: "9.7.10.3",
+        slots: &[
+            slot("grad", C343),
+            optional("uni", C59),
+            slot("geom", C344),
+            slot("v4", C71),
+            slot("dtype", C336),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(4)),
+            read("texture", Kind::Address, Ty::None),
+            read("dPdx", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(1)),
+            read("dPdy", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(1)),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)),
+        ],
+        rules: &[],
+        gates: G362,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d.4, [texture], dPdx.2:bits(ctype), dPdy.2:bits(ctype)",
+        section: "9.7.10.3",
+        slots: &[
+            slot("grad", C343),
+            optional("uni", C59),
+            slot("geom", C342),
+            slot("v4", C71),
+            slot("dtype", C336),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(4)),
+            read("texture", Kind::Address, Ty::None),
+            read("dPdx", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(2)),
+            read("dPdy", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(2)),
+        ],
+        rules: &[],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d.4, [texture], dPdx.2:bits(ctype), dPdy.2:bits(ctype), f:f32",
+        section: "9.7.10.3",
+        slots: &[
+            slot("grad", C343),
+            optional("uni", C59),
+            slot("geom", C342),
+            slot("v4", C71),
+            slot("dtype", C336),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(4)),
+            read("texture", Kind::Address, Ty::None),
+            read("dPdx", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(2)),
+            read("dPdy", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(2)),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)),
+        ],
+        rules: &[],
+        gates: G362,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d.4, [texture], dPdx.4:bits(ctype), dPdy.4:bits(ctype)",
+        section: "9.7.10.3",
+        slots: &[
+            slot("grad", C343),
+            optional("uni", C59),
+            slot("geom", C345),
+            slot("v4", C71),
+            slot("dtype", C336),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(4)),
+            read("texture", Kind::Address, Ty::None),
+            read("dPdx", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(4)),
+            read("dPdy", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(4)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M72)],
+            then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
+        }],
+        gates: G363,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d.4, [texture], dPdx.4:bits(ctype), dPdy.4:bits(ctype), f:f32",
+        section: "9.7.10.3",
+        slots: &[
+            slot("grad", C343),
+            optional("uni", C59),
+            slot("geom", C345),
+            slot("v4", C71),
+            slot("dtype", C336),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(4)),
+            read("texture", Kind::Address, Ty::None),
+            read("dPdx", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(4)),
+            read("dPdy", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(4)),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M72)],
+            then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
+        }],
+        gates: G364,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d.4, [texture], dPdx.4:bits(ctype), dPdy.4:bits(ctype)",
+        section: "9.7.10.3",
+        slots: &[
+            slot("grad", C343),
+            optional("uni", C59),
+            slot("geom", C102),
+            slot("v4", C71),
+            slot("dtype", C336),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(4)),
+            read("texture", Kind::Address, Ty::None),
+            read("dPdx", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(4)),
+            read("dPdy", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(4)),
+        ],
+        rules: &[],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex{.uni}.geom.v2.dtype.ctype d.2, [texture]",
+        section: "9.7.10.3",
+        slots: &[
+            optional("uni", C59),
+            slot("geom", C335),
+            slot("v2", C346),
+            slot("dtype", C347),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(2)),
+            read("texture", Kind::Address, Ty::None),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M72)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Types),
+            },
+        ],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.base{.uni}.geom.v2.dtype.ctype d.2, [texture]",
+        section: "9.7.10.3",
+        slots: &[
+            slot("base", C338),
+            optional("uni", C59),
+            slot("geom", C339),
+            slot("v2", C346),
+            slot("dtype", C347),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(2)),
+            read("texture", Kind::Address, Ty::None),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M72)],
+            then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
+        }],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.level{.uni}.geom.v2.dtype.ctype d.2, [texture], lod:bits(ctype)",
+        section: "9.7.10.3",
+        slots: &[
+            slot("level", C340),
+            optional("uni", C59),
+            slot("geom", C339),
+            slot("v2", C346),
+            slot("dtype", C347),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(2)),
+            read("texture", Kind::Address, Ty::None),
+            read("lod", Kind::Source, Ty::Bits(1)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M72)],
+            then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
+        }],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex{.uni}.geom.v2.dtype.ctype d.2, [texture], f:f32",
+        section: "9.7.10.3",
+        slots: &[
+            optional("uni", C59),
+            slot("geom", C341),
+            slot("v2", C346),
+            slot("dtype", C347),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(2)),
+            read("texture", Kind::Address, Ty::None),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M72)],
+            then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
+        }],
+        gates: G360,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.base{.uni}.geom.v2.dtype.ctype d.2, [texture], f:f32",
+        section: "9.7.10.3",
+        slots: &[
+            slot("base", C338),
+            optional("uni", C59),
+            slot("geom", C341),
+            slot("v2", C346),
+            slot("dtype", C347),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(2)),
+            read("texture", Kind::Address, Ty::None),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M72)],
+            then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
+        }],
+        gates: G361,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.level{.uni}.geom.v2.dtype.ctype d.2, [texture], lod:bits(ctype), f:f32",
+        section: "9.7.10.3",
+        slots: &[
+            slot("level", C340),
+            optional("uni", C59),
+            slot("geom", C341),
+            slot("v2", C346),
+            slot("dtype", C347),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(2)),
+            read("texture", Kind::Address, Ty::None),
+            read("lod", Kind::Source, Ty::Bits(1)),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M72)],
+            then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
+        }],
+        gates: G361,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex{.uni}.geom.v2.dtype.ctype d.2, [texture], e.2:s32",
+        section: "9.7.10.3",
+        slots: &[
+            optional("uni", C59),
+            slot("geom", C342),
+            slot("v2", C346),
+            slot("dtype", C347),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(2)),
+            read("texture", Kind::Address, Ty::None),
+            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Fixed(2)),
+        ],
+        rules: &[],
+        gates: G360,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.base{.uni}.geom.v2.dtype.ctype d.2, [texture], e.2:s32",
+        section: "9.7.10.3",
+        slots: &[
+            slot("base", C338),
+            optional("uni", C59),
+            slot("geom", C342),
+            slot("v2", C346),
+            slot("dtype", C347),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(2)),
+            read("texture", Kind::Address, Ty::None),
+            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Fixed(2)),
+        ],
+        rules: &[],
+        gates: G361,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.level{.uni}.geom.v2.dtype.ctype d.2, [texture], lod:bits(ctype), e.2:s32",
+        section: "9.7.10.3",
+        slots: &[
+            slot("level", C340),
+            optional("uni", C59),
+            slot("geom", C342),
+            slot("v2", C346),
+            slot("dtype", C347),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(2)),
+            read("texture", Kind::Address, Ty::None),
+            read("lod", Kind::Source, Ty::Bits(1)),
+            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Fixed(2)),
+        ],
+        rules: &[],
+        gates: G361,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex{.uni}.geom.v2.dtype.f32 d.2, [texture], e.2:s32, f:f32",
+        section: "9.7.10.3",
+        slots: &[
+            optional("uni", C59),
+            slot("geom", C342),
+            slot("v2", C346),
+            slot("dtype", C347),
+            slot("f32", C1),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(2)),
+            read("texture", Kind::Address, Ty::None),
+            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Fixed(2)),
+            read("f", Kind::Source, Ty::Pick(1)),
+        ],
+        rules: &[],
+        gates: G360,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.base{.uni}.geom.v2.dtype.f32 d.2, [texture], e.2:s32, f:f32",
+        section: "9.7.10.3",
+        slots: &[
+            slot("base", C338),
+            optional("uni", C59),
+            slot("geom", C342),
+            slot("v2", C346),
+            slot("dtype", C347),
+            slot("f32", C1),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(2)),
+            read("texture", Kind::Address, Ty::None),
+            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Fixed(2)),
+            read("f", Kind::Source, Ty::Pick(1)),
+        ],
+        rules: &[],
+        gates: G361,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.level{.uni}.geom.v2.dtype.f32 d.2, [texture], lod:f32, e.2:s32, f:f32",
+        section: "9.7.10.3",
+        slots: &[
+            slot("level", C340),
+            optional("uni", C59),
+            slot("geom", C342),
+            slot("v2", C346),
+            slot("dtype", C347),
+            slot("f32", C1),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(2)),
+            read("texture", Kind::Address, Ty::None),
+            read("lod", Kind::Source, Ty::Pick(1)),
+            read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Fixed(2)),
+            read("f", Kind::Source, Ty::Pick(1)),
+        ],
+        rules: &[],
+        gates: G361,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d.2, [texture], dPdx.1:bits(ctype), dPdy.1:bits(ctype)",
+        section: "9.7.10.3",
+        slots: &[
+            slot("grad", C343),
+            optional("uni", C59),
+            slot("geom", C344),
+            slot("v2", C346),
+            slot("dtype", C347),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(2)),
+            read("texture", Kind::Address, Ty::None),
+            read("dPdx", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(1)),
+            read("dPdy", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(1)),
+        ],
+        rules: &[],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d.2, [texture], dPdx.1:bits(ctype), dPdy.1:bits(ctype), f:f32",
+        section: "9.7.10.3",
+        slots: &[
+            slot("grad", C343),
+            optional("uni", C59),
+            slot("geom", C344),
+            slot("v2", C346),
+            slot("dtype", C347),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(2)),
+            read("texture", Kind::Address, Ty::None),
+            read("dPdx", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(1)),
+            read("dPdy", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(1)),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)),
+        ],
+        rules: &[],
+        gates: G362,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d.2, [texture], dPdx.2:bits(ctype), dPdy.2:bits(ctype)",
+        section: "9.7.10.3",
+        slots: &[
+            slot("grad", C343),
+            optional("uni", C59),
+            slot("geom", C342),
+            slot("v2", C346),
+            slot("dtype", C347),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(2)),
+            read("texture", Kind::Address, Ty::None),
+            read("dPdx", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(2)),
+            read("dPdy", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(2)),
+        ],
+        rules: &[],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d.2, [texture], dPdx.2:bits(ctype), dPdy.2:bits(ctype), f:f32",
+        section: "9.7.10.3",
+        slots: &[
+            slot("grad", C343),
+            optional("uni", C59),
+            slot("geom", C342),
+            slot("v2", C346),
+            slot("dtype", C347),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(2)),
+            read("texture", Kind::Address, Ty::None),
+            read("dPdx", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(2)),
+            read("dPdy", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(2)),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)),
+        ],
+        rules: &[],
+        gates: G362,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d.2, [texture], dPdx.4:bits(ctype), dPdy.4:bits(ctype)",
+        section: "9.7.10.3",
+        slots: &[
+            slot("grad", C343),
+            optional("uni", C59),
+            slot("geom", C345),
+            slot("v2", C346),
+            slot("dtype", C347),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(2)),
+            read("texture", Kind::Address, Ty::None),
+            read("dPdx", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(4)),
+            read("dPdy", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(4)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M72)],
+            then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
+        }],
+        gates: G363,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d.2, [texture], dPdx.4:bits(ctype), dPdy.4:bits(ctype), f:f32",
+        section: "9.7.10.3",
+        slots: &[
+            slot("grad", C343),
+            optional("uni", C59),
+            slot("geom", C345),
+            slot("v2", C346),
+            slot("dtype", C347),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(2)),
+            read("texture", Kind::Address, Ty::None),
+            read("dPdx", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(4)),
+            read("dPdy", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(4)),
+            read("f", Kind::Source, Ty::Fixed(Type::F32)),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M72)],
+            then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
+        }],
+        gates: G364,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tex",
+        syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d.2, [texture], dPdx.4:bits(ctype), dPdy.4:bits(ctype)",
+        section: "9.7.10.3",
+        slots: &[
+            slot("grad", C343),
+            optional("uni", C59),
+            slot("geom", C102),
+            slot("v2", C346),
+            slot("dtype", C347),
+            slot("ctype", C337),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(2)),
+            read("texture", Kind::Address, Ty::None),
+            read("dPdx", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(4)),
+            read("dPdy", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(4)),
+        ],
+        rules: &[],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tld4",
+        syntax: "tld4{.uni}.component.geom.v4.dtype.f32 d.4, [texture]",
+        section: "9.7.10.4",
+        slots: &[
+            optional("uni", C59),
+            slot("component", C348),
+            slot("geom", C349),
+            slot("v4", C71),
+            slot("dtype", C274),
+            slot("f32", C1),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(4)),
+            read("texture", Kind::Address, Ty::None),
+        ],
+        rules: &[],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "tld4",
+        syntax: "tld4{.uni}.component.geom.v4.dtype.f32 d.4, [texture], f:f32",
+        section: "9.7.10.4",
+        slots: &[
+            optional("uni", C59),
+            slot("component", C348),
+            slot("geom", C350),
+            slot("v4", C71),
+            slot("dtype", C274),
+            slot("f32", C1),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fixed(4)),
+            read("texture", Kind::Address, Ty::None),
+            read("f", Kind::Source, Ty::Pick(1)),
+        ],
+        rules: &[],
+        gates: G368,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
     },
     Form {
         opcode: "trap",
@@ -13069,6 +14414,36 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Trap),
     },
     Form {
+        opcode: "txq",
+        syntax: "txq.query.b32 d, [a]",
+        section: "9.7.10.5",
+        slots: &[slot("query", C351), slot("b32", C6)],
+        ignored: &[],
+        head: 0,
+        operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
+        rules: &[],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
+        opcode: "txq",
+        syntax: "txq.level.query.b32 d, [a], lod:s32",
+        section: "9.7.10.5",
+        slots: &[slot("level", C340), slot("query", C352), slot("b32", C6)],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)),
+            read("a", Kind::Address, Ty::None),
+            read("lod", Kind::Source, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
+        gates: G371,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Unsupported),
+    },
+    Form {
         opcode: "vabsdiff",
         syntax: "vabsdiff.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
@@ -13081,7 +14456,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G347,
+        gates: G372,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -13099,7 +14474,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G347,
+        gates: G372,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -13123,7 +14498,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G347,
+        gates: G372,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -13150,7 +14525,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G348,
+        gates: G373,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff2"),
     },
@@ -13177,7 +14552,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G349,
+        gates: G374,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff4"),
     },
@@ -13194,7 +14569,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G350,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -13212,7 +14587,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G350,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -13236,7 +14611,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G350,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -13263,7 +14638,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G351,
+        gates: G376,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add2"),
     },
@@ -13290,7 +14665,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G352,
+        gates: G377,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add4"),
     },
@@ -13317,7 +14692,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G353,
+        gates: G378,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg2"),
     },
@@ -13344,7 +14719,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G354,
+        gates: G379,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg4"),
     },
@@ -13357,7 +14732,7 @@ pub static FORMS: &[Form] = &[
             slot("atype", C140),
             slot("btype", C140),
             optional("sat", C8),
-            optional("scale", C323),
+            optional("scale", C353),
         ],
         ignored: &[],
         head: 0,
@@ -13368,7 +14743,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).negatable(),
         ],
         rules: &[],
-        gates: G355,
+        gates: G380,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -13380,9 +14755,9 @@ pub static FORMS: &[Form] = &[
             slot("dtype", C140),
             slot("atype", C140),
             slot("btype", C140),
-            slot("po", C324),
+            slot("po", C354),
             optional("sat", C8),
-            optional("scale", C323),
+            optional("scale", C353),
         ],
         ignored: &[],
         head: 0,
@@ -13393,7 +14768,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G355,
+        gates: G380,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -13410,7 +14785,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G356,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -13428,7 +14803,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G356,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -13452,7 +14827,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G356,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -13479,7 +14854,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G357,
+        gates: G382,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max2"),
     },
@@ -13506,7 +14881,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G358,
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max4"),
     },
@@ -13523,7 +14898,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G359,
+        gates: G384,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -13541,7 +14916,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G359,
+        gates: G384,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -13565,7 +14940,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G359,
+        gates: G384,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -13592,7 +14967,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G360,
+        gates: G385,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min2"),
     },
@@ -13619,7 +14994,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G361,
+        gates: G386,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min4"),
     },
@@ -13627,15 +15002,15 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.mode.pred d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("mode", C325), slot("pred", C49)],
+        slots: &[slot("mode", C355), slot("pred", C49)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G362) }],
-        gates: G363,
+        rules: &[Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G387) }],
+        gates: G388,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -13643,15 +15018,15 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.ballot.b32 d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("ballot", C326), slot("b32", C6)],
+        slots: &[slot("ballot", C356), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G362) }],
-        gates: G363,
+        rules: &[Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G387) }],
+        gates: G388,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -13659,7 +15034,7 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.sync.mode.pred d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("mode", C325), slot("pred", C49)],
+        slots: &[slot("sync", C44), slot("mode", C355), slot("pred", C49)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13667,8 +15042,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G362) }],
-        gates: G364,
+        rules: &[Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G387) }],
+        gates: G389,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -13676,7 +15051,7 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.sync.ballot.b32 d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("ballot", C326), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("ballot", C356), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13684,8 +15059,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M69)], then: Consequence::Gates(G362) }],
-        gates: G364,
+        rules: &[Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G387) }],
+        gates: G389,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -13693,7 +15068,7 @@ pub static FORMS: &[Form] = &[
         opcode: "vset",
         syntax: "vset.atype.btype.CmpOp d:u32, a.part, b.part",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C272)],
+        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C273)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13711,7 +15086,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G365,
+        gates: G390,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -13719,7 +15094,7 @@ pub static FORMS: &[Form] = &[
         opcode: "vset",
         syntax: "vset.atype.btype.CmpOp d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C272)],
+        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C273)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13738,7 +15113,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G365,
+        gates: G390,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -13746,7 +15121,7 @@ pub static FORMS: &[Form] = &[
         opcode: "vset",
         syntax: "vset.atype.btype.CmpOp.op2 d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C272), slot("op2", C39)],
+        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C273), slot("op2", C39)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13765,7 +15140,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G365,
+        gates: G390,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -13773,7 +15148,7 @@ pub static FORMS: &[Form] = &[
         opcode: "vset2",
         syntax: "vset2.atype.btype.CmpOp{.add} d.halfmask:u32, a.halves, b.halves, c:u32",
         section: "9.7.18.2.2",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C272), optional("add", C31)],
+        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C273), optional("add", C31)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13793,7 +15168,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G366,
+        gates: G391,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set2"),
     },
@@ -13801,7 +15176,7 @@ pub static FORMS: &[Form] = &[
         opcode: "vset4",
         syntax: "vset4.atype.btype.CmpOp{.add} d.bytemask:u32, a.bytes, b.bytes, c:u32",
         section: "9.7.18.2.4",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C272), optional("add", C31)],
+        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C273), optional("add", C31)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -13821,7 +15196,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G367,
+        gates: G392,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set4"),
     },
@@ -13847,7 +15222,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G368,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -13874,7 +15249,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G368,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -13902,7 +15277,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G368,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -13928,7 +15303,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G369,
+        gates: G394,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -13955,7 +15330,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G369,
+        gates: G394,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -13983,7 +15358,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G369,
+        gates: G394,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -14000,7 +15375,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G370,
+        gates: G395,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -14018,7 +15393,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G370,
+        gates: G395,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -14042,7 +15417,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G370,
+        gates: G395,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -14069,7 +15444,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G371,
+        gates: G396,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub2"),
     },
@@ -14096,7 +15471,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G372,
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub4"),
     },
@@ -14105,11 +15480,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C327),
+            slot("mma_async", C357),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C328),
-            slot("dtype", C218),
+            slot("shape", C358),
+            slot("dtype", C219),
             slot("atype", C114),
             slot("btype", C114),
         ],
@@ -14126,7 +15501,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G373,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14135,11 +15510,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C327),
+            slot("mma_async", C357),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C328),
-            slot("dtype", C218),
+            slot("shape", C358),
+            slot("dtype", C219),
             slot("atype", C114),
             slot("btype", C114),
         ],
@@ -14155,7 +15530,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G373,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14164,10 +15539,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C327),
+            slot("mma_async", C357),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C328),
+            slot("shape", C358),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -14185,7 +15560,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G373,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14194,10 +15569,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C327),
+            slot("mma_async", C357),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C328),
+            slot("shape", C358),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -14214,7 +15589,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G373,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14223,10 +15598,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C327),
+            slot("mma_async", C357),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C329),
+            slot("shape", C359),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -14242,7 +15617,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G373,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14251,10 +15626,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C327),
+            slot("mma_async", C357),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C329),
+            slot("shape", C359),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -14270,7 +15645,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G373,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14279,13 +15654,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C327),
+            slot("mma_async", C357),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C330),
-            slot("dtype", C218),
-            slot("atype", C233),
-            slot("btype", C233),
+            slot("shape", C360),
+            slot("dtype", C219),
+            slot("atype", C234),
+            slot("btype", C234),
         ],
         ignored: &[],
         head: 1,
@@ -14298,7 +15673,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G374,
+        gates: G399,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14307,13 +15682,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C327),
+            slot("mma_async", C357),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C330),
-            slot("dtype", C218),
-            slot("atype", C233),
-            slot("btype", C233),
+            slot("shape", C360),
+            slot("dtype", C219),
+            slot("atype", C234),
+            slot("btype", C234),
         ],
         ignored: &[],
         head: 1,
@@ -14326,7 +15701,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G374,
+        gates: G399,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14335,14 +15710,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C327),
+            slot("mma_async", C357),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C331),
+            slot("shape", C361),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C332),
-            slot("btype", C332),
+            slot("atype", C362),
+            slot("btype", C362),
         ],
         ignored: &[],
         head: 1,
@@ -14353,7 +15728,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G375,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14362,14 +15737,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C327),
+            slot("mma_async", C357),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C331),
+            slot("shape", C361),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C332),
-            slot("btype", C332),
+            slot("atype", C362),
+            slot("btype", C362),
         ],
         ignored: &[],
         head: 1,
@@ -14380,7 +15755,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G375,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14389,14 +15764,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype.and.popc d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C327),
+            slot("mma_async", C357),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C333),
+            slot("shape", C363),
             slot("dtype", C13),
-            slot("atype", C229),
-            slot("btype", C229),
-            slot("and", C334),
+            slot("atype", C230),
+            slot("btype", C230),
+            slot("and", C364),
             slot("popc", C47),
         ],
         ignored: &[],
@@ -14408,7 +15783,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G376,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14417,14 +15792,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype.and.popc d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C327),
+            slot("mma_async", C357),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C333),
+            slot("shape", C363),
             slot("dtype", C13),
-            slot("atype", C229),
-            slot("btype", C229),
-            slot("and", C334),
+            slot("atype", C230),
+            slot("btype", C230),
+            slot("and", C364),
             slot("popc", C47),
         ],
         ignored: &[],
@@ -14436,7 +15811,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G376,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14444,12 +15819,12 @@ pub static FORMS: &[Form] = &[
         opcode: "wgmma",
         syntax: "wgmma.fence.sync.aligned",
         section: "9.7.15.7.1",
-        slots: &[slot("fence", C335), slot("sync", C44), slot("aligned", C51)],
+        slots: &[slot("fence", C365), slot("sync", C44), slot("aligned", C51)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G377,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14462,7 +15837,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G378,
+        gates: G403,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14475,7 +15850,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G379,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14484,13 +15859,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C336),
-            slot("a", C337),
+            slot("load", C366),
+            slot("a", C367),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C217),
-            slot("shape", C338),
-            optional("memory", C339),
+            slot("layout", C218),
+            slot("shape", C368),
+            optional("memory", C369),
             slot("type", C114),
         ],
         ignored: &[],
@@ -14501,11 +15876,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G380) },
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
+            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
         ],
-        gates: G383,
+        gates: G408,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -14514,13 +15889,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C336),
-            slot("b", C340),
+            slot("load", C366),
+            slot("b", C289),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C217),
-            slot("shape", C338),
-            optional("memory", C339),
+            slot("layout", C218),
+            slot("shape", C368),
+            optional("memory", C369),
             slot("type", C114),
         ],
         ignored: &[],
@@ -14531,11 +15906,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G380) },
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
+            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
         ],
-        gates: G383,
+        gates: G408,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -14544,13 +15919,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C336),
-            slot("a", C337),
+            slot("load", C366),
+            slot("a", C367),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C217),
-            slot("shape", C338),
-            optional("memory", C339),
+            slot("layout", C218),
+            slot("shape", C368),
+            optional("memory", C369),
             slot("type", C115),
         ],
         ignored: &[],
@@ -14561,11 +15936,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G380) },
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
+            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
         ],
-        gates: G384,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -14574,13 +15949,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C336),
-            slot("b", C340),
+            slot("load", C366),
+            slot("b", C289),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C217),
-            slot("shape", C338),
-            optional("memory", C339),
+            slot("layout", C218),
+            slot("shape", C368),
+            optional("memory", C369),
             slot("type", C115),
         ],
         ignored: &[],
@@ -14591,11 +15966,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G380) },
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
+            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
         ],
-        gates: G384,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -14604,13 +15979,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C336),
-            slot("a", C337),
+            slot("load", C366),
+            slot("a", C367),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C217),
-            slot("shape", C341),
-            optional("memory", C339),
+            slot("layout", C218),
+            slot("shape", C370),
+            optional("memory", C369),
             slot("type", C120),
         ],
         ignored: &[],
@@ -14620,8 +15995,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G385) }],
-        gates: G384,
+        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) }],
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -14630,13 +16005,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C336),
-            slot("b", C340),
+            slot("load", C366),
+            slot("b", C289),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C217),
-            slot("shape", C341),
-            optional("memory", C339),
+            slot("layout", C218),
+            slot("shape", C370),
+            optional("memory", C369),
             slot("type", C120),
         ],
         ignored: &[],
@@ -14646,8 +16021,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G385) }],
-        gates: G384,
+        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) }],
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -14656,13 +16031,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C336),
-            slot("a", C337),
+            slot("load", C366),
+            slot("a", C367),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C217),
-            slot("shape", C342),
-            optional("memory", C339),
+            slot("layout", C218),
+            slot("shape", C371),
+            optional("memory", C369),
             slot("type", C2),
         ],
         ignored: &[],
@@ -14673,11 +16048,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G380) },
-            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G385) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G386) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G411) },
         ],
-        gates: G387,
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -14686,13 +16061,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C336),
-            slot("b", C340),
+            slot("load", C366),
+            slot("b", C289),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C217),
-            slot("shape", C342),
-            optional("memory", C339),
+            slot("layout", C218),
+            slot("shape", C371),
+            optional("memory", C369),
             slot("type", C2),
         ],
         ignored: &[],
@@ -14703,11 +16078,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G380) },
-            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G385) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G386) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G411) },
         ],
-        gates: G387,
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -14716,13 +16091,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C336),
-            slot("a", C337),
+            slot("load", C366),
+            slot("a", C367),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C217),
-            slot("shape", C343),
-            optional("memory", C339),
+            slot("layout", C218),
+            slot("shape", C372),
+            optional("memory", C369),
             slot("type", C2),
         ],
         ignored: &[],
@@ -14732,8 +16107,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G381) }],
-        gates: G387,
+        rules: &[Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) }],
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -14742,13 +16117,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C336),
-            slot("b", C340),
+            slot("load", C366),
+            slot("b", C289),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C217),
-            slot("shape", C344),
-            optional("memory", C339),
+            slot("layout", C218),
+            slot("shape", C373),
+            optional("memory", C369),
             slot("type", C2),
         ],
         ignored: &[],
@@ -14758,8 +16133,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G382) }],
-        gates: G387,
+        rules: &[Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) }],
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -14768,14 +16143,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C336),
-            slot("a", C337),
+            slot("load", C366),
+            slot("a", C367),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C217),
-            slot("shape", C338),
-            optional("memory", C339),
-            slot("type", C225),
+            slot("layout", C218),
+            slot("shape", C368),
+            optional("memory", C369),
+            slot("type", C226),
         ],
         ignored: &[],
         head: 2,
@@ -14785,11 +16160,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G380) },
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
+            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
         ],
-        gates: G388,
+        gates: G413,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -14798,14 +16173,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C336),
-            slot("b", C340),
+            slot("load", C366),
+            slot("b", C289),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C217),
-            slot("shape", C338),
-            optional("memory", C339),
-            slot("type", C225),
+            slot("layout", C218),
+            slot("shape", C368),
+            optional("memory", C369),
+            slot("type", C226),
         ],
         ignored: &[],
         head: 2,
@@ -14815,11 +16190,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G380) },
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
+            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
         ],
-        gates: G388,
+        gates: G413,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -14828,14 +16203,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C336),
-            slot("a", C337),
+            slot("load", C366),
+            slot("a", C367),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("row", C220),
-            slot("shape", C345),
-            optional("memory", C339),
-            slot("type", C227),
+            slot("row", C221),
+            slot("shape", C374),
+            optional("memory", C369),
+            slot("type", C228),
         ],
         ignored: &[],
         head: 2,
@@ -14844,8 +16219,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G389) }],
-        gates: G390,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G414) }],
+        gates: G415,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -14854,14 +16229,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C336),
-            slot("b", C340),
+            slot("load", C366),
+            slot("b", C289),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("col", C221),
-            slot("shape", C345),
-            optional("memory", C339),
-            slot("type", C227),
+            slot("col", C222),
+            slot("shape", C374),
+            optional("memory", C369),
+            slot("type", C228),
         ],
         ignored: &[],
         head: 2,
@@ -14870,8 +16245,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G389) }],
-        gates: G390,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G414) }],
+        gates: G415,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -14880,14 +16255,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C336),
-            slot("a", C337),
+            slot("load", C366),
+            slot("a", C367),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("row", C220),
-            slot("shape", C346),
-            optional("memory", C339),
-            slot("type", C229),
+            slot("row", C221),
+            slot("shape", C375),
+            optional("memory", C369),
+            slot("type", C230),
         ],
         ignored: &[],
         head: 2,
@@ -14896,8 +16271,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G391) }],
-        gates: G392,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G416) }],
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -14906,14 +16281,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C336),
-            slot("b", C340),
+            slot("load", C366),
+            slot("b", C289),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("col", C221),
-            slot("shape", C346),
-            optional("memory", C339),
-            slot("type", C229),
+            slot("col", C222),
+            slot("shape", C375),
+            optional("memory", C369),
+            slot("type", C230),
         ],
         ignored: &[],
         head: 2,
@@ -14922,8 +16297,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G391) }],
-        gates: G392,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G416) }],
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -14932,14 +16307,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C336),
-            slot("c", C347),
+            slot("load", C366),
+            slot("c", C376),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C217),
-            slot("shape", C348),
-            optional("memory", C339),
-            slot("type", C218),
+            slot("layout", C218),
+            slot("shape", C377),
+            optional("memory", C369),
+            slot("type", C219),
         ],
         ignored: &[],
         head: 2,
@@ -14949,14 +16324,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G380) },
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G382) },
-            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G385) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G391) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
+            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G416) },
         ],
-        gates: G383,
+        gates: G408,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -14965,13 +16340,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C336),
-            slot("c", C347),
+            slot("load", C366),
+            slot("c", C376),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C217),
-            slot("shape", C348),
-            optional("memory", C339),
+            slot("layout", C218),
+            slot("shape", C377),
+            optional("memory", C369),
             slot("type", C13),
         ],
         ignored: &[],
@@ -14982,14 +16357,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G380) },
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G382) },
-            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G385) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G391) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
+            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G416) },
         ],
-        gates: G388,
+        gates: G413,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -14998,13 +16373,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C336),
-            slot("c", C347),
+            slot("load", C366),
+            slot("c", C376),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C217),
-            slot("shape", C349),
-            optional("memory", C339),
+            slot("layout", C218),
+            slot("shape", C378),
+            optional("memory", C369),
             slot("type", C2),
         ],
         ignored: &[],
@@ -15015,13 +16390,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G380) },
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G382) },
-            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G385) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G386) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
+            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G411) },
         ],
-        gates: G387,
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -15030,14 +16405,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C350),
-            slot("d", C351),
+            slot("store", C379),
+            slot("d", C380),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C217),
-            slot("shape", C348),
-            optional("memory", C339),
-            slot("type", C218),
+            slot("layout", C218),
+            slot("shape", C377),
+            optional("memory", C369),
+            slot("type", C219),
         ],
         ignored: &[],
         head: 2,
@@ -15047,14 +16422,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G380) },
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G382) },
-            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G385) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G391) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
+            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G416) },
         ],
-        gates: G383,
+        gates: G408,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -15063,13 +16438,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C350),
-            slot("d", C351),
+            slot("store", C379),
+            slot("d", C380),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C217),
-            slot("shape", C348),
-            optional("memory", C339),
+            slot("layout", C218),
+            slot("shape", C377),
+            optional("memory", C369),
             slot("type", C13),
         ],
         ignored: &[],
@@ -15080,14 +16455,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G380) },
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G382) },
-            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G385) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G389) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G391) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
+            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G416) },
         ],
-        gates: G388,
+        gates: G413,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -15096,13 +16471,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C350),
-            slot("d", C351),
+            slot("store", C379),
+            slot("d", C380),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("layout", C217),
-            slot("shape", C349),
-            optional("memory", C339),
+            slot("layout", C218),
+            slot("shape", C378),
+            optional("memory", C369),
             slot("type", C2),
         ],
         ignored: &[],
@@ -15113,13 +16488,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G380) },
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G382) },
-            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G385) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G386) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
+            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G411) },
         ],
-        gates: G387,
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -15128,14 +16503,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d.frag, a.frag:f16, b.frag:f16, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C307),
+            slot("mma", C319),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("alayout", C217),
-            slot("blayout", C217),
-            slot("shape", C338),
-            slot("dtype", C218),
-            slot("ctype", C218),
+            slot("alayout", C218),
+            slot("blayout", C218),
+            slot("shape", C368),
+            slot("dtype", C219),
+            slot("ctype", C219),
         ],
         ignored: &[],
         head: 1,
@@ -15146,11 +16521,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G380) },
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
+            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
         ],
-        gates: G383,
+        gates: G408,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -15159,12 +16534,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C307),
+            slot("mma", C319),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("alayout", C217),
-            slot("blayout", C217),
-            slot("shape", C338),
+            slot("alayout", C218),
+            slot("blayout", C218),
+            slot("shape", C368),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -15179,11 +16554,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G380) },
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
+            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
         ],
-        gates: G384,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -15192,12 +16567,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C307),
+            slot("mma", C319),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("alayout", C217),
-            slot("blayout", C217),
-            slot("shape", C341),
+            slot("alayout", C218),
+            slot("blayout", C218),
+            slot("shape", C370),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -15211,8 +16586,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G385) }],
-        gates: G384,
+        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) }],
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -15221,12 +16596,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape{.rnd}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C307),
+            slot("mma", C319),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("alayout", C217),
-            slot("blayout", C217),
-            slot("shape", C349),
+            slot("alayout", C218),
+            slot("blayout", C218),
+            slot("shape", C378),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -15242,13 +16617,13 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G380) },
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G382) },
-            Rule { when: &[Condition::Has(M73)], then: Consequence::Gates(G385) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G386) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
+            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G411) },
         ],
-        gates: G387,
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -15257,15 +16632,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C307),
+            slot("mma", C319),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("alayout", C217),
-            slot("blayout", C217),
-            slot("shape", C338),
+            slot("alayout", C218),
+            slot("blayout", C218),
+            slot("shape", C368),
             slot("dtype", C13),
-            slot("atype", C352),
-            slot("btype", C352),
+            slot("atype", C381),
+            slot("btype", C381),
             slot("ctype", C13),
             optional("satfinite", C118),
         ],
@@ -15278,11 +16653,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G380) },
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
+            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
         ],
-        gates: G388,
+        gates: G413,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -15291,15 +16666,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C307),
+            slot("mma", C319),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("alayout", C217),
-            slot("blayout", C217),
-            slot("shape", C338),
+            slot("alayout", C218),
+            slot("blayout", C218),
+            slot("shape", C368),
             slot("dtype", C13),
-            slot("atype", C353),
-            slot("btype", C353),
+            slot("atype", C382),
+            slot("btype", C382),
             slot("ctype", C13),
             optional("satfinite", C118),
         ],
@@ -15312,11 +16687,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G380) },
-            Rule { when: &[Condition::Has(M71)], then: Consequence::Gates(G381) },
-            Rule { when: &[Condition::Has(M72)], then: Consequence::Gates(G382) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
+            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
         ],
-        gates: G388,
+        gates: G413,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -15325,15 +16700,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C307),
+            slot("mma", C319),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("row", C220),
-            slot("col", C221),
-            slot("shape", C345),
+            slot("row", C221),
+            slot("col", C222),
+            slot("shape", C374),
             slot("dtype", C13),
-            slot("atype", C354),
-            slot("btype", C354),
+            slot("atype", C383),
+            slot("btype", C383),
             slot("ctype", C13),
             optional("satfinite", C118),
         ],
@@ -15345,8 +16720,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G389) }],
-        gates: G390,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G414) }],
+        gates: G415,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -15355,15 +16730,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C307),
+            slot("mma", C319),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("row", C220),
-            slot("col", C221),
-            slot("shape", C345),
+            slot("row", C221),
+            slot("col", C222),
+            slot("shape", C374),
             slot("dtype", C13),
-            slot("atype", C355),
-            slot("btype", C355),
+            slot("atype", C384),
+            slot("btype", C384),
             slot("ctype", C13),
             optional("satfinite", C118),
         ],
@@ -15375,8 +16750,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G389) }],
-        gates: G390,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G414) }],
+        gates: G415,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -15385,17 +16760,17 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.bitOp.popc.sync.aligned.row.col.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C307),
-            slot("bitOp", C230),
+            slot("mma", C319),
+            slot("bitOp", C231),
             slot("popc", C47),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("row", C220),
-            slot("col", C221),
-            slot("shape", C346),
+            slot("row", C221),
+            slot("col", C222),
+            slot("shape", C375),
             slot("dtype", C13),
-            slot("atype", C229),
-            slot("btype", C229),
+            slot("atype", C230),
+            slot("btype", C230),
             slot("ctype", C13),
         ],
         ignored: &[],
@@ -15406,8 +16781,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G391) }],
-        gates: G392,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G416) }],
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },

@@ -20,6 +20,8 @@ pub enum Mod {
     N1d,
     /// `.2d`
     N2d,
+    /// `.2dms`
+    N2dms,
     /// `.32x128b`
     N32x128b,
     /// `.32x32b`
@@ -68,6 +70,12 @@ pub enum Mod {
     NaN,
     /// `.a`
     A,
+    /// `.a1d`
+    A1d,
+    /// `.a2d`
+    A2d,
+    /// `.a2dms`
+    A2dms,
     /// `.abs`
     Abs,
     /// `.acc::f32`
@@ -76,8 +84,16 @@ pub enum Mod {
     AcqRel,
     /// `.acquire`
     Acquire,
+    /// `.acube`
+    Acube,
     /// `.add`
     Add,
+    /// `.addr_mode_0`
+    AddrMode0,
+    /// `.addr_mode_1`
+    AddrMode1,
+    /// `.addr_mode_2`
+    AddrMode2,
     /// `.alias`
     Alias,
     /// `.aligned`
@@ -92,6 +108,8 @@ pub enum Mod {
     Any,
     /// `.approx`
     Approx,
+    /// `.array_size`
+    ArraySize,
     /// `.arrive`
     Arrive,
     /// `.arrive_drop`
@@ -114,6 +132,8 @@ pub enum Mod {
     B8x16,
     /// `.ballot`
     Ballot,
+    /// `.base`
+    Base,
     /// `.bfly`
     Bfly,
     /// `.block16`
@@ -138,6 +158,10 @@ pub enum Mod {
     Cc,
     /// `.cg`
     Cg,
+    /// `.channel_data_type`
+    ChannelDataType,
+    /// `.channel_order`
+    ChannelOrder,
     /// `.clamp`
     Clamp,
     /// `.cluster`
@@ -174,6 +198,8 @@ pub enum Mod {
     CtaGroup1,
     /// `.cta_group::2`
     CtaGroup2,
+    /// `.cube`
+    Cube,
     /// `.cv`
     Cv,
     /// `.cvt`
@@ -184,6 +210,8 @@ pub enum Mod {
     Dealloc,
     /// `.dec`
     Dec,
+    /// `.depth`
+    Depth,
     /// `.down`
     Down,
     /// `.ecl`
@@ -212,14 +240,20 @@ pub enum Mod {
     FenceBeforeThreadSync,
     /// `.fill_mode`
     FillMode,
+    /// `.filter_mode`
+    FilterMode,
     /// `.finite`
     Finite,
+    /// `.force_unnormalized_coords`
+    ForceUnnormalizedCoords,
     /// `.fractional`
     Fractional,
     /// `.ftz`
     Ftz,
     /// `.full`
     Full,
+    /// `.g`
+    G,
     /// `.ge`
     Ge,
     /// `.get_first_ctaid`
@@ -244,10 +278,14 @@ pub enum Mod {
     GlobalStride,
     /// `.gpu`
     Gpu,
+    /// `.grad`
+    Grad,
     /// `.gt`
     Gt,
     /// `.gtu`
     Gtu,
+    /// `.height`
+    Height,
     /// `.hi`
     Hi,
     /// `.hs`
@@ -296,6 +334,8 @@ pub enum Mod {
     Le,
     /// `.leu`
     Leu,
+    /// `.level`
+    Level,
     /// `.lo`
     Lo,
     /// `.load`
@@ -588,6 +628,8 @@ pub enum Mod {
     MbarrierCompleteTxBytes,
     /// `.mbarrier_init`
     MbarrierInit,
+    /// `.memory_layout`
+    MemoryLayout,
     /// `.min`
     Min,
     /// `.mma`
@@ -616,16 +658,24 @@ pub enum Mod {
     Noinc,
     /// `.normal`
     Normal,
+    /// `.normalized_coords`
+    NormalizedCoords,
     /// `.notanumber`
     Notanumber,
     /// `.num`
     Num,
+    /// `.num_mipmap_levels`
+    NumMipmapLevels,
+    /// `.num_samples`
+    NumSamples,
     /// `.number`
     Number,
     /// `.oob`
     Oob,
     /// `.or`
     Or,
+    /// `.p`
+    P,
     /// `.pack`
     Pack,
     /// `.pack::16b`
@@ -698,6 +748,8 @@ pub enum Mod {
     Rz,
     /// `.rzi`
     Rzi,
+    /// `.samplerref`
+    Samplerref,
     /// `.sat`
     Sat,
     /// `.satfinite`
@@ -734,6 +786,8 @@ pub enum Mod {
     Store,
     /// `.subnormal`
     Subnormal,
+    /// `.surfref`
+    Surfref,
     /// `.swizzle_atomicity`
     SwizzleAtomicity,
     /// `.swizzle_mode`
@@ -754,12 +808,16 @@ pub enum Mod {
     TensormapGeneric,
     /// `.test_wait`
     TestWait,
+    /// `.texref`
+    Texref,
     /// `.tile`
     Tile,
     /// `.to`
     To,
     /// `.trans`
     Trans,
+    /// `.trap`
+    Trap,
     /// `.try_cancel`
     TryCancel,
     /// `.try_wait`
@@ -802,6 +860,8 @@ pub enum Mod {
     Weak,
     /// `.wide`
     Wide,
+    /// `.width`
+    Width,
     /// `.wrap`
     Wrap,
     /// `.wt`
@@ -826,6 +886,8 @@ pub enum Mod {
     Xor,
     /// `.xorsign`
     Xorsign,
+    /// `.zero`
+    Zero,
 }
 
 impl Mod {
@@ -839,6 +901,7 @@ impl Mod {
         Mod::N16x64b,
         Mod::N1d,
         Mod::N2d,
+        Mod::N2dms,
         Mod::N32x128b,
         Mod::N32x32b,
         Mod::N3d,
@@ -863,11 +926,18 @@ impl Mod {
         Mod::L2EvictUnchanged,
         Mod::NaN,
         Mod::A,
+        Mod::A1d,
+        Mod::A2d,
+        Mod::A2dms,
         Mod::Abs,
         Mod::AccF32,
         Mod::AcqRel,
         Mod::Acquire,
+        Mod::Acube,
         Mod::Add,
+        Mod::AddrMode0,
+        Mod::AddrMode1,
+        Mod::AddrMode2,
         Mod::Alias,
         Mod::Aligned,
         Mod::All,
@@ -875,6 +945,7 @@ impl Mod {
         Mod::And,
         Mod::Any,
         Mod::Approx,
+        Mod::ArraySize,
         Mod::Arrive,
         Mod::ArriveDrop,
         Mod::Async,
@@ -886,6 +957,7 @@ impl Mod {
         Mod::B6x16P32,
         Mod::B8x16,
         Mod::Ballot,
+        Mod::Base,
         Mod::Bfly,
         Mod::Block16,
         Mod::Block32,
@@ -898,6 +970,8 @@ impl Mod {
         Mod::Cas,
         Mod::Cc,
         Mod::Cg,
+        Mod::ChannelDataType,
+        Mod::ChannelOrder,
         Mod::Clamp,
         Mod::Cluster,
         Mod::Col,
@@ -916,11 +990,13 @@ impl Mod {
         Mod::Cta,
         Mod::CtaGroup1,
         Mod::CtaGroup2,
+        Mod::Cube,
         Mod::Cv,
         Mod::Cvt,
         Mod::D,
         Mod::Dealloc,
         Mod::Dec,
+        Mod::Depth,
         Mod::Down,
         Mod::Ecl,
         Mod::Ecr,
@@ -935,10 +1011,13 @@ impl Mod {
         Mod::FenceAfterThreadSync,
         Mod::FenceBeforeThreadSync,
         Mod::FillMode,
+        Mod::FilterMode,
         Mod::Finite,
+        Mod::ForceUnnormalizedCoords,
         Mod::Fractional,
         Mod::Ftz,
         Mod::Full,
+        Mod::G,
         Mod::Ge,
         Mod::GetFirstCtaid,
         Mod::GetFirstCtaidX,
@@ -951,8 +1030,10 @@ impl Mod {
         Mod::GlobalDim,
         Mod::GlobalStride,
         Mod::Gpu,
+        Mod::Grad,
         Mod::Gt,
         Mod::Gtu,
+        Mod::Height,
         Mod::Hi,
         Mod::Hs,
         Mod::Idx,
@@ -977,6 +1058,7 @@ impl Mod {
         Mod::LdReduce,
         Mod::Le,
         Mod::Leu,
+        Mod::Level,
         Mod::Lo,
         Mod::Load,
         Mod::Local,
@@ -1123,6 +1205,7 @@ impl Mod {
         Mod::MbarrierArriveOne,
         Mod::MbarrierCompleteTxBytes,
         Mod::MbarrierInit,
+        Mod::MemoryLayout,
         Mod::Min,
         Mod::Mma,
         Mod::MmaAsync,
@@ -1137,11 +1220,15 @@ impl Mod {
         Mod::Noftz,
         Mod::Noinc,
         Mod::Normal,
+        Mod::NormalizedCoords,
         Mod::Notanumber,
         Mod::Num,
+        Mod::NumMipmapLevels,
+        Mod::NumSamples,
         Mod::Number,
         Mod::Oob,
         Mod::Or,
+        Mod::P,
         Mod::Pack,
         Mod::Pack16b,
         Mod::Param,
@@ -1178,6 +1265,7 @@ impl Mod {
         Mod::Rs,
         Mod::Rz,
         Mod::Rzi,
+        Mod::Samplerref,
         Mod::Sat,
         Mod::Satfinite,
         Mod::Sc,
@@ -1196,6 +1284,7 @@ impl Mod {
         Mod::St,
         Mod::Store,
         Mod::Subnormal,
+        Mod::Surfref,
         Mod::SwizzleAtomicity,
         Mod::SwizzleMode,
         Mod::Sync,
@@ -1206,9 +1295,11 @@ impl Mod {
         Mod::Tensormap,
         Mod::TensormapGeneric,
         Mod::TestWait,
+        Mod::Texref,
         Mod::Tile,
         Mod::To,
         Mod::Trans,
+        Mod::Trap,
         Mod::TryCancel,
         Mod::TryWait,
         Mod::Uni,
@@ -1230,6 +1321,7 @@ impl Mod {
         Mod::Wb,
         Mod::Weak,
         Mod::Wide,
+        Mod::Width,
         Mod::Wrap,
         Mod::Wt,
         Mod::X1,
@@ -1242,6 +1334,7 @@ impl Mod {
         Mod::X8,
         Mod::Xor,
         Mod::Xorsign,
+        Mod::Zero,
     ];
 
     /// The first of them, to fill arrays with.
@@ -1256,6 +1349,7 @@ impl Mod {
         "16x64b",
         "1d",
         "2d",
+        "2dms",
         "32x128b",
         "32x32b",
         "3d",
@@ -1280,11 +1374,18 @@ impl Mod {
         "L2::evict_unchanged",
         "NaN",
         "a",
+        "a1d",
+        "a2d",
+        "a2dms",
         "abs",
         "acc::f32",
         "acq_rel",
         "acquire",
+        "acube",
         "add",
+        "addr_mode_0",
+        "addr_mode_1",
+        "addr_mode_2",
         "alias",
         "aligned",
         "all",
@@ -1292,6 +1393,7 @@ impl Mod {
         "and",
         "any",
         "approx",
+        "array_size",
         "arrive",
         "arrive_drop",
         "async",
@@ -1303,6 +1405,7 @@ impl Mod {
         "b6x16_p32",
         "b8x16",
         "ballot",
+        "base",
         "bfly",
         "block16",
         "block32",
@@ -1315,6 +1418,8 @@ impl Mod {
         "cas",
         "cc",
         "cg",
+        "channel_data_type",
+        "channel_order",
         "clamp",
         "cluster",
         "col",
@@ -1333,11 +1438,13 @@ impl Mod {
         "cta",
         "cta_group::1",
         "cta_group::2",
+        "cube",
         "cv",
         "cvt",
         "d",
         "dealloc",
         "dec",
+        "depth",
         "down",
         "ecl",
         "ecr",
@@ -1352,10 +1459,13 @@ impl Mod {
         "fence::after_thread_sync",
         "fence::before_thread_sync",
         "fill_mode",
+        "filter_mode",
         "finite",
+        "force_unnormalized_coords",
         "fractional",
         "ftz",
         "full",
+        "g",
         "ge",
         "get_first_ctaid",
         "get_first_ctaid::x",
@@ -1368,8 +1478,10 @@ impl Mod {
         "global_dim",
         "global_stride",
         "gpu",
+        "grad",
         "gt",
         "gtu",
+        "height",
         "hi",
         "hs",
         "idx",
@@ -1394,6 +1506,7 @@ impl Mod {
         "ld_reduce",
         "le",
         "leu",
+        "level",
         "lo",
         "load",
         "local",
@@ -1540,6 +1653,7 @@ impl Mod {
         "mbarrier::arrive::one",
         "mbarrier::complete_tx::bytes",
         "mbarrier_init",
+        "memory_layout",
         "min",
         "mma",
         "mma_async",
@@ -1554,11 +1668,15 @@ impl Mod {
         "noftz",
         "noinc",
         "normal",
+        "normalized_coords",
         "notanumber",
         "num",
+        "num_mipmap_levels",
+        "num_samples",
         "number",
         "oob",
         "or",
+        "p",
         "pack",
         "pack::16b",
         "param",
@@ -1595,6 +1713,7 @@ impl Mod {
         "rs",
         "rz",
         "rzi",
+        "samplerref",
         "sat",
         "satfinite",
         "sc",
@@ -1613,6 +1732,7 @@ impl Mod {
         "st",
         "store",
         "subnormal",
+        "surfref",
         "swizzle_atomicity",
         "swizzle_mode",
         "sync",
@@ -1623,9 +1743,11 @@ impl Mod {
         "tensormap",
         "tensormap::generic",
         "test_wait",
+        "texref",
         "tile",
         "to",
         "trans",
+        "trap",
         "try_cancel",
         "try_wait",
         "uni",
@@ -1647,6 +1769,7 @@ impl Mod {
         "wb",
         "weak",
         "wide",
+        "width",
         "wrap",
         "wt",
         "x1",
@@ -1659,6 +1782,7 @@ impl Mod {
         "x8",
         "xor",
         "xorsign",
+        "zero",
     ];
 
     /// The spelling without its dot.

@@ -37,7 +37,6 @@ pub fn isa(options: &IsaOptions) -> Result<(), Failure> {
     let mut rows = table();
     if options.unsupported {
         rows.retain(|row| !row.executed);
-        rows.extend(unknown_rows());
     }
     match options.format {
         IsaFormat::Markdown => print(markdown(&rows, options.unsupported).trim_end()),
@@ -67,22 +66,6 @@ fn table() -> Vec<Row> {
             }
         })
         .collect()
-}
-
-/// Instructions of PTX that have no rows: they are parsed, and refused by name.
-fn unknown_rows() -> impl Iterator<Item = Row> {
-    check::opcodes().filter(|opcode| isa::forms(opcode).is_empty()).map(|opcode| Row {
-        opcode,
-        form: opcode,
-        section: "",
-        since_version: None,
-        since_target: None,
-        parsed: true,
-        checked: false,
-        executed: false,
-        action: String::new(),
-        oracles: Vec::new(),
-    })
 }
 
 fn action(form: &Form) -> String {
@@ -149,15 +132,52 @@ fn write_pages(folder: &Path) -> Result<(), Failure> {
     index += "\n## Not executed\n\n";
     let mut missing = table();
     missing.retain(|row| !row.executed);
-    missing.extend(unknown_rows());
     index += &markdown(&missing, true);
     index += "\n## Lenient\n\nptxas rejects these; `ptxvm run --lenient` executes them.\n\n";
     for form in isa::LENIENT {
         let _ = writeln!(index, "- `{}`", form.syntax);
     }
     index += "\n## Not backed\n\nWhat no oracle backs is on [a page of its own](unverified.md).\n";
+    index += "\nThe same by opcode is on [the coverage page](coverage.md).\n";
     write("unverified", unverified())?;
+    write("coverage", coverage())?;
     write("README", index)
+}
+
+/// What becomes of each opcode.
+fn coverage() -> String {
+    let rows = table();
+    let by_opcode: Vec<&[Row]> = rows.chunk_by(|a, b| a.opcode == b.opcode).collect();
+    let whole = by_opcode.iter().filter(|rows| rows.iter().all(|row| row.executed)).count();
+    let none = by_opcode.iter().filter(|rows| !rows.iter().any(|row| row.executed)).count();
+    let mut text = format!(
+        "# Coverage\n\nWritten by `cargo xtask docs`. Do not edit. Every opcode of PTX ISA {} that ptxas 13.5 knows: {} in \
+         all, each parsed and checked; {whole} executed in all forms, {} in some, {none} in none. A kernel that can reach \
+         what is not executed is refused when it is launched.\n\n\
+         | opcode | forms | parsed | checked | executed | forms with results held against an oracle |\n\
+         |---|---|---|---|---|---|\n",
+        isa::Version::MAX,
+        by_opcode.len(),
+        by_opcode.len() - whole - none,
+    );
+    for rows in by_opcode {
+        let count = |holds: &dyn Fn(&Row) -> bool| match rows.iter().filter(|row| holds(row)).count() {
+            0 => "no".to_owned(),
+            all if all == rows.len() => "yes".to_owned(),
+            some => format!("{some} of {}", rows.len()),
+        };
+        let opcode = rows[0].opcode;
+        let _ = writeln!(
+            text,
+            "| [{opcode}]({opcode}.md) | {} | {} | {} | {} | {} |",
+            rows.len(),
+            count(&|row| row.parsed),
+            count(&|row| row.checked),
+            count(&|row| row.executed),
+            count(&|row| !row.oracles.is_empty()),
+        );
+    }
+    text
 }
 
 /// What no oracle backs.

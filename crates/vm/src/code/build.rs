@@ -5,9 +5,9 @@ use std::cell::Cell;
 use check::module::FuncId;
 
 use super::{
-    Address, Argument, Atomic, Barrier, Base, Block, Call, Callee, Code, CopyAsync, CopyBulk, Function,
-    Guard, Kind, Linear, Load, MAX_SOURCES, MatrixOp, MatrixOperands, Mbarrier, Op, Pure, Reduction,
-    Returned, ShufflePattern, Special, Store, Terminator, WarpOp, array_bytes,
+    Address, Argument, Atomic, AtomicWide, Barrier, Base, Block, Call, Callee, Code, CopyAsync, CopyBulk,
+    Function, Guard, Kind, Linear, Load, MAX_SOURCES, MatrixOp, MatrixOperands, Mbarrier, Op, Pure,
+    Reduction, Returned, ShufflePattern, Special, Store, Terminator, WarpOp, array_bytes,
 };
 use crate::grid::Launch;
 
@@ -228,6 +228,15 @@ impl<'a> Builder<'a> {
                 a: self.slot(*a),
                 b: self.maybe(*b),
             })),
+            ir::OpKind::AtomicWide { address, dst, compare, new } => Kind::AtomicWide(Box::new(AtomicWide {
+                address: self.address(address),
+                dst: dst.map(|d| self.maybe(d)),
+                compare: compare.map(|halves| halves.map(|half| self.slot(half))),
+                new: new.map(|half| self.slot(half)),
+            })),
+            ir::OpKind::Stack { op, dst, value } => {
+                Kind::Stack { op: *op, dst: self.maybe(*dst), value: self.maybe(*value) }
+            }
             ir::OpKind::Cvta { dst, src, space, to_space } => {
                 let (dst, src) = (self.slot(*dst), self.slot(*src));
                 let offset = generic_offset(*space);

@@ -11,7 +11,9 @@ mod shuffle;
 mod special;
 
 use diag::Span;
-use ir::{AtomicOp, BarrierReduction, Clock, CopyGroup, MbarrierOp, ReduxOp, ShuffleMode, VoteMode, Width};
+use ir::{
+    AtomicOp, BarrierReduction, Clock, CopyGroup, MbarrierOp, ReduxOp, ShuffleMode, StackOp, VoteMode, Width,
+};
 use isa::{Picks, Space, Type};
 use sem::PureFn;
 use smallvec::SmallVec;
@@ -185,6 +187,14 @@ pub(crate) struct Atomic {
     pub b: Option<SlotRef>,
 }
 
+/// `atom` on 128 bits: halves, low first.
+pub(crate) struct AtomicWide {
+    pub address: Address,
+    pub dst: [Option<SlotRef>; 2],
+    pub compare: Option<[SlotRef; 2]>,
+    pub new: [SlotRef; 2],
+}
+
 pub(crate) enum Kind {
     Pure(Box<Pure>),
     Copy {
@@ -231,6 +241,12 @@ pub(crate) enum Kind {
     Store(Box<Store>),
     PureStore(Box<PureStore>),
     Atomic(Box<Atomic>),
+    AtomicWide(Box<AtomicWide>),
+    Stack {
+        op: StackOp,
+        dst: Option<SlotRef>,
+        value: Option<SlotRef>,
+    },
     IsSpace {
         dst: SlotRef,
         src: SlotRef,

@@ -120,8 +120,8 @@ impl Chunk<'_> {
         };
         match space {
             Space::Local => {
-                let end = inner.checked_add(request.bytes).ok_or(FaultKind::OutOfBounds)?;
-                if end > self.local.bytes() { Err(FaultKind::OutOfBounds) } else { Ok(Place::Local(inner)) }
+                let inside = self.local.contains(inner, request.bytes);
+                if inside { Ok(Place::Local(inner)) } else { Err(FaultKind::OutOfBounds) }
             }
             Space::Const | Space::Param if request.write => Err(FaultKind::ReadOnly),
             Space::Global => {

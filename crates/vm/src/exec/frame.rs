@@ -15,7 +15,7 @@ use crate::registers::{SlotRef, Window};
 use crate::scalar::Scalar;
 
 /// Local memory that a thread may have, in bytes: what GPUs allow.
-const LOCAL_LIMIT: u64 = 512 * 1024;
+pub(super) const LOCAL_LIMIT: u64 = 512 * 1024;
 /// Registers of all calls in progress of a chunk, in bytes.
 const REGISTER_LIMIT: u64 = 1 << 30;
 

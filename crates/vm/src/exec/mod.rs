@@ -7,6 +7,7 @@
 
 mod access;
 mod atomic;
+mod atomic_wide;
 mod builtin;
 mod control;
 mod copy;
@@ -17,6 +18,7 @@ mod moves;
 mod observe;
 mod plan;
 mod pure;
+mod stack;
 mod transfer;
 mod warp;
 
@@ -184,6 +186,8 @@ pub(crate) struct Chunk<'l> {
     copies: Copies,
     /// Room for the operands of atomic operations.
     operands: Option<Box<atomic::Operands>>,
+    /// Bytes that each lane has taken by `alloca`.
+    stacks: Box<[u32; CHUNK_LANES]>,
 }
 
 impl<'l> Chunk<'l> {
@@ -208,6 +212,7 @@ impl<'l> Chunk<'l> {
             instructions: 0,
             copies: Copies::default(),
             operands: None,
+            stacks: Box::new([0; CHUNK_LANES]),
         }
     }
 
@@ -221,6 +226,7 @@ impl<'l> Chunk<'l> {
         self.alive = self.everyone;
         self.paths.clear();
         self.copies.clear();
+        self.stacks.fill(0);
         self.frames.clear();
         let frame = self.enter_kernel(shared)?;
         self.paths.push(Path { mask: self.alive, frame, block: 0, wait: Wait::Ready, yields: 0 });
@@ -472,6 +478,10 @@ impl<'l> Chunk<'l> {
             Kind::Store(store) => return self.store(store, active, shared, op.span),
             Kind::PureStore(both) => return self.pure_store(both, active, shared, op.span),
             Kind::Atomic(atomic) => return self.atomic(atomic, active, shared, op.span),
+            Kind::AtomicWide(atomic) => return self.atomic_wide(atomic, active, shared, op.span),
+            Kind::Stack { op: stack, dst, value } => {
+                return self.stack(*stack, *dst, *value, active, op.span);
+            }
             Kind::IsSpace { dst, src, space } => self.is_space(*dst, *src, *space, active),
             Kind::ReadClock { dst, clock } => self.read_clock(*dst, *clock, active),
             Kind::ActiveMask { dst } => self.active_mask(*dst, active),

@@ -240,6 +240,7 @@ fn accessed_address(kind: &Kind) -> Option<(&Address, u64)> {
         Kind::Store(store) => (&store.address, of_store(store)),
         Kind::PureStore(both) => (&both.store.address, of_store(&both.store)),
         Kind::Atomic(atomic) => (&atomic.address, atomic.ty.bytes().into()),
+        Kind::AtomicWide(atomic) => (&atomic.address, 16),
         // The global side.
         Kind::CopyAsync(copy) => (&copy.src, copy.bytes.into()),
         _ => return None,

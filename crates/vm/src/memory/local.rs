@@ -9,7 +9,13 @@ use crate::mask::CHUNK_LANES;
 #[derive(Default)]
 pub(crate) struct LocalMemory {
     words: Vec<u32>,
+    /// What `alloca` hands out, from [`STACK_BASE`] on.
+    stack: Vec<u32>,
 }
+
+/// Where the stack of `alloca` begins in local memory: behind all that frames may take, and aligned to all that an
+/// instruction can ask for.
+pub(crate) const STACK_BASE: u64 = 1 << 23;
 
 impl LocalMemory {
     /// Makes addresses below `bytes` valid; new memory is zero.
@@ -20,14 +26,31 @@ impl LocalMemory {
         }
     }
 
-    /// Number of valid bytes a lane.
-    pub fn bytes(&self) -> u64 {
-        (self.words.len() / CHUNK_LANES * 4) as u64
+    /// Makes the first `bytes` of the stack valid.
+    pub fn grow_stack(&mut self, bytes: u64) {
+        let words = bytes.div_ceil(4) as usize * CHUNK_LANES;
+        if self.stack.len() < words {
+            self.stack.resize(words, 0);
+        }
+    }
+
+    /// Are these bytes valid?
+    pub fn contains(&self, address: u64, bytes: u64) -> bool {
+        let size = |words: &[u32]| (words.len() / CHUNK_LANES * 4) as u64;
+        let within = |start: u64, size: u64| start.checked_add(bytes).is_some_and(|end| end <= size);
+        match address.checked_sub(STACK_BASE) {
+            Some(offset) => within(offset, size(&self.stack)),
+            None => within(address, size(&self.words)),
+        }
     }
 
     /// Reads `bytes` (at most 8) little-endian bytes of `lane`; the caller has checked the bounds.
     pub fn read(&self, lane: usize, address: u64, bytes: u32) -> u64 {
-        let word = |i: u64| u64::from(self.words[i as usize * CHUNK_LANES + lane]);
+        let (words, address) = match address.checked_sub(STACK_BASE) {
+            Some(offset) => (&self.stack, offset),
+            None => (&self.words, address),
+        };
+        let word = |i: u64| u64::from(words[i as usize * CHUNK_LANES + lane]);
         let shift = address % 4 * 8;
         let mut value = word(address / 4) >> shift;
         let mut have = 32 - shift;
@@ -40,13 +63,17 @@ impl LocalMemory {
 
     /// Writes the low `bytes` (at most 8) bytes of `value`; the caller has checked the bounds.
     pub fn write(&mut self, lane: usize, address: u64, bytes: u32, value: u64) {
+        let (words, address) = match address.checked_sub(STACK_BASE) {
+            Some(offset) => (&mut self.stack, offset),
+            None => (&mut self.words, address),
+        };
         if bytes == 4 && address.is_multiple_of(4) {
-            self.words[(address / 4) as usize * CHUNK_LANES + lane] = value as u32;
+            words[(address / 4) as usize * CHUNK_LANES + lane] = value as u32;
             return;
         }
         for i in 0..u64::from(bytes) {
             let at = address + i;
-            let word = &mut self.words[(at / 4) as usize * CHUNK_LANES + lane];
+            let word = &mut words[(at / 4) as usize * CHUNK_LANES + lane];
             let shift = at % 4 * 8;
             *word = *word & !(0xff << shift) | u32::from((value >> (i * 8)) as u8) << shift;
         }

@@ -30,14 +30,20 @@ pub fn example(spelling: &Spelling) -> Option<String> {
     let least = if matches!(form.action, Action::Pure(_)) { Target::sm(50) } else { Target::sm(90) };
     let target = if target.number < least.number { least } else { target };
     let body = body.trim_end().replace('\n', "\n    ");
+    // What a warp does together needs one.
+    let warp = if WARPS.contains(&form.opcode) { " .reqntid 32" } else { "" };
     Some(format!(
         ".version {version}\n.target {target}\n.address_size 64\n\n\
-         .visible .entry example(.param .u64 out)\n{{\n    {body}\n    ret;\n}}\n"
+         .visible .entry example(.param .u64 out){warp}\n{{\n    {body}\n    ret;\n}}\n"
     ))
 }
 
 /// Memory, control flow, warps: `%rd0` is the address of `out`, all other registers are free.
 const EFFECTS: &[(&str, &str)] = &[
+    (
+        "alloca",
+        "alloca.u64 %rd1, 16, 8;\nst.local.u32 [%rd1+4], 7;\nld.local.u32 %r0, [%rd1+4];\nst.global.u32 [%rd0], %r0;",
+    ),
     ("activemask", "activemask.b32 %r0;\nst.global.u32 [%rd0], %r0;"),
     ("applypriority", "applypriority.global.L2::evict_normal [%rd0], 128;"),
     ("atom", "atom.global.add.u32 %r0, [%rd0], 5;\nst.global.u32 [%rd0+4], %r0;"),
@@ -51,18 +57,41 @@ const EFFECTS: &[(&str, &str)] = &[
         "brx",
         "mov.u32 %r0, 1;\nways: .branchtargets zero, one;\nbrx.idx %r0, ways;\nzero:\nst.global.u32 [%rd0], 10;\nret;\none:\nst.global.u32 [%rd0], 11;",
     ),
+    (
+        "cp",
+        ".shared .align 16 .b8 %tile[16];\ncp.async.ca.shared.global [%tile], [%rd0], 16;\ncp.async.wait_all;\nld.shared.u32 %r0, [%tile];\nst.global.u32 [%rd0], %r0;",
+    ),
     ("createpolicy", "createpolicy.fractional.L2::evict_last.b64 %rd1, 1.0;"),
     ("cvta", "cvta.to.global.u64 %rd1, %rd0;\nst.global.u32 [%rd1], 1;"),
     ("discard", "discard.global.L2 [%rd0], 128;"),
     ("elect", "elect.sync %r0|%p0, 0xffffffff;\n@%p0 st.global.u32 [%rd0], %r0;"),
     ("exit", "st.global.u32 [%rd0], 1;\nexit;"),
     ("fence", "st.global.u32 [%rd0], 1;\nfence.acq_rel.gpu;\nst.global.u32 [%rd0+4], 2;"),
+    ("getctarank", "getctarank.u64 %r0, %rd0;\nst.global.u32 [%rd0], %r0;"),
     ("griddepcontrol", "griddepcontrol.wait;"),
     ("isspacep", "isspacep.global %p0, %rd0;\nselp.u32 %r0, 1, 0, %p0;\nst.global.u32 [%rd0], %r0;"),
     ("ld", "ld.global.u32 %r0, [%rd0+4];\nst.global.u32 [%rd0], %r0;"),
+    (
+        "ldmatrix",
+        ".shared .align 16 .b8 %tile[128];\nmov.u32 %r0, %tile;\nmov.u32 %r1, %laneid;\nand.b32 %r1, %r1, 7;\nmad.lo.u32 %r0, %r1, 16, %r0;\nst.shared.v2.u32 [%r0], {%r1, 5};\nbar.warp.sync -1;\nldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r2}, [%r0];\nst.global.u32 [%rd0], %r2;",
+    ),
+    ("ldu", "ldu.global.u32 %r0, [%rd0+4];\nst.global.u32 [%rd0], %r0;"),
+    ("mapa", "mapa.u64 %rd1, %rd0, 0;\nst.global.u32 [%rd1], 1;"),
     ("match", "match.any.sync.b32 %r0, 7, 1;\nst.global.u32 [%rd0], %r0;"),
+    (
+        "mbarrier",
+        ".shared .align 8 .b64 %barrier;\nmbarrier.init.shared.b64 [%barrier], 1;\nmbarrier.arrive.shared.b64 %rd1, [%barrier];\nmbarrier.test_wait.shared.b64 %p0, [%barrier], %rd1;\nselp.u32 %r0, 1, 0, %p0;\nst.global.u32 [%rd0], %r0;",
+    ),
     ("membar", "st.global.u32 [%rd0], 1;\nmembar.gl;\nst.global.u32 [%rd0+4], 2;"),
+    (
+        "mma",
+        ".reg .b32 %a, %b;\n.reg .f32 %f<4>;\nmov.b32 %a, 0x3c003c00;\nmov.b32 %b, 0x40004000;\nmov.f32 %f0, 0.5;\nmma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f0, %f1, %f2, %f3}, {%a, %a}, {%b}, {%f0, %f0, %f0, %f0};\nst.global.f32 [%rd0], %f0;",
+    ),
     ("mov", "mov.u32 %r0, %tid.x;\nmov.b64 %rd1, {%r0, 7};\nst.global.u64 [%rd0], %rd1;"),
+    (
+        "movmatrix",
+        "mov.u32 %r0, %laneid;\nmovmatrix.sync.aligned.m8n8.trans.b16 %r1, %r0;\nst.global.u32 [%rd0], %r1;",
+    ),
     ("nanosleep", "nanosleep.u32 100;"),
     ("pmevent", "pmevent 1;"),
     ("prefetch", "prefetch.global.L1 [%rd0];"),
@@ -72,9 +101,21 @@ const EFFECTS: &[(&str, &str)] = &[
     ("ret", "st.global.u32 [%rd0], 1;\nret;"),
     ("shfl", "mov.u32 %r0, 7;\nshfl.sync.idx.b32 %r1|%p0, %r0, 0, 31, 1;\nst.global.u32 [%rd0], %r1;"),
     ("st", "st.global.v2.u32 [%rd0], {1, 2};"),
+    (
+        "stackrestore",
+        "stacksave.u64 %rd1;\nalloca.u64 %rd2, 64;\nstackrestore.u64 %rd1;\nalloca.u64 %rd3, 64;\nset.eq.u32.u64 %r0, %rd2, %rd3;\nst.global.u32 [%rd0], %r0;",
+    ),
+    ("stacksave", "stacksave.u64 %rd1;\nalloca.u64 %rd2, 64;\nstackrestore.u64 %rd1;"),
+    (
+        "stmatrix",
+        ".shared .align 16 .b8 %tile[128];\nmov.u32 %r0, %tile;\nmov.u32 %r1, %laneid;\nand.b32 %r2, %r1, 7;\nmad.lo.u32 %r0, %r2, 16, %r0;\nstmatrix.sync.aligned.m8n8.x1.shared.b16 [%r0], {%r1};\nbar.warp.sync -1;\nld.shared.u32 %r2, [%r0];\nst.global.u32 [%rd0], %r2;",
+    ),
     ("trap", "mov.u32 %r0, %tid.x;\nsetp.gt.u32 %p0, %r0, 5;\n@%p0 trap;"),
     ("vote", "setp.eq.u32 %p0, 1, 1;\nvote.sync.ballot.b32 %r0, %p0, 1;\nst.global.u32 [%rd0], %r0;"),
 ];
+
+/// What all lanes of a warp execute together.
+const WARPS: &[&str] = &["ldmatrix", "mma", "movmatrix", "stmatrix"];
 
 /// Constants into registers, the instruction, the results to memory.
 fn pure(spelling: &Spelling) -> String {

@@ -1,0 +1,71 @@
+//! `atom` on 128 bits.
+
+use std::sync::atomic::Ordering;
+
+use diag::Span;
+use portable_atomic::AtomicU128;
+
+use super::access::{Place, Request};
+use super::{Active, Chunk, Step};
+use crate::code::AtomicWide;
+use crate::cta::Shared;
+use crate::mask::CHUNK_LANES;
+use crate::registers::SlotRef;
+
+impl Chunk<'_> {
+    /// `atom.exch.b128`, `atom.cas.b128`.
+    #[inline(never)]
+    pub(super) fn atomic_wide(
+        &mut self,
+        op: &AtomicWide,
+        active: &Active,
+        shared: &mut Shared,
+        span: Span,
+    ) -> Step {
+        let request = Request { space: op.address.space, bytes: 16, write: true, span };
+        let addresses = self.addresses(&op.address, active);
+        let start = shared.memory.as_ptr() as usize;
+        let own = start..start + shared.memory.len();
+        let mut old_values = [0u128; CHUNK_LANES];
+        self.each_place(shared, &request, &addresses, active.mask, |chunk, lane, place| {
+            let value = |halves: [SlotRef; 2]| {
+                let [low, high] = halves.map(|half| chunk.registers.get(active.window, half, lane));
+                u128::from(low) | u128::from(high) << 64
+            };
+            let (compare, new) = (op.compare.map(value), value(op.new));
+            let update = |old: u128| if compare.is_none_or(|compare| compare == old) { new } else { old };
+            old_values[lane] = match place {
+                Place::Host(at) if !own.contains(&(at as usize)) => {
+                    // SAFETY: the place holds 16 aligned bytes; kernel memory is only reached through raw pointers and
+                    // atomics.
+                    let cell = unsafe { AtomicU128::from_ptr(at.cast()) };
+                    let updated =
+                        cell.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| Some(update(old)));
+                    match updated {
+                        Ok(old) | Err(old) => old,
+                    }
+                }
+                // SAFETY: the place holds 16 bytes; shared memory is touched by this host thread alone.
+                Place::Host(at) => unsafe {
+                    let old = at.cast::<u128>().read_unaligned();
+                    at.cast::<u128>().write_unaligned(update(old));
+                    old
+                },
+                Place::Local(at) => {
+                    let half = |offset: u64| u128::from(chunk.local.read(lane, at + offset, 8));
+                    let old = half(0) | half(8) << 64;
+                    let new = update(old);
+                    chunk.local.write(lane, at, 8, new as u64);
+                    chunk.local.write(lane, at + 8, 8, (new >> 64) as u64);
+                    old
+                }
+            };
+        })?;
+        for (half, dst) in op.dst.into_iter().enumerate() {
+            if let Some(dst) = dst {
+                self.write_lanes(dst, active, |_, lane| (old_values[lane] >> (64 * half)) as u64);
+            }
+        }
+        Ok(())
+    }
+}
