@@ -3,6 +3,7 @@
 use super::date::today;
 use super::{Share, Sweep, Tally, Which};
 use clap::ValueEnum;
+use indicatif::HumanCount;
 use lanes::HostPath;
 use std::fs;
 use std::path::PathBuf;
@@ -64,8 +65,8 @@ impl Line {
                 path.name().to_string(),
                 values,
                 sweep.instructions().to_string(),
-                grouped(tally.results),
-                grouped(tally.differences),
+                HumanCount(tally.results).to_string(),
+                HumanCount(tally.differences).to_string(),
                 seconds(time.cpu),
                 seconds(time.wall),
                 today(),
@@ -105,19 +106,6 @@ pub fn merged(old: &str, mut lines: Vec<Line>) -> String {
     lines.sort_by(|a, b| a.place().cmp(&b.place()));
     let rows: Vec<String> = lines.iter().map(|line| format!("| {} |\n", line.cells.join(" | "))).collect();
     HEADER.to_string() + &rows.concat()
-}
-
-/// 1,234,567
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// The processor, as Linux names it, else the architecture.

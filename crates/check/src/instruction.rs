@@ -114,11 +114,9 @@ impl<'a> BodyChecker<'_, 'a> {
             self.sink().error(code, span, message).maybe_help(help);
             return;
         }
-        self.late_errors(node, &selection, |error| rank(error) == Rank::Operation);
-        self.late_errors(node, &selection, |error| rank(error) == Rank::RoundingFirst);
-        self.late_errors(node, &selection, |error| rank(error) == Rank::Modifier);
-        self.late_errors(node, &selection, |error| rank(error) == Rank::Flush);
-        self.late_errors(node, &selection, |error| rank(error) == Rank::Saturation);
+        for wanted in [Rank::Operation, Rank::RoundingFirst, Rank::Modifier, Rank::Flush, Rank::Saturation] {
+            self.late_errors(node, &selection, |error| rank(error) == wanted);
+        }
         let (special, complaints): (Several, Several) =
             complaints.into_iter().partition(|complaint| complaint.code == "special-register");
         complain(self, special);
@@ -137,8 +135,9 @@ impl<'a> BodyChecker<'_, 'a> {
         complain(self, early);
         self.late_errors(node, &selection, |error| rank(error) == Rank::Other);
         complain(self, late);
-        self.late_errors(node, &selection, |error| rank(error) == Rank::Comparison);
-        self.late_errors(node, &selection, |error| rank(error) == Rank::RoundingLast);
+        for wanted in [Rank::Comparison, Rank::RoundingLast] {
+            self.late_errors(node, &selection, |error| rank(error) == wanted);
+        }
         self.late_errors(node, &selection, |error| rank(error) == Rank::Kind && compares);
         self.late_errors(node, &selection, |error| rank(error) == Rank::ModifierLast);
         self.closed_gates(node, &selection, Stage::Late);

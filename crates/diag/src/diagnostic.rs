@@ -9,17 +9,14 @@ pub enum Severity {
     Error,
     /// The input can be used, and is probably not what its author meant.
     Warning,
-    /// Worth knowing.
-    Note,
 }
 
 impl Severity {
-    /// The word for it: `error`, `warning`, `note`.
+    /// The word for it: `error` or `warning`.
     pub const fn name(self) -> &'static str {
         match self {
             Severity::Error => "error",
             Severity::Warning => "warning",
-            Severity::Note => "note",
         }
     }
 }
@@ -68,11 +65,6 @@ impl Diagnostic {
     /// A warning.
     pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Severity::Warning, code, span, message)
-    }
-
-    /// A note.
-    pub fn note_only(code: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
-        Diagnostic::new(Severity::Note, code, span, message)
     }
 
     /// Adds a second place.

@@ -30,7 +30,6 @@ pub fn render(source: &SourceFile, diagnostic: &Diagnostic, color: Color) -> Str
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
-        Severity::Note => Level::NOTE,
     };
     let mut excerpt = Excerpt::around(source, diagnostic.span);
     excerpt.marks.push((diagnostic.span, AnnotationKind::Primary, None));

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use super::{Line, Report, grouped, kinds, percent};
+use indicatif::HumanCount;
+
+use super::{Line, Report, kinds, percent};
 
 /// Lines in the list of the hottest.
 const HOTTEST: usize = 20;
@@ -82,12 +84,12 @@ fn cells(line: Option<&Line>, id: &str, most: f64) -> String {
     if counts.executions == 0 {
         return format!("<tr{id}><td><td>0<td><td><td>");
     }
-    let diverged = if counts.diverged == 0 { String::new() } else { grouped(counts.diverged) };
+    let diverged = if counts.diverged == 0 { String::new() } else { HumanCount(counts.diverged).to_string() };
     format!(
         "<tr{id} style=\"--h:{:.3}\"><td>{}<td>{}<td>{:.1}<td>{diverged}<td class=t>{}",
         line.share / most,
         percent(line.share),
-        grouped(counts.executions),
+        HumanCount(counts.executions),
         counts.active_lanes(),
         kinds(counts.accesses)
     )

@@ -158,19 +158,6 @@ fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
-/// `1,234,567`
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,11 +192,6 @@ mod tests {
         let html = report.html("<script>");
         assert!(html.contains("// &lt;b&gt; &amp; &quot;quotes&quot;") && html.contains("&lt;script&gt;"));
         assert!(!html.contains("<b>") && !html.contains("<script>"));
-    }
-
-    #[test]
-    fn numbers_are_grouped() {
-        assert_eq!([0, 999, 1000, 1234567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{Line, Report, grouped, kinds, percent};
+use indicatif::HumanCount;
+
+use super::{Line, Report, kinds, percent};
 
 /// Lines that are shown at most.
 const ROWS: usize = 24;
@@ -56,9 +58,9 @@ fn row(line: &Line, several: bool) -> [String; 7] {
     let counts = &line.counts;
     [
         percent(line.share),
-        grouped(counts.executions),
+        HumanCount(counts.executions).to_string(),
         format!("{:.1}", counts.active_lanes()),
-        if counts.diverged == 0 { String::new() } else { grouped(counts.diverged) },
+        if counts.diverged == 0 { String::new() } else { HumanCount(counts.diverged).to_string() },
         kinds(counts.accesses),
         line.source.clone().unwrap_or_default(),
         if several { format!("{}:{}", line.file, line.line) } else { line.line.to_string() },
