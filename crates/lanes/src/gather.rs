@@ -8,8 +8,8 @@ use super::path::{BLOCK, Path};
 
 /// `f(lane)` for every lane of the mask, in ascending order.
 #[inline(always)]
-fn each_lane(mask: &[u64; 4], mut f: impl FnMut(usize)) {
-    for i in 0..BLOCK {
+fn each_lane(mask: &[u64], mut f: impl FnMut(usize)) {
+    for i in 0..mask.len() * (64 / BLOCK) {
         let bits = group(mask, i);
         if bits == !0 {
             for lane in 0..BLOCK {
@@ -53,7 +53,7 @@ macro_rules! with_offsets {
 unsafe fn load_lanes<M, R>(
     dst: *mut u8,
     base: *const u8,
-    mask: &[u64; 4],
+    mask: &[u64],
     offset: impl Fn(usize) -> usize,
     f: impl Fn(M) -> R,
 ) {
@@ -72,7 +72,7 @@ pub(super) unsafe fn gather<P: Path>(
     base: *const u8,
     offsets: *const u8,
     width: Width,
-    mask: &[u64; 4],
+    mask: &[u64],
 ) {
     // SAFETY: the caller's promise.
     with_offsets!(offsets, width, offset => unsafe {
@@ -94,7 +94,7 @@ pub(super) unsafe fn gather<P: Path>(
 unsafe fn store_lanes<A, M>(
     src: *const u8,
     base: *mut u8,
-    mask: &[u64; 4],
+    mask: &[u64],
     offset: impl Fn(usize) -> usize,
     f: impl Fn(A) -> M,
 ) {
@@ -112,7 +112,7 @@ pub(super) unsafe fn scatter<P: Path>(
     base: *mut u8,
     offsets: *const u8,
     width: Width,
-    mask: &[u64; 4],
+    mask: &[u64],
 ) {
     // SAFETY: the caller's promise.
     with_offsets!(offsets, width, offset => unsafe {

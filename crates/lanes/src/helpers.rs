@@ -56,7 +56,7 @@ pub struct Helpers {
     /// `ramp(dst, width, base, stride, lanes)`: lane i is base + i * stride, wrapping. No predicates.
     pub ramp: unsafe fn(*mut u8, Width, u64, u64, usize),
     /// `merge(dst, src, width, mask, groups)`: lanes of the groups become those of `src` where the mask has a one.
-    pub merge: unsafe fn(*mut u8, *const u8, Width, &[u64; 4], Range<usize>),
+    pub merge: unsafe fn(*mut u8, *const u8, Width, &[u64], Range<usize>),
     /// `extend(dst, width, src, from, lanes)`: the low 8, 16 or 32 bits of lanes of 2, 2 or 4 bytes, extended to
     /// `width`. `dst` may be `src` if the widths are the same.
     pub extend: unsafe fn(*mut u8, Width, *const u8, Extend, usize),
@@ -64,10 +64,10 @@ pub struct Helpers {
     pub truncate: unsafe fn(*mut u8, Width, *const u8, Width, usize),
     /// `gather(dst, element, base, offsets, width, mask)`: lanes of the mask become the memory at `base + offset`
     /// (wrapping, so that a base may be that of another address space); see [`gather`](super::gather).
-    pub gather: unsafe fn(*mut u8, Element, *const u8, *const u8, Width, &[u64; 4]),
+    pub gather: unsafe fn(*mut u8, Element, *const u8, *const u8, Width, &[u64]),
     /// `scatter(src, element, base, offsets, width, mask)`: the memory at `base + offset` becomes the lane, in
     /// ascending order of lanes.
-    pub scatter: unsafe fn(*const u8, Element, *mut u8, *const u8, Width, &[u64; 4]),
+    pub scatter: unsafe fn(*const u8, Element, *mut u8, *const u8, Width, &[u64]),
     /// `widen_bytes(dst, src, signed, lanes)`: lanes of 2 bytes from consecutive bytes of memory.
     pub widen_bytes: unsafe fn(*mut u8, *const u8, bool, usize),
     /// `narrow_bytes(dst, src, lanes)`: consecutive bytes of memory from the low bytes of lanes of 2 bytes.
@@ -83,7 +83,7 @@ pub struct Helpers {
     pub permute_warps: unsafe fn(*mut u8, *const u8, &[u32; 32], usize),
     /// `spread(src, width, mask, groups)`: what the lanes of 4 or 8 bytes in these groups have in common. The mask has
     /// a lane in them.
-    pub spread: unsafe fn(*const u8, Width, &[u64; 4], Range<usize>) -> Spread,
+    pub spread: unsafe fn(*const u8, Width, &[u64], Range<usize>) -> Spread,
 }
 
 /// Rows of elements in memory.
@@ -124,21 +124,21 @@ fn build(path: HostPath) -> Helpers {
     Helpers {
         fill: version!(fill(dst: *mut u8, width: Width, value: u64, lanes: usize)),
         ramp: version!(ramp(dst: *mut u8, width: Width, base: u64, stride: u64, lanes: usize)),
-        merge: version!(merge(dst: *mut u8, src: *const u8, width: Width, mask: &[u64; 4], groups: Range<usize>)),
+        merge: version!(merge(dst: *mut u8, src: *const u8, width: Width, mask: &[u64], groups: Range<usize>)),
         extend: version!(extend(dst: *mut u8, width: Width, src: *const u8, from: Extend, lanes: usize)),
         truncate: version!(truncate(dst: *mut u8, width: Width, src: *const u8, from: Width, lanes: usize)),
         gather: version!(gather(
-            dst: *mut u8, element: Element, base: *const u8, offsets: *const u8, width: Width, mask: &[u64; 4]
+            dst: *mut u8, element: Element, base: *const u8, offsets: *const u8, width: Width, mask: &[u64]
         )),
         scatter: version!(scatter(
-            src: *const u8, element: Element, base: *mut u8, offsets: *const u8, width: Width, mask: &[u64; 4]
+            src: *const u8, element: Element, base: *mut u8, offsets: *const u8, width: Width, mask: &[u64]
         )),
         widen_bytes: version!(widen_bytes(dst: *mut u8, src: *const u8, signed: bool, lanes: usize)),
         narrow_bytes: version!(narrow_bytes(dst: *mut u8, src: *const u8, lanes: usize)),
         deinterleave: version!(deinterleave(dst: &[*mut u8], src: *const u8, width: Width, lanes: usize)),
         interleave: version!(interleave(dst: *mut u8, src: &[*const u8], width: Width, lanes: usize)),
         copy_rows: version!(copy_rows(dst: *mut u8, width: Width, src: *const u8, rows: Rows, broadcast: bool)),
-        spread: version!(spread(src: *const u8, width: Width, mask: &[u64; 4], groups: Range<usize>) -> Spread),
+        spread: version!(spread(src: *const u8, width: Width, mask: &[u64], groups: Range<usize>) -> Spread),
         permute_warps: version!(permute_warps(dst: *mut u8, src: *const u8, from: &[u32; 32], lanes: usize)),
     }
 }

@@ -61,6 +61,9 @@ pub struct LaneArgs {
     pub lanes: usize,
 }
 
+/// The most lanes that an array has: the threads of the largest block.
+pub const MAX_LANES: usize = 1024;
+
 /// A vector handler.
 ///
 /// # Safety

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// The mask's bits for a group of 16 lanes.
 #[inline(always)]
-pub(super) fn group(mask: &[u64; 4], group: usize) -> u16 {
+pub(super) fn group(mask: &[u64], group: usize) -> u16 {
     (mask[group / 4] >> (group % 4 * BLOCK)) as u16
 }
 
@@ -64,13 +64,13 @@ pub(super) unsafe fn merge<P: Path>(
     dst: *mut u8,
     src: *const u8,
     width: Width,
-    mask: &[u64; 4],
+    mask: &[u64],
     groups: Range<usize>,
 ) {
     /// # Safety
     /// `dst` and `src` must be valid for the groups.
     #[inline(always)]
-    unsafe fn merge<P: Path, T: Select>(dst: *mut u8, src: *const u8, mask: &[u64; 4], groups: Range<usize>) {
+    unsafe fn merge<P: Path, T: Select>(dst: *mut u8, src: *const u8, mask: &[u64], groups: Range<usize>) {
         let (dst, src) = (dst.cast::<Block<T>>(), src.cast::<Block<T>>());
         for i in groups {
             let m = group(mask, i);

@@ -1,5 +1,6 @@
 //! What numbers in an array have in common.
 
+use super::MAX_LANES;
 use super::helpers::Width;
 use super::mask_ops::group;
 use super::path::{BLOCK, Block, Path};
@@ -16,7 +17,7 @@ pub struct Spread {
     pub differ: u64,
     /// For each group of 16 whose lanes all count, the step from lane to lane if it is even and below 2^27 and no lane wraps; else
     /// [`Spread::NO_STEP`].
-    pub steps: [u32; 16],
+    pub steps: [u32; MAX_LANES / BLOCK],
 }
 
 impl Spread {
@@ -28,7 +29,7 @@ macro_rules! find {
     ($T:ident, $array:expr, $mask:expr, $groups:expr) => {{
         let array = $array.cast::<Block<$T>>();
         let groups: Range<usize> = $groups;
-        let mut steps = [Spread::NO_STEP; 16];
+        let mut steps = [Spread::NO_STEP; MAX_LANES / BLOCK];
         let (mut least, mut greatest) = ([$T::MAX; BLOCK], [0; BLOCK]);
         let (mut ones, mut zeros) = ([0; BLOCK], [0; BLOCK]);
         for index in groups {
@@ -76,7 +77,7 @@ macro_rules! find {
 pub(super) unsafe fn spread<P: Path>(
     array: *const u8,
     width: Width,
-    mask: &[u64; 4],
+    mask: &[u64],
     groups: Range<usize>,
 ) -> Spread {
     match width {

@@ -161,7 +161,7 @@ pub(crate) struct Cta<'l> {
 
 impl<'l> Cta<'l> {
     pub fn new(launch: &'l Launch<'l>, code: &'l Code) -> Cta<'l> {
-        let threads = launch.config.block_threads() as usize;
+        let threads = launch.config.block_threads() as usize * code.rows.blocks();
         let chunks: Vec<_> = (0..threads)
             .step_by(code.lanes)
             .map(|first| Chunk::new(launch, code, first as u32, code.lanes.min(threads - first)))
@@ -178,9 +178,9 @@ impl<'l> Cta<'l> {
         Cta { launch, shared, chunks, order, reported: 0, random: 0 }
     }
 
-    /// Starts the block with linear index `block`.
-    pub fn start(&mut self, block: u64) -> Step {
-        let threads = self.launch.config.block_threads() as usize;
+    /// Starts the block with linear index `block`, and those that follow it: `blocks` in all.
+    pub fn start(&mut self, block: u64, blocks: usize) -> Step {
+        let threads = self.launch.config.block_threads() as usize * blocks;
         if self.shared.memory_bytes > 0 {
             // Zeroed, so that reads of what nobody wrote are the same in every run.
             // SAFETY: the bytes are the block's own.
@@ -197,7 +197,7 @@ impl<'l> Cta<'l> {
         }
         self.random = self.launch.config.schedule.unwrap_or(0) ^ block.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let ctaid = self.launch.ctaid(block);
-        self.chunks.iter_mut().try_for_each(|chunk| chunk.start(ctaid, &mut self.shared))
+        self.chunks.iter_mut().try_for_each(|chunk| chunk.start(ctaid, blocks, &mut self.shared))
     }
 
     /// Gives every chunk a turn.
@@ -254,7 +254,7 @@ impl<'l> Cta<'l> {
 
     fn deadlock(&self) -> Box<Fault> {
         let mut kind = FaultKind::Deadlock;
-        let mut first: Option<(usize, Span)> = None;
+        let mut first: Option<([u32; 3], usize, Span)> = None;
         let mut places: Vec<(String, Span, u32)> = Vec::new();
         for chunk in &self.chunks {
             for (path, span) in chunk.waiting() {
@@ -269,9 +269,9 @@ impl<'l> Cta<'l> {
                 if path.wait == Wait::Warp {
                     kind = FaultKind::MissingWarpLanes;
                 }
-                let thread = chunk.first_thread as usize + path.mask.lowest().unwrap_or(0);
+                let lane = path.mask.lowest().unwrap_or(0);
                 if path.wait == Wait::Warp || first.is_none() {
-                    first = Some((thread, span));
+                    first = Some((chunk.block_of(lane), chunk.thread_of(lane), span));
                 }
                 match places.iter_mut().find(|(w, s, _)| *w == what && *s == span) {
                     Some((_, _, count)) => *count += path.mask.count(),
@@ -279,7 +279,7 @@ impl<'l> Cta<'l> {
                 }
             }
         }
-        let (thread, span) = first.unwrap_or((0, Span::default()));
+        let (block, thread, span) = first.unwrap_or(([0; 3], 0, Span::default()));
         let notes = places
             .into_iter()
             .map(|(what, span, count)| {
@@ -291,7 +291,7 @@ impl<'l> Cta<'l> {
             kind,
             kernel: self.launch.kernel.to_owned(),
             span,
-            block: self.chunks.first().map_or([0; 3], |c| c.ctaid()),
+            block,
             thread: self.launch.thread(thread),
             access: None,
             notes,

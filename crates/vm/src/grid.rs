@@ -14,8 +14,8 @@ use crate::cta::{Cta, Progress};
 use crate::exec::{Observer, Recorder};
 use crate::grid_barrier::GridBarrier;
 use crate::launch::{LaunchConfig, LaunchError, LaunchReport};
-use crate::mask::{CHUNK_LANES, WARP_LANES};
 use crate::memory::{Arena, Extent, HEAP_BASE, Heap, resolve_generic};
+use crate::team::Teams;
 use lanes::HostPath;
 
 /// Blocks that one host thread keeps in flight while they wait for one another.
@@ -139,21 +139,19 @@ impl Launch<'_> {
 
     /// Runs all blocks.
     pub fn run(&self) -> Result<LaunchReport, LaunchError> {
-        let threads = self.config.block_threads() as usize;
-        let most = if self.shuffled { WARP_LANES } else { CHUNK_LANES };
-        let lanes = threads.next_multiple_of(16).min(most);
-        let code = build(self.program, self, lanes);
+        let teams = Teams::of(self);
+        let code = build(self.program, self, teams.lanes, teams.blocks);
         let work = Work {
             launch: self,
             code: &code,
-            blocks: self.config.grid_blocks(),
+            teams,
             next: AtomicU64::new(0),
-            share: (self.config.grid_blocks() / (64 * self.config.host_threads() as u64)).clamp(1, 16),
+            share: (teams.count() / (64 * self.config.host_threads() as u64)).clamp(1, 16),
             steps: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             error: Mutex::new(None),
         };
-        let host_threads = (self.config.host_threads() as u64).min(work.blocks).max(1) as usize;
+        let host_threads = (self.config.host_threads() as u64).min(work.teams.count()).max(1) as usize;
         match &self.config.profile {
             None => work.run(host_threads, || (), |()| ()),
             Some(profile) => work.run(
@@ -176,9 +174,9 @@ impl Launch<'_> {
 struct Work<'l> {
     launch: &'l Launch<'l>,
     code: &'l Code,
-    blocks: u64,
+    teams: Teams,
     next: AtomicU64,
-    /// Blocks that a host thread takes at a time.
+    /// Teams that a host thread takes at a time.
     share: u64,
     /// Thread-instructions executed.
     steps: AtomicU64,
@@ -197,7 +195,7 @@ impl<'l> Work<'l> {
         };
         let mut runner = Runner::new(self, observe());
         // Other threads take longer to wake than a small launch takes.
-        let many = host_threads > 1 && self.blocks >= MANY_BLOCKS;
+        let many = host_threads > 1 && self.launch.config.grid_blocks() >= MANY_BLOCKS;
         match host_threads {
             _ if many && runner.run(Some(WAKING_TIME)) => {}
             1 => drop(runner.run(None)),
@@ -227,7 +225,7 @@ impl<'l> Work<'l> {
 struct Runner<'w, 'l, O> {
     observer: O,
     work: &'w Work<'l>,
-    /// Blocks that it has taken and not started.
+    /// Teams that it has taken and not started.
     taken: Range<u64>,
     #[expect(clippy::vec_box, reason = "they go to and fro")]
     idle: Vec<Box<Cta<'l>>>,
@@ -261,12 +259,13 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         true
     }
 
-    /// The next block that is to be started.
+    /// The next team that is to be started.
     fn take(&mut self) -> Option<u64> {
         if self.taken.is_empty() {
-            let Work { next, share, blocks, .. } = self.work;
-            let first = next.fetch_add(*share, Ordering::Relaxed).min(*blocks);
-            self.taken = first..(first + share).min(*blocks);
+            let Work { next, share, teams, .. } = self.work;
+            let teams = teams.count();
+            let first = next.fetch_add(*share, Ordering::Relaxed).min(teams);
+            self.taken = first..(first + share).min(teams);
         }
         self.taken.next()
     }
@@ -282,10 +281,11 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         let Work { launch, code, .. } = *self.work;
         if self.start_more
             && self.flight.len() < RESIDENT_BLOCKS
-            && let Some(block) = self.take()
+            && let Some(team) = self.take()
         {
+            let (block, blocks) = self.work.teams.members(team);
             let mut cta = self.idle.pop().unwrap_or_else(|| Box::new(Cta::new(launch, code)));
-            cta.start(block).map_err(|fault| (block, LaunchError::Fault(fault)))?;
+            cta.start(block, blocks).map_err(|fault| (block, LaunchError::Fault(fault)))?;
             self.flight.push_front((block, cta));
         }
         let Some((block, mut cta)) = self.flight.pop_front() else { return Ok(false) };

@@ -22,6 +22,7 @@ mod printf;
 mod profile;
 mod registers;
 mod scalar;
+mod team;
 
 pub use device::{Device, Loaded, param_layout};
 pub use fault::{Access, Fault, FaultKind};

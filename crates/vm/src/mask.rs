@@ -2,29 +2,31 @@
 
 use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, Not};
 
-/// Lanes of a chunk. A chunk is up to 256 threads of one block.
-pub const CHUNK_LANES: usize = 256;
+/// The most lanes that a chunk has.
+pub const CHUNK_LANES: usize = lanes::MAX_LANES;
+/// Words of a mask.
+const WORDS: usize = CHUNK_LANES / 64;
 /// Lanes are processed in groups: predicates are stored as one `u16` a group.
 pub const GROUP_LANES: usize = 16;
 /// Lanes of a warp.
 pub const WARP_LANES: usize = 32;
 
-/// A set of lanes of a chunk: bit `i` of the little-endian 256-bit number is lane `i`.
+/// A set of lanes of a chunk: bit `i` of the little-endian number is lane `i`.
 ///
 /// This is also how a predicate register lies in the register file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C, align(32))]
-pub struct Mask(pub [u64; 4]);
+#[repr(C, align(64))]
+pub struct Mask(pub [u64; WORDS]);
 
 impl Mask {
     /// No lane.
-    pub const EMPTY: Mask = Mask([0; 4]);
-    /// All 256 lanes.
-    pub const ALL: Mask = Mask([!0; 4]);
+    pub const EMPTY: Mask = Mask([0; WORDS]);
+    /// All lanes that there can be.
+    pub const ALL: Mask = Mask([!0; WORDS]);
 
     /// The first `n` lanes.
     pub fn first(n: usize) -> Mask {
-        let mut words = [0; 4];
+        let mut words = [0; WORDS];
         for (i, word) in words.iter_mut().enumerate() {
             let bits = n.saturating_sub(i * 64).min(64);
             *word = if bits == 64 { !0 } else { (1u64 << bits) - 1 };
@@ -41,7 +43,7 @@ impl Mask {
 
     /// No lane is in the set.
     pub fn is_empty(self) -> bool {
-        self.0 == [0; 4]
+        self.0 == [0; WORDS]
     }
 
     /// Number of lanes in the set.
@@ -61,7 +63,7 @@ impl Mask {
 
     /// The lowest lane.
     pub fn lowest(self) -> Option<usize> {
-        (0..4).find(|&i| self.0[i] != 0).map(|i| i * 64 + self.0[i].trailing_zeros() as usize)
+        (0..WORDS).find(|&i| self.0[i] != 0).map(|i| i * 64 + self.0[i].trailing_zeros() as usize)
     }
 
     /// Calls `f` for every lane, in ascending order.
@@ -168,7 +170,7 @@ pub struct Lanes {
 impl Iterator for Lanes {
     type Item = usize;
     fn next(&mut self) -> Option<usize> {
-        while self.word < 4 {
+        while self.word < WORDS {
             let bits = &mut self.mask.0[self.word];
             if *bits != 0 {
                 let bit = bits.trailing_zeros() as usize;
@@ -195,21 +197,21 @@ mod tests {
 
     #[test]
     fn spans_and_iteration_agree_with_membership() {
-        for n in [0, 1, 15, 16, 17, 33, 64, 100, 255, 256] {
+        for n in [0, 1, 15, 16, 17, 33, 64, 100, 255, 256, 900, CHUNK_LANES] {
             let mask = Mask::first(n);
             assert_eq!(mask.count() as usize, n);
             assert_eq!(mask.into_iter().collect::<Vec<_>>(), (0..n).collect::<Vec<_>>());
             assert_eq!(mask.group_span(), (0, n.div_ceil(16)));
             let mut lanes = Vec::new();
-            (mask | Mask::single(250)).for_each(|lane| lanes.push(lane));
-            assert_eq!(lanes, (mask | Mask::single(250)).into_iter().collect::<Vec<_>>());
+            (mask | Mask::single(950)).for_each(|lane| lanes.push(lane));
+            assert_eq!(lanes, (mask | Mask::single(950)).into_iter().collect::<Vec<_>>());
         }
         let mask = Mask::single(40) | Mask::single(130);
         assert_eq!(mask.group_span(), (2, 9));
         assert_eq!(mask.warp(1), 1 << 8);
         assert_eq!(mask.group(8), 1 << 2);
         assert_eq!(Mask::EMPTY.group_span(), (0, 0));
-        assert_eq!(Mask::ALL.group_span(), (0, 16));
+        assert_eq!(Mask::ALL.group_span(), (0, CHUNK_LANES / GROUP_LANES));
     }
 
     #[test]
@@ -226,6 +228,6 @@ mod tests {
         mask.set_warp(3, 0x0f);
         assert_eq!(mask.warp(2), !0);
         assert_eq!(mask.warp(3), 0x0f);
-        assert_eq!(mask.count(), 256 - 28);
+        assert_eq!(mask.count(), CHUNK_LANES as u32 - 28);
     }
 }

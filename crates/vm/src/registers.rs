@@ -270,8 +270,7 @@ impl Registers {
         let bits = slot.width.truncate(u64::MAX);
         let state = self.state_mut(w, slot);
         state.forms = form::SCALAR;
-        state.scalar =
-            Scalar { base: scalar.base & bits, step: scalar.step & bits, pitch: scalar.pitch & bits };
+        state.scalar = scalar.map(|part| part & bits);
     }
 
     /// All lanes get the values that stand in memory, which stays as it is until the slot is written or no longer

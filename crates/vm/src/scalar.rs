@@ -1,29 +1,33 @@
-//! Values that step evenly from lane to lane, kept as a base and two steps.
+//! Values that step evenly from lane to lane, kept as a base and three steps.
 
 use crate::mask::{CHUNK_LANES, WARP_LANES};
 
-/// The lanes of a chunk as rows: a row is as wide as the block where that suits, so that both `%tid.x` and `%tid.y`
-/// step evenly, else a warp.
+/// The lanes of a chunk as rows of blocks: a row is as wide as the block where that suits, so that both `%tid.x` and
+/// `%tid.y` step evenly, else a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rows {
     /// Logarithm of the width of a row; one row has all lanes if there is but one.
     shift: u32,
     pub lanes: usize,
-    /// The last column and the last row.
-    last: (i64, i64),
+    /// Rows of one block.
+    in_block: usize,
+    /// The last column, the last row of a block, and the last block.
+    last: (i64, i64, i64),
 }
 
 impl Rows {
-    /// The rows of chunks of `lanes` lanes in blocks of this extent.
-    pub fn of(block: [u32; 3], lanes: usize) -> Rows {
+    /// The rows of chunks of `blocks` blocks of this extent, or of `lanes` lanes of one.
+    pub fn of(block: [u32; 3], lanes: usize, blocks: usize) -> Rows {
         let width = match block[0] as usize {
             // A row of a block with several.
             n @ (16 | 32 | 64 | 128) if block[1] * block[2] > 1 => n,
             _ => WARP_LANES,
         };
-        let shift = if lanes.is_multiple_of(width) { width } else { CHUNK_LANES }.ilog2();
-        let rows = Rows { shift, lanes, last: (0, 0) };
-        Rows { last: (rows.width() as i64 - 1, rows.count() as i64 - 1), ..rows }
+        let block_lanes = lanes / blocks;
+        let shift = if block_lanes.is_multiple_of(width) { width } else { CHUNK_LANES }.ilog2();
+        let in_block = block_lanes >> shift | usize::from(block_lanes < 1 << shift);
+        let width = (1 << shift).min(lanes);
+        Rows { shift, lanes, in_block, last: (width as i64 - 1, in_block as i64 - 1, blocks as i64 - 1) }
     }
 
     /// Lanes of a row.
@@ -31,43 +35,71 @@ impl Rows {
         (1 << self.shift).min(self.lanes)
     }
 
-    /// Number of rows.
+    /// Number of rows of a block.
+    pub fn in_block(self) -> usize {
+        self.in_block
+    }
+
+    /// Number of blocks.
+    pub fn blocks(self) -> usize {
+        self.last.2 as usize + 1
+    }
+
+    /// Number of rows of all blocks.
     pub fn count(self) -> usize {
-        self.lanes >> self.shift | usize::from(self.lanes < 1 << self.shift)
+        self.in_block * self.blocks()
     }
 
-    /// The least and the greatest of `column * step + row * pitch`, for steps well below 2^56.
-    #[inline]
-    pub fn ends(self, step: i64, pitch: i64) -> (i64, i64) {
-        let (a, b) = (step * self.last.0, pitch * self.last.1);
-        (a.min(0) + b.min(0), a.max(0) + b.max(0))
+    /// Lanes of a block.
+    pub fn block_lanes(self) -> usize {
+        self.in_block * self.width()
     }
 
-    /// Column and row of a lane.
+    /// The least and the greatest of `column * step + row * pitch + block * leap`, for steps well below 2^56.
     #[inline]
-    pub fn place(self, lane: usize) -> (u64, u64) {
-        ((lane & ((1 << self.shift) - 1)) as u64, (lane >> self.shift) as u64)
+    pub fn ends(self, step: i64, pitch: i64, leap: i64) -> (i64, i64) {
+        let (a, b, c) = (step * self.last.0, pitch * self.last.1, leap * self.last.2);
+        (a.min(0) + b.min(0) + c.min(0), a.max(0) + b.max(0) + c.max(0))
+    }
+
+    /// Column, row and block of a lane.
+    #[inline]
+    fn place(self, lane: usize) -> (u64, u64, u64) {
+        let (column, row) = (lane & ((1 << self.shift) - 1), lane >> self.shift);
+        if self.last.2 == 0 {
+            // Divisions are slow.
+            return (column as u64, row as u64, 0);
+        }
+        (column as u64, (row % self.in_block) as u64, (row / self.in_block) as u64)
     }
 }
 
-/// The lanes' values are `base + column * step + row * pitch`, cut to the slot's width.
+/// The lanes' values are `base + column * step + row * pitch + block * leap`, cut to the slot's width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scalar {
     pub base: u64,
     /// From one lane of a row to the next.
     pub step: u64,
-    /// From one row to the next.
+    /// From one row of a block to the next.
     pub pitch: u64,
+    /// From one block to the next.
+    pub leap: u64,
 }
 
 impl Scalar {
     pub const fn uniform(base: u64) -> Scalar {
-        Scalar { base, step: 0, pitch: 0 }
+        Scalar { base, step: 0, pitch: 0, leap: 0 }
     }
 
-    /// `base + lane * step` in all lanes.
+    /// `base + lane * step` in all lanes of a block, the same in all blocks.
     pub fn linear(base: u64, step: u64, rows: Rows) -> Scalar {
-        Scalar { base, step, pitch: if rows.count() > 1 { step << rows.shift } else { 0 } }
+        Scalar { base, step, pitch: if rows.in_block > 1 { step << rows.shift } else { 0 }, leap: 0 }
+    }
+
+    /// With every part changed by `f`.
+    #[inline(always)]
+    pub fn map(self, f: impl Fn(u64) -> u64) -> Scalar {
+        Scalar { base: f(self.base), step: f(self.step), pitch: f(self.pitch), leap: f(self.leap) }
     }
 
     /// The sum of two.
@@ -77,32 +109,40 @@ impl Scalar {
             base: self.base.wrapping_add(other.base),
             step: self.step.wrapping_add(other.step),
             pitch: self.pitch.wrapping_add(other.pitch),
+            leap: self.leap.wrapping_add(other.leap),
         }
     }
 
     pub fn is_uniform(self) -> bool {
-        self.step | self.pitch == 0
+        self.step | self.pitch | self.leap == 0
     }
 
-    /// It steps by `step` from each lane to the next, over the ends of rows.
+    /// It steps by `step` from each lane to the next, over the ends of rows and blocks.
     #[inline]
     pub fn is_linear(self, step: u64, rows: Rows) -> bool {
-        self.step == step && (self.pitch == step << rows.shift || rows.count() == 1)
+        let rows_join = self.pitch == step << rows.shift || rows.in_block == 1;
+        let blocks_join =
+            self.leap == (step << rows.shift).wrapping_mul(rows.in_block as u64) || rows.last.2 == 0;
+        self.step == step && rows_join && blocks_join
     }
 
     #[inline]
     pub fn at(self, lane: usize, rows: Rows) -> u64 {
-        let (column, row) = rows.place(lane);
-        self.base.wrapping_add(self.step.wrapping_mul(column)).wrapping_add(self.pitch.wrapping_mul(row))
+        let (column, row, block) = rows.place(lane);
+        let part = |step: u64, count: u64| step.wrapping_mul(count);
+        let in_row = self.base.wrapping_add(part(self.step, column));
+        in_row.wrapping_add(part(self.pitch, row)).wrapping_add(part(self.leap, block))
     }
 
     /// The least and the greatest of what is added to the base, if the steps are small.
     #[inline]
-    pub fn span(step: i64, pitch: i64, rows: Rows) -> Option<(i64, i64)> {
-        const LARGE: i64 = 1 << 48;
-        if !(-LARGE..LARGE).contains(&step) || !(-LARGE..LARGE).contains(&pitch) {
+    pub fn span(self, rows: Rows) -> Option<(i64, i64)> {
+        const LARGE: u64 = 1 << 48;
+        // From -LARGE to LARGE - 1.
+        let large = |step: u64| step.wrapping_add(LARGE) >= 2 * LARGE;
+        if large(self.step) || large(self.pitch) || large(self.leap) {
             return None;
         }
-        Some(rows.ends(step, pitch))
+        Some(rows.ends(self.step as i64, self.pitch as i64, self.leap as i64))
     }
 }

@@ -16,7 +16,7 @@ use crate::registers::SlotRef;
 use crate::scalar::Rows;
 
 /// Prepares all functions of a program.
-pub(crate) fn build(program: &ir::Program, launch: &Launch, lanes: usize) -> Code {
+pub(crate) fn build(program: &ir::Program, launch: &Launch, lanes: usize, blocks: usize) -> Code {
     let counts = Counts::default();
     let functions = program
         .functions
@@ -24,7 +24,8 @@ pub(crate) fn build(program: &ir::Program, launch: &Launch, lanes: usize) -> Cod
         .map(|f| f.as_ref().map(|f| Builder::new(f, launch, lanes, &counts).function()))
         .collect();
     let (accesses, pure_operations) = (counts.accesses.get(), counts.pure_operations.get());
-    Code { functions, rows: Rows::of(launch.config.block, lanes), lanes, accesses, pure_operations }
+    let rows = Rows::of(launch.config.block, lanes, blocks);
+    Code { functions, rows, lanes, accesses, pure_operations }
 }
 
 /// What has been counted of all functions so far.

@@ -92,7 +92,7 @@ impl Linear {
                 let (_, high) = split(a, b.base as u32, rows)?;
                 let shift = |v: u64| (v as i64 >> b.base) as u64;
                 let base = if range.signed { shift(high.base) } else { high.base >> b.base };
-                Scalar { base, step: shift(high.step), pitch: shift(high.pitch) }
+                Scalar { base, ..high.map(shift) }
             }
             Linear::And(range) => {
                 let (value, mask) = if b.is_uniform() { (a, b.base) } else { (b, a.base) };
@@ -118,33 +118,27 @@ impl Linear {
 }
 
 fn scaled(a: Scalar, factor: u64) -> Scalar {
-    Scalar {
-        base: a.base.wrapping_mul(factor),
-        step: a.step.wrapping_mul(factor),
-        pitch: a.pitch.wrapping_mul(factor),
-    }
+    a.map(|part| part.wrapping_mul(factor))
 }
 
 fn product(a: Scalar, b: Scalar) -> Option<Scalar> {
     if b.is_uniform() { Some(scaled(a, b.base)) } else { a.is_uniform().then(|| scaled(b, a.base)) }
 }
 
-/// The low `bits` bits of a value and the rest, if both step evenly: each is stepped by one of the row and the column,
+/// The low `bits` bits of a value and the rest, if both step evenly: each is stepped by some of column, row and block,
 /// and the low one does not carry. The value has been extended to 64 bits.
 fn split(value: Scalar, bits: u32, rows: Rows) -> Option<(Scalar, Scalar)> {
     let mask = if bits >= 64 { !0 } else { (1u64 << bits) - 1 };
     if value.is_uniform() {
         return Some((Scalar::uniform(value.base & mask), Scalar::uniform(value.base & !mask)));
     }
-    let part = |step: u64| if step & mask == 0 { (0, step) } else { (step, 0) };
-    let ((low_step, high_step), (low_pitch, high_pitch)) = (part(value.step), part(value.pitch));
     let base = value.base & mask;
-    let (least, greatest) = Scalar::span(low_step as i64, low_pitch as i64, rows)?;
+    let low = Scalar { base, ..value.map(|step| if step & mask == 0 { 0 } else { step }) };
+    let high =
+        Scalar { base: value.base & !mask, ..value.map(|step| if step & mask == 0 { step } else { 0 }) };
+    let (least, greatest) = low.span(rows)?;
     let inside = |end: i64| base.checked_add_signed(end).is_some_and(|v| v <= mask);
-    (inside(least) && inside(greatest)).then_some((
-        Scalar { base, step: low_step, pitch: low_pitch },
-        Scalar { base: value.base & !mask, step: high_step, pitch: high_pitch },
-    ))
+    (inside(least) && inside(greatest)).then_some((low, high))
 }
 
 #[inline(always)]
@@ -154,13 +148,15 @@ fn compare(op: CmpOp, range: Range, a: Scalar, b: Scalar, rows: Rows) -> Option<
     let (least, greatest) = if range.bits <= 32 {
         // Nothing here is near 64 bits.
         let difference = |a: u64, b: u64| a.wrapping_sub(b) as i64;
-        let (least, greatest) = rows.ends(difference(a.step, b.step), difference(a.pitch, b.pitch));
+        let (step, pitch) = (difference(a.step, b.step), difference(a.pitch, b.pitch));
+        let (least, greatest) = rows.ends(step, pitch, difference(a.leap, b.leap));
         let first = difference(a.base, b.base);
         ((first + least).signum(), (first + greatest).signum())
     } else {
-        let difference = |a: u64, b: u64| (a as i64).checked_sub(b as i64);
+        let difference = |a: u64, b: u64| Some((a as i64).checked_sub(b as i64)? as u64);
         let (step, pitch) = (difference(a.step, b.step)?, difference(a.pitch, b.pitch)?);
-        let (least, greatest) = Scalar::span(step, pitch, rows)?;
+        let (least, greatest) =
+            Scalar { base: 0, step, pitch, leap: difference(a.leap, b.leap)? }.span(rows)?;
         let wide = |v: u64| if range.signed { i128::from(v as i64) } else { i128::from(v) };
         let first = wide(a.base) - wide(b.base);
         let sign = |end: i64| (first + i128::from(end)).signum() as i64;
@@ -186,7 +182,7 @@ fn compare(op: CmpOp, range: Range, a: Scalar, b: Scalar, rows: Rows) -> Option<
 }
 
 /// A base and steps below this reach no end of a range of 32 bits in the lanes of a chunk.
-const SMALL: u64 = 1 << 22;
+const SMALL: u64 = 1 << 20;
 
 /// A value of this range, extended to 64 bits: possible if no lane leaves the range on the way.
 #[inline]
@@ -197,12 +193,13 @@ fn extend(value: Scalar, range: Range, rows: Rows) -> Option<Scalar> {
     if value.is_uniform() {
         return Some(Scalar::uniform(base));
     }
-    let (step, pitch) = (signed(value.step), signed(value.pitch));
+    let extended = Scalar { base, ..value.map(signed) };
     // Small numbers, stepping up: most are.
-    if base < SMALL && step < SMALL && pitch < SMALL && range.bits >= 32 {
-        return Some(Scalar { base, step, pitch });
+    let largest = base.max(extended.step).max(extended.pitch).max(extended.leap);
+    if largest < SMALL && range.bits >= 32 {
+        return Some(extended);
     }
-    let (least, greatest) = Scalar::span(step as i64, pitch as i64, rows)?;
+    let (least, greatest) = extended.span(rows)?;
     let inside = match range.signed {
         true => {
             let (low, high) = ((i64::MIN >> shift), (i64::MAX >> shift));
@@ -214,7 +211,7 @@ fn extend(value: Scalar, range: Range, rows: Rows) -> Option<Scalar> {
             within(least) && within(greatest)
         }
     };
-    inside.then_some(Scalar { base, step, pitch })
+    inside.then_some(extended)
 }
 
 #[cfg(test)]
@@ -223,7 +220,7 @@ mod tests {
 
     /// A chunk of one row of a block with one.
     fn row(lanes: usize) -> Rows {
-        Rows::of([lanes as u32, 1, 1], lanes)
+        Rows::of([lanes as u32, 1, 1], lanes, 1)
     }
 
     const U32: Range = Range { bits: 32, signed: false };
@@ -313,7 +310,14 @@ mod tests {
         ];
         let bases = [0, 1, 31, 32, 0x7fff_fff0, 0x8000_0000, 0xffff_ffe0, 0x7fff, u64::MAX - 40, 1 << 63, 77];
         let steps = [0, 1, 4, 32, 64, u64::MAX, u64::from(u32::MAX), 1 << 31, 1 << 40];
-        let shapes = [row(256), row(48), Rows::of([16, 16, 1], 256), Rows::of([64, 4, 1], 256)];
+        let shapes = [
+            row(256),
+            row(48),
+            Rows::of([16, 16, 1], 256, 1),
+            Rows::of([64, 4, 1], 256, 1),
+            Rows::of([96, 1, 1], 288, 3),
+            Rows::of([16, 8, 1], 1024, 8),
+        ];
         let (mut asked, mut answered) = (0, 0);
         let mut random = 1u64;
         let mut pick = |list: &[u64]| {
@@ -342,13 +346,18 @@ mod tests {
                     let cut = |s: Scalar| Scalar {
                         base: source.truncate(s.base),
                         step: source.truncate(s.step),
-                        pitch: if rows.count() > 1 { source.truncate(s.pitch) } else { 0 },
+                        pitch: if rows.in_block() > 1 { source.truncate(s.pitch) } else { 0 },
+                        leap: if rows.blocks() > 1 { source.truncate(s.leap) } else { 0 },
                     };
-                    let a = cut(Scalar { base: pick(&bases), step: pick(&steps), pitch: pick(&steps) });
+                    let any = |pick: &mut dyn FnMut(&[u64]) -> u64| {
+                        let [base, step, pitch, leap] = [&bases[..], &steps, &steps, &steps].map(pick);
+                        cut(Scalar { base, step, pitch, leap })
+                    };
+                    let a = any(&mut pick);
                     let b = match shift {
                         true => Scalar::uniform(pick(&bases) % 64),
                         false if pick(&[0, 1]) == 0 => cut(Scalar::uniform(pick(&bases).wrapping_sub(1))),
-                        false => cut(Scalar { base: pick(&bases), step: pick(&steps), pitch: pick(&steps) }),
+                        false => any(&mut pick),
                     };
                     let sources = if unary { &[a][..] } else { &[a, b][..] };
                     asked += 1;
@@ -369,7 +378,6 @@ mod tests {
 
     /// As the register file keeps it: every part cut to the width.
     fn result_at(s: Scalar, width: Width, lane: usize, rows: Rows) -> u64 {
-        let cut = |v| width.truncate(v);
-        Scalar { base: cut(s.base), step: cut(s.step), pitch: cut(s.pitch) }.at(lane, rows)
+        s.map(|part| width.truncate(part)).at(lane, rows)
     }
 }

@@ -18,6 +18,7 @@ use isa::{Picks, Space, Type};
 use sem::PureFn;
 use smallvec::SmallVec;
 
+use crate::mask::Mask;
 use crate::registers::SlotRef;
 use crate::scalar::Rows;
 use lanes::LaneFn;
@@ -374,6 +375,7 @@ pub(crate) struct Code {
     pub functions: Vec<Option<Function>>,
     /// Lanes of a chunk.
     pub lanes: usize,
+    /// How they lie in one block or several.
     pub rows: Rows,
     /// Number of accesses and of pure operations.
     pub accesses: usize,
@@ -383,7 +385,7 @@ pub(crate) struct Code {
 /// Bytes of a slot's array.
 pub(crate) fn array_bytes(width: Width, lanes: usize) -> usize {
     match width {
-        Width::Pred => 64,
+        Width::Pred => size_of::<Mask>(),
         other => (other.bytes() * lanes).next_multiple_of(64),
     }
 }

@@ -67,15 +67,19 @@ impl Special {
     pub fn scalar(self, launch: &Launch, ctaid: [u32; 3], first_thread: u32, rows: Rows) -> Option<Scalar> {
         let [nx, ny, nz] = launch.config.block.map(u64::from);
         let first = u64::from(first_thread);
-        let count = rows.count() as u64;
+        let count = rows.in_block() as u64;
         let last = first + count * rows.width() as u64 - 1;
         // Rows of the chunk are rows of the block.
         let same_rows = nx == rows.width() as u64;
-        let by_row = |base: u64| Scalar { base, step: 0, pitch: 1 };
+        let by_row = |base: u64| Scalar { base, step: 0, pitch: 1, leap: 0 };
         match self {
             Special::Uniform(value) => Some(Scalar::uniform(value)),
-            Special::Ctaid(axis) => Some(Scalar::uniform(ctaid[axis].into())),
-            Special::Tid(0) if same_rows => Some(Scalar { base: 0, step: 1, pitch: 0 }),
+            // Blocks of a chunk follow each other in x.
+            Special::Ctaid(axis) => Some(Scalar {
+                leap: u64::from(axis == 0 && rows.blocks() > 1),
+                ..Scalar::uniform(ctaid[axis].into())
+            }),
+            Special::Tid(0) if same_rows => Some(Scalar { base: 0, step: 1, pitch: 0, leap: 0 }),
             Special::Tid(0) if first / nx == last / nx || ny * nz == 1 => {
                 Some(Scalar::linear(first % nx, 1, rows))
             }
@@ -87,8 +91,10 @@ impl Special {
                 Some(Scalar::uniform(first / (nx * ny)))
             }
             Special::Tid(2) if same_rows && ny == 1 => Some(by_row(first / nx)),
-            Special::LaneId if rows.width() <= WARP_LANES && (count == 1 || rows.width() == WARP_LANES) => {
-                Some(Scalar { base: 0, step: 1, pitch: 0 })
+            Special::LaneId
+                if rows.width() <= WARP_LANES && (rows.count() == 1 || rows.width() == WARP_LANES) =>
+            {
+                Some(Scalar { base: 0, step: 1, pitch: 0, leap: 0 })
             }
             Special::WarpId if count == 1 && rows.width() <= WARP_LANES => Some(Scalar::uniform(first / 32)),
             Special::WarpId if rows.width() == WARP_LANES => Some(by_row(first / 32)),

@@ -252,7 +252,7 @@ impl Chunk<'_> {
             if r.negated { !predicate } else { predicate }
         });
         let generation = shared.barriers[index].generation;
-        for warp in 0..self.threads.div_ceil(WARP_LANES) {
+        for warp in 0..self.everyone.threads.div_ceil(WARP_LANES) {
             let lanes = active.mask.warp(warp);
             if lanes != 0 {
                 let in_block = self.first_thread as usize / WARP_LANES + warp;
@@ -279,7 +279,8 @@ impl Chunk<'_> {
         let from = path.block;
         path.block = next;
         let first = self.first_thread as usize / WARP_LANES;
-        let warps = (0..self.threads.div_ceil(WARP_LANES)).map(|warp| (warp, active.mask.warp(warp)));
+        let warps =
+            (0..self.everyone.threads.div_ceil(WARP_LANES)).map(|warp| (warp, active.mask.warp(warp)));
         if arrive {
             for (warp, lanes) in warps.filter(|(_, lanes)| *lanes != 0) {
                 shared.arrive(CLUSTER_BARRIER, first + warp, lanes, None, None);
@@ -403,10 +404,5 @@ impl Chunk<'_> {
         }
         path.wait = Wait::Ready;
         true
-    }
-
-    /// `%ctaid` of the block.
-    pub fn ctaid(&self) -> [u32; 3] {
-        self.ctaid
     }
 }

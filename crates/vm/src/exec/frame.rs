@@ -147,6 +147,7 @@ impl Chunk<'_> {
         if !self.prepared {
             self.prepared = true;
             let mut active = Active::new(window, frame);
+            // All lanes, of fewer blocks too.
             active.set_mask(Mask::first(self.lanes), self.lanes);
             active.alone = true;
             for op in &function.prologue {

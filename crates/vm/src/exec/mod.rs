@@ -1,6 +1,6 @@
 //! The block-vectorised interpreter.
 //!
-//! A [`Chunk`] holds up to 256 threads of a block and runs each instruction for all of them before the next.
+//! A [`Chunk`] holds threads of a block, or of several blocks, and runs each instruction for all of them before the next.
 //! Threads that took different ways are different [`Path`]s: a place and a set of lanes. The chunk runs the path
 //! that stands deepest in calls and lowest in layout order, so that others meet it where their ways join
 //! (see [`ir::Function::blocks`]).
@@ -28,7 +28,7 @@ use crate::code::{Code, Function, Guard, Kind, Op, Terminator};
 use crate::cta::Shared;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::grid::Launch;
-use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
+use crate::mask::{GROUP_LANES, Mask};
 use crate::memory::LocalMemory;
 use crate::registers::{Registers, SlotRef, Window};
 use copy::Copies;
@@ -114,23 +114,44 @@ impl Active {
         (self.groups.0 * GROUP_LANES, self.groups.1 * GROUP_LANES)
     }
 
+    /// The lanes of a mask, in a chunk of so many lanes.
     fn set_mask(&mut self, mask: Mask, lanes: usize) {
-        self.find_groups(mask, lanes);
-        self.place[2..].copy_from_slice(&[self.groups.0 as u32, self.groups.1 as u32]);
-    }
-
-    fn find_groups(&mut self, mask: Mask, lanes: usize) {
-        if mask == Mask::ALL {
-            (self.mask, self.count, self.groups) = (mask, CHUNK_LANES, (0, CHUNK_LANES / GROUP_LANES));
-            (self.whole_groups, self.all_lanes) = (true, lanes == CHUNK_LANES);
-            return;
-        }
         self.mask = mask;
         self.count = mask.count() as usize;
         self.groups = mask.group_span();
         let all = self.groups.1 * GROUP_LANES;
         self.whole_groups = self.count == all - self.groups.0 * GROUP_LANES;
         self.all_lanes = self.whole_groups && all == lanes && self.groups.0 == 0;
+        self.place[2..].copy_from_slice(&[self.groups.0 as u32, self.groups.1 as u32]);
+    }
+
+    /// All threads of a chunk.
+    fn set_everyone(&mut self, everyone: &Everyone) {
+        (self.mask, self.count, self.groups) =
+            (everyone.mask, everyone.threads, (0, everyone.threads.div_ceil(GROUP_LANES)));
+        (self.whole_groups, self.all_lanes) = (everyone.whole_groups, everyone.all_lanes);
+        self.place[2..].copy_from_slice(&[0, self.groups.1 as u32]);
+    }
+}
+
+/// The threads of a chunk.
+struct Everyone {
+    mask: Mask,
+    threads: usize,
+    /// As in [`Active`].
+    whole_groups: bool,
+    all_lanes: bool,
+}
+
+impl Everyone {
+    /// The first threads of so many lanes.
+    fn new(threads: usize, lanes: usize) -> Everyone {
+        Everyone {
+            mask: Mask::first(threads),
+            threads,
+            whole_groups: threads.is_multiple_of(GROUP_LANES),
+            all_lanes: threads == lanes,
+        }
     }
 }
 
@@ -153,7 +174,7 @@ const SPIN_COST: i64 = BUDGET / 32;
 /// Blocks that a chunk runs before it gives its turn away.
 pub(crate) const BUDGET: i64 = 1 << 16;
 
-/// Up to 256 threads of a block, with their registers and private memory.
+/// Threads of a block, or all threads of several blocks, with their registers and private memory.
 pub(crate) struct Chunk<'l> {
     launch: &'l Launch<'l>,
     code: &'l Code,
@@ -168,9 +189,8 @@ pub(crate) struct Chunk<'l> {
     pub first_thread: u32,
     /// Number of lanes that computations cover: the threads, rounded up to whole groups.
     lanes: usize,
-    /// Threads of this chunk.
-    threads: usize,
-    everyone: Mask,
+    everyone: Everyone,
+    /// `%ctaid` of the block of lane 0; others follow it in x.
     ctaid: [u32; 3],
     /// Slots of the running path's window that other paths need, a bit each. Empty when nobody waits.
     needed: Vec<u64>,
@@ -186,24 +206,25 @@ pub(crate) struct Chunk<'l> {
     copies: Copies,
     /// Room for the operands of atomic operations.
     operands: Option<Box<atomic::Operands>>,
-    /// Bytes that each lane has taken by `alloca`.
-    stacks: Box<[u32; CHUNK_LANES]>,
+    /// Bytes that each lane has taken by `alloca`; empty if none has.
+    stacks: Vec<u32>,
 }
 
 impl<'l> Chunk<'l> {
+    /// A chunk of so many threads, or fewer where there are fewer blocks.
     pub fn new(launch: &'l Launch<'l>, code: &'l Code, first_thread: u32, threads: usize) -> Chunk<'l> {
+        let lanes = threads.next_multiple_of(GROUP_LANES);
         Chunk {
             launch,
             code,
             registers: Registers::new(code.rows, launch.path),
-            local: LocalMemory::default(),
+            local: LocalMemory::new(lanes),
             frames: Frames::default(),
             paths: Vec::new(),
             alive: Mask::EMPTY,
             first_thread,
-            lanes: threads.next_multiple_of(16),
-            threads,
-            everyone: Mask::first(threads),
+            lanes,
+            everyone: Everyone::new(threads, lanes),
             ctaid: [0; 3],
             needed: Vec::new(),
             prepared: false,
@@ -212,7 +233,7 @@ impl<'l> Chunk<'l> {
             instructions: 0,
             copies: Copies::default(),
             operands: None,
-            stacks: Box::new([0; CHUNK_LANES]),
+            stacks: Vec::new(),
         }
     }
 
@@ -220,13 +241,17 @@ impl<'l> Chunk<'l> {
         self.code.functions.get(index as usize)?.as_ref()
     }
 
-    /// Starts a block: all threads at the kernel's entry.
-    pub fn start(&mut self, ctaid: [u32; 3], shared: &mut Shared) -> Step {
+    /// Starts so many blocks, or part of one: all threads at the kernel's entry.
+    pub fn start(&mut self, ctaid: [u32; 3], blocks: usize, shared: &mut Shared) -> Step {
         self.ctaid = ctaid;
-        self.alive = self.everyone;
+        let rows = self.registers.rows();
+        if rows.blocks() > 1 && self.everyone.threads != blocks * rows.block_lanes() {
+            self.everyone = Everyone::new(blocks * rows.block_lanes(), self.lanes);
+        }
+        self.alive = self.everyone.mask;
         self.paths.clear();
         self.copies.clear();
-        self.stacks.fill(0);
+        self.stacks.clear();
         self.frames.clear();
         let frame = self.enter_kernel(shared)?;
         self.paths.push(Path { mask: self.alive, frame, block: 0, wait: Wait::Ready, yields: 0 });
@@ -381,7 +406,11 @@ impl<'l> Chunk<'l> {
                 return Ok(false);
             }
             if active.mask != path.mask {
-                active.set_mask(path.mask, self.lanes);
+                if path.mask == self.everyone.mask {
+                    active.set_everyone(&self.everyone);
+                } else {
+                    active.set_mask(path.mask, self.lanes);
+                }
             }
             active.alone = self.needed.is_empty();
             observer.enter(index, path.block, active.mask);
@@ -516,11 +545,24 @@ impl<'l> Chunk<'l> {
             kind,
             kernel: self.launch.kernel.to_owned(),
             span,
-            block: self.ctaid,
-            thread: self.launch.thread(self.first_thread as usize + lane),
+            block: self.block_of(lane),
+            thread: self.launch.thread(self.thread_of(lane)),
             access,
             notes,
         })
+    }
+
+    /// `%ctaid` of a lane's block.
+    pub fn block_of(&self, lane: usize) -> [u32; 3] {
+        let [x, y, z] = self.ctaid;
+        let rows = self.registers.rows();
+        [x + if rows.blocks() > 1 { (lane / rows.block_lanes()) as u32 } else { 0 }, y, z]
+    }
+
+    /// A lane's linear index in its block.
+    pub fn thread_of(&self, lane: usize) -> usize {
+        let rows = self.registers.rows();
+        if rows.blocks() > 1 { lane % rows.block_lanes() } else { self.first_thread as usize + lane }
     }
 
     /// Places where threads of this chunk wait, for the report of a deadlock.

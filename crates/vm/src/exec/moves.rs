@@ -248,8 +248,7 @@ impl Chunk<'_> {
             Some(scalar) => self.registers.set_scalar(window, slot, scalar),
             None => {
                 for lane in 0..self.lanes {
-                    let thread = self.first_thread + lane as u32;
-                    let value = special.value(self.launch, self.ctaid, thread);
+                    let value = special.value(self.launch, self.block_of(lane), self.thread_of(lane) as u32);
                     self.registers.set(window, slot, lane, value);
                 }
             }

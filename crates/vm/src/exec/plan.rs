@@ -14,6 +14,7 @@ use crate::registers::{SlotRef, Source, is_memory, lane_width, without_pattern};
 pub(super) struct AccessPlan {
     step: u64,
     pitch: u64,
+    leap: u64,
     /// Bits that an address has.
     bits: u64,
     /// Bits that must be zero in a base.
@@ -23,7 +24,11 @@ pub(super) struct AccessPlan {
     room: u64,
     /// Where the first lane's element stands for the least base; null if there is no plan.
     first: *mut u8,
+    /// The rows of one block, or of all if these go on from block to block.
     rows: lanes::Rows,
+    blocks: usize,
+    /// Bytes from block to block: in memory, modulo 2^64, and in an array.
+    between_blocks: (usize, usize),
     broadcast: bool,
     /// All lanes' elements stand one after the other.
     consecutive: bool,
@@ -33,12 +38,15 @@ impl AccessPlan {
     pub const NONE: AccessPlan = AccessPlan {
         step: 0,
         pitch: 0,
+        leap: 0,
         bits: 0,
         align: u64::MAX,
         least: u64::MAX,
         room: 0,
         first: std::ptr::null_mut(),
         rows: lanes::Rows { count: 0, groups: 0, pitch: 0 },
+        blocks: 0,
+        between_blocks: (0, 0),
         broadcast: false,
         consecutive: false,
     };
@@ -66,15 +74,24 @@ impl AccessPlan {
         region.holding(start, end)?;
         let groups = rows.width() / GROUP_LANES;
         let consecutive = even.consecutive(bytes);
-        let rows = if consecutive {
-            lanes::Rows { count: rows.lanes / GROUP_LANES, groups: 1, pitch: bytes as usize * GROUP_LANES }
+        let between_blocks = (scalar.leap as usize, rows.block_lanes() * bytes as usize);
+        let (rows, blocks) = if consecutive {
+            (
+                lanes::Rows {
+                    count: rows.lanes / GROUP_LANES,
+                    groups: 1,
+                    pitch: bytes as usize * GROUP_LANES,
+                },
+                1,
+            )
         } else {
-            lanes::Rows { count: rows.count(), groups, pitch: scalar.pitch as usize }
+            (lanes::Rows { count: rows.in_block(), groups, pitch: scalar.pitch as usize }, rows.blocks())
         };
         let least = scalar.base - (start - region.base);
         Some(AccessPlan {
             step: slot.width.truncate(scalar.step),
             pitch: slot.width.truncate(scalar.pitch),
+            leap: slot.width.truncate(scalar.leap),
             bits: if slot.width == Width::W64 { u64::MAX } else { u32::MAX.into() },
             align: bytes - 1,
             least,
@@ -82,6 +99,8 @@ impl AccessPlan {
             // The first lane's element is that of the base.
             first: region.storage.wrapping_add(least.wrapping_sub(region.base) as usize),
             rows,
+            blocks,
+            between_blocks,
             broadcast,
             consecutive,
         })
@@ -139,6 +158,7 @@ impl Chunk<'_> {
         let distance = base.wrapping_sub(plan.least);
         let fits = scalar.step == plan.step
             && scalar.pitch == plan.pitch
+            && scalar.leap == plan.leap
             && base & plan.align == 0
             && distance <= plan.room;
         fits.then(|| (plan, plan.first.wrapping_add(distance as usize)))
@@ -158,8 +178,9 @@ impl Chunk<'_> {
         if slot.width.bytes() != op.bytes as usize && !is_bytes {
             return false;
         }
-        let (rows, broadcast) = (plan.rows, plan.broadcast);
-        if op.once && rows.groups == 1 && !broadcast {
+        let (rows, broadcast, blocks, between) =
+            (plan.rows, plan.broadcast, plan.blocks, plan.between_blocks);
+        if op.once && rows.groups == 1 && blocks == 1 && !broadcast {
             self.registers.set_memory(active.window, slot, Source { array: start, step: rows.pitch });
             return true;
         }
@@ -169,7 +190,13 @@ impl Chunk<'_> {
         unsafe {
             match is_bytes {
                 true => (helpers.widen_bytes)(array, start, op.signed, self.lanes),
-                false => (helpers.copy_rows)(array, lane_width(slot.width), start, rows, broadcast),
+                false => {
+                    for block in 0..blocks {
+                        let from = start.wrapping_add(block.wrapping_mul(between.0));
+                        let to = array.add(block * between.1);
+                        (helpers.copy_rows)(to, lane_width(slot.width), from, rows, broadcast);
+                    }
+                }
             }
         }
         true

@@ -24,6 +24,7 @@ impl Chunk<'_> {
         span: Span,
     ) -> Step {
         let mut results = [0; CHUNK_LANES];
+        self.stacks.resize(self.lanes, 0);
         for lane in active.mask {
             let value = value.map_or(0, |slot| self.registers.get(active.window, slot, lane));
             let end = u64::from(self.stacks[lane]);

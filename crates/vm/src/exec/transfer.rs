@@ -11,6 +11,7 @@ use crate::scalar::{Rows, Scalar};
 
 /// The addresses of the active lanes.
 #[derive(Clone, Copy)]
+#[expect(clippy::large_enum_variant, reason = "it lives on the stack while one access runs")]
 pub(super) enum Addresses {
     /// They step evenly along rows and columns.
     Even(Even),
@@ -33,12 +34,11 @@ impl Even {
     #[inline]
     pub fn new(value: Scalar, offset: u64, narrow: bool, rows: Rows) -> Option<Even> {
         let base = value.base.wrapping_add(offset);
-        let extend = |step: u64| if narrow { step as i32 as i64 } else { step as i64 };
+        let extend = |step: u64| if narrow { step as i32 as u64 } else { step };
         let (base, limit) = if narrow { (base & 0xffff_ffff, u64::from(u32::MAX)) } else { (base, u64::MAX) };
-        let (step, pitch) = (extend(value.step), extend(value.pitch));
-        let (least, greatest) = Scalar::span(step, pitch, rows)?;
+        let scalar = Scalar { base, ..value.map(extend) };
+        let (least, greatest) = scalar.span(rows)?;
         let bounds = (base.checked_add_signed(least)?, base.checked_add_signed(greatest)?);
-        let scalar = Scalar { base, step: step as u64, pitch: pitch as u64 };
         (bounds.1 <= limit).then_some(Even { scalar, rows, bounds })
     }
 
@@ -54,7 +54,8 @@ impl Even {
     /// All lanes are aligned to `bytes`, a power of two.
     #[inline]
     pub fn aligned(&self, bytes: u64) -> bool {
-        (self.scalar.base | self.scalar.step | self.scalar.pitch) & (bytes - 1) == 0
+        let Scalar { base, step, pitch, leap } = self.scalar;
+        (base | step | pitch | leap) & (bytes - 1) == 0
     }
 
     /// The elements of `bytes` bytes stand one after the other, in the order of the lanes.

@@ -1,13 +1,11 @@
 //! `.local` memory and the `.param` variables of function bodies: private to each lane.
 
-use crate::mask::CHUNK_LANES;
-
 /// Private memory of the lanes of a chunk.
 ///
 /// Words of four bytes are interleaved by lane, because the lanes of a chunk nearly always access the same
-/// address together: word `w` of lane `l` is at index `w * 256 + l`.
-#[derive(Default)]
+/// address together: word `w` of lane `l` is at index `w * lanes + l`.
 pub(crate) struct LocalMemory {
+    lanes: usize,
     words: Vec<u32>,
     /// What `alloca` hands out, from [`STACK_BASE`] on.
     stack: Vec<u32>,
@@ -18,9 +16,14 @@ pub(crate) struct LocalMemory {
 pub(crate) const STACK_BASE: u64 = 1 << 23;
 
 impl LocalMemory {
+    /// For so many lanes, which have nothing yet.
+    pub fn new(lanes: usize) -> LocalMemory {
+        LocalMemory { lanes, words: Vec::new(), stack: Vec::new() }
+    }
+
     /// Makes addresses below `bytes` valid; new memory is zero.
     pub fn grow(&mut self, bytes: u64) {
-        let words = bytes.div_ceil(4) as usize * CHUNK_LANES;
+        let words = bytes.div_ceil(4) as usize * self.lanes;
         if self.words.len() < words {
             self.words.resize(words, 0);
         }
@@ -28,7 +31,7 @@ impl LocalMemory {
 
     /// Makes the first `bytes` of the stack valid.
     pub fn grow_stack(&mut self, bytes: u64) {
-        let words = bytes.div_ceil(4) as usize * CHUNK_LANES;
+        let words = bytes.div_ceil(4) as usize * self.lanes;
         if self.stack.len() < words {
             self.stack.resize(words, 0);
         }
@@ -36,7 +39,7 @@ impl LocalMemory {
 
     /// Are these bytes valid?
     pub fn contains(&self, address: u64, bytes: u64) -> bool {
-        let size = |words: &[u32]| (words.len() / CHUNK_LANES * 4) as u64;
+        let size = |words: &[u32]| (words.len() / self.lanes * 4) as u64;
         let within = |start: u64, size: u64| start.checked_add(bytes).is_some_and(|end| end <= size);
         match address.checked_sub(STACK_BASE) {
             Some(offset) => within(offset, size(&self.stack)),
@@ -50,7 +53,7 @@ impl LocalMemory {
             Some(offset) => (&self.stack, offset),
             None => (&self.words, address),
         };
-        let word = |i: u64| u64::from(words[i as usize * CHUNK_LANES + lane]);
+        let word = |i: u64| u64::from(words[i as usize * self.lanes + lane]);
         let shift = address % 4 * 8;
         let mut value = word(address / 4) >> shift;
         let mut have = 32 - shift;
@@ -68,12 +71,12 @@ impl LocalMemory {
             None => (&mut self.words, address),
         };
         if bytes == 4 && address.is_multiple_of(4) {
-            words[(address / 4) as usize * CHUNK_LANES + lane] = value as u32;
+            words[(address / 4) as usize * self.lanes + lane] = value as u32;
             return;
         }
         for i in 0..u64::from(bytes) {
             let at = address + i;
-            let word = &mut words[(at / 4) as usize * CHUNK_LANES + lane];
+            let word = &mut words[(at / 4) as usize * self.lanes + lane];
             let shift = at % 4 * 8;
             *word = *word & !(0xff << shift) | u32::from((value >> (i * 8)) as u8) << shift;
         }
@@ -86,7 +89,7 @@ mod tests {
 
     #[test]
     fn bytes_come_back_at_every_width_and_offset() {
-        let mut memory = LocalMemory::default();
+        let mut memory = LocalMemory::new(256);
         memory.grow(40);
         for lane in [0, 7, 255] {
             for bytes in [1, 2, 4, 8] {

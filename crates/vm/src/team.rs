@@ -1,0 +1,110 @@
+//! Which blocks of a launch run together.
+//!
+//! A chunk has room for more threads than most blocks have, and what a chunk does costs hardly more for more lanes: so it
+//! takes several blocks at a time, a *team*, if nothing keeps them apart.
+
+use ir::{OpKind, Program, Terminator, WarpOp};
+
+use crate::grid::Launch;
+use crate::mask::{CHUNK_LANES, GROUP_LANES, WARP_LANES};
+
+/// The most lanes of a chunk if the kernel has loops: lanes that leave a loop wait for all others.
+const LOOP_LANES: usize = 512;
+
+/// How the blocks of a launch are dealt to chunks.
+#[derive(Clone, Copy)]
+pub(crate) struct Teams {
+    /// Blocks of a team, which follow each other in x; the last team of a row of the grid may have fewer.
+    pub blocks: usize,
+    /// Lanes of a chunk: all threads of a team, or some of one block.
+    pub lanes: usize,
+    /// Blocks of a row of the grid, and rows.
+    grid: (u64, u64),
+}
+
+impl Teams {
+    /// The teams of a launch.
+    pub fn of(launch: &Launch) -> Teams {
+        let config = launch.config;
+        let threads = config.block_threads() as usize;
+        let [width, height, depth] = config.grid.map(|n| u64::from(n.max(1)));
+        let traits = Traits::of(launch.program, launch.entry);
+        let most = match () {
+            _ if launch.shuffled => WARP_LANES,
+            _ if traits.loops => LOOP_LANES,
+            _ => CHUNK_LANES,
+        };
+        let together = !launch.shuffled
+            && launch.shared_bytes == 0
+            && !traits.keeps_blocks_apart
+            && threads.is_multiple_of(WARP_LANES);
+        let blocks = if together { (most / threads) as u64 } else { 1 };
+        // Enough for all host threads.
+        let fair = width * height * depth / (2 * config.host_threads() as u64);
+        let blocks = blocks.min(fair).min(width).max(1);
+        // As many teams of about the same size.
+        let blocks = width.div_ceil(width.div_ceil(blocks)) as usize;
+        let lanes = match blocks {
+            1 => threads.next_multiple_of(GROUP_LANES).min(most),
+            _ => threads * blocks,
+        };
+        Teams { blocks, lanes, grid: (width, height * depth) }
+    }
+
+    /// Teams of a row of the grid.
+    fn in_row(&self) -> u64 {
+        self.grid.0.div_ceil(self.blocks as u64)
+    }
+
+    /// Number of teams.
+    pub fn count(&self) -> u64 {
+        self.in_row() * self.grid.1
+    }
+
+    /// The first block of a team, and the number of its blocks.
+    pub fn members(&self, team: u64) -> (u64, usize) {
+        let in_row = self.in_row();
+        // Divisions are slow.
+        let (row, column) = if team < in_row { (0, team) } else { (team / in_row, team % in_row) };
+        let first = column * self.blocks as u64;
+        (row * self.grid.0 + first, (self.blocks as u64).min(self.grid.0 - first) as usize)
+    }
+}
+
+/// What of a kernel's code decides.
+struct Traits {
+    /// It has loops.
+    loops: bool,
+    /// It has instructions that know one block only, or whose order shows.
+    keeps_blocks_apart: bool,
+}
+
+impl Traits {
+    fn of(program: &Program, kernel: u32) -> Traits {
+        let mut traits = Traits { loops: false, keeps_blocks_apart: false };
+        let reached = program.reachable(check::module::FuncId(kernel)).into_iter().zip(&program.functions);
+        for function in reached.filter(|(reached, _)| *reached).map(|(_, function)| function) {
+            // Builtins print, allocate, or wait for the grid.
+            let Some(function) = function else {
+                traits.keeps_blocks_apart = true;
+                continue;
+            };
+            for op in &function.ops {
+                traits.keeps_blocks_apart |= match &op.kind {
+                    OpKind::CopyAsync { .. } | OpKind::CopyGroup(_) | OpKind::CopyBulk { .. } => true,
+                    OpKind::Mbarrier { .. } | OpKind::Stack { .. } => true,
+                    OpKind::Warp { op, .. } => matches!(op, WarpOp::Matrix(_)),
+                    _ => false,
+                };
+            }
+            for (index, block) in function.blocks.iter().enumerate() {
+                traits.loops |= block.terminator.successors().into_iter().any(|next| next.index() <= index);
+                traits.keeps_blocks_apart |= matches!(
+                    block.terminator,
+                    Terminator::Barrier { .. } | Terminator::ClusterBarrier { .. }
+                );
+            }
+        }
+        traits
+    }
+}
