@@ -1,4 +1,4 @@
-//! A block (CTA): its chunks, its shared memory, its barriers.
+//! A block (CTA), or several that run together: chunks, shared memory, barriers.
 
 use std::collections::HashMap;
 
@@ -47,22 +47,89 @@ impl Barrier {
     }
 }
 
-/// What the chunks of a block share.
-pub(crate) struct Shared {
-    /// Shared memory, static and dynamic.
-    pub memory: AlignedBytes,
-    pub memory_bytes: u64,
-    pub barriers: [Barrier; BARRIERS + 1],
-    /// Barriers that anyone has arrived at in this block, a bit each.
+/// The barriers of one block.
+#[derive(Default)]
+struct Barriers {
+    list: [Barrier; BARRIERS + 1],
+    /// Those that anyone has arrived at, a bit each.
     used: u32,
+}
+
+/// What the threads of a block share; for several blocks that run together.
+pub(crate) struct Shared {
+    /// Shared memory, static and dynamic, of one block after the other.
+    pub memory: AlignedBytes,
+    /// Bytes of one block's.
+    pub memory_bytes: u64,
+    /// Bytes from one block's to the next; 0 if there is but one.
+    pub stride: usize,
+    /// By block.
+    barriers: Vec<Barriers>,
+    /// Warps of a block.
+    warps: usize,
     /// Who waits at mbarrier objects.
     pub waiting: Waiting,
-    /// Lanes that have not ended, by warp.
+    /// Lanes that have not ended, by warp of all blocks.
     pub alive: Vec<u32>,
 }
 
 impl Shared {
-    /// Lanes of `warp` arrive at a barrier; `predicates` are those whose reduction predicate holds.
+    fn new(launch: &Launch, blocks: usize) -> Shared {
+        // Every block's is aligned as memory is.
+        let stride = if blocks > 1 { (launch.shared_bytes as usize).next_multiple_of(64) } else { 0 };
+        Shared {
+            memory: AlignedBytes::zeroed(stride * (blocks - 1) + launch.shared_bytes as usize),
+            memory_bytes: launch.shared_bytes,
+            stride,
+            barriers: (0..blocks).map(|_| Barriers::default()).collect(),
+            warps: launch.config.block_threads().div_ceil(WARP_LANES as u64) as usize,
+            waiting: Waiting::default(),
+            alive: Vec::new(),
+        }
+    }
+
+    /// As at the start of so many blocks of so many threads.
+    fn reset(&mut self, blocks: usize, threads: usize) {
+        if self.memory_bytes > 0 {
+            // Zeroed, so that reads of what nobody wrote are the same in every run.
+            // SAFETY: the bytes are the blocks' own.
+            unsafe { std::ptr::write_bytes(self.memory.as_ptr(), 0, self.memory.len()) }
+        }
+        for barriers in &mut self.barriers {
+            bits(std::mem::take(&mut barriers.used)).for_each(|index| barriers.list[index].reset());
+        }
+        self.waiting.reset();
+        self.alive.clear();
+        self.alive.resize(blocks * self.warps, !0);
+        if !threads.is_multiple_of(WARP_LANES) {
+            // Such a block runs alone.
+            self.alive[self.warps - 1] = (1 << (threads % WARP_LANES)) - 1;
+        }
+    }
+
+    /// The host addresses of the first block's memory.
+    pub fn memory_of_first(&self) -> std::ops::Range<usize> {
+        let start = self.memory.as_ptr() as usize;
+        start..start + self.memory_bytes as usize
+    }
+
+    /// Nobody has arrived at any barrier yet.
+    pub fn no_barrier_used(&self) -> bool {
+        self.barriers.iter().all(|barriers| barriers.used == 0)
+    }
+
+    /// A barrier of a block.
+    pub fn barrier(&self, block: usize, index: usize) -> &Barrier {
+        &self.barriers[block].list[index]
+    }
+
+    /// The lanes of a warp that wait at some barrier.
+    pub fn at_barriers(&self, warp: usize) -> u32 {
+        let barriers = self.barriers[warp / self.warps].list.iter();
+        barriers.fold(0, |lanes, barrier| lanes | barrier.waiting(warp % self.warps))
+    }
+
+    /// Lanes of `warp` arrive at a barrier of its block; `predicates` are those whose reduction predicate holds.
     pub fn arrive(
         &mut self,
         index: usize,
@@ -71,11 +138,11 @@ impl Shared {
         expected: Option<u32>,
         predicates: Option<u32>,
     ) {
-        let warps = self.alive.len();
-        self.used |= 1 << index;
-        let barrier = &mut self.barriers[index];
-        barrier.arrived.resize(warps, 0);
-        barrier.arrived[warp] |= lanes;
+        let barriers = &mut self.barriers[warp / self.warps];
+        barriers.used |= 1 << index;
+        let barrier = &mut barriers.list[index];
+        barrier.arrived.resize(self.warps, 0);
+        barrier.arrived[warp % self.warps] |= lanes;
         barrier.expected = expected.or(barrier.expected);
         if let Some(predicates) = predicates {
             barrier.tally.0 += (predicates & lanes).count_ones();
@@ -83,13 +150,13 @@ impl Shared {
         }
     }
 
-    /// Completes a barrier if all have arrived whom it waits for.
-    pub fn complete(&mut self, index: usize) {
-        let barrier = &mut self.barriers[index];
+    /// Completes a barrier of a block if all have arrived whom it waits for.
+    pub fn complete(&mut self, block: usize, index: usize) {
+        let barrier = &mut self.barriers[block].list[index];
         if barrier.arrived.iter().all(|&lanes| lanes == 0) {
             return;
         }
-        let warps = barrier.arrived.iter().zip(&self.alive);
+        let warps = barrier.arrived.iter().zip(&self.alive[block * self.warps..]);
         let done = match barrier.expected {
             None => warps.clone().all(|(&arrived, &alive)| alive & !arrived == 0),
             // Threads are counted in whole warps: the missing or ended lanes of a warp count with it.
@@ -122,8 +189,10 @@ impl Shared {
                 *warp &= !((word >> 32) as u32);
             }
         }
-        for index in bits(self.used) {
-            self.complete(index);
+        for block in 0..self.barriers.len() {
+            for index in bits(self.barriers[block].used) {
+                self.complete(block, index);
+            }
         }
     }
 }
@@ -166,35 +235,14 @@ impl<'l> Cta<'l> {
             .step_by(code.lanes)
             .map(|first| Chunk::new(launch, code, first as u32, code.lanes.min(threads - first)))
             .collect();
-        let shared = Shared {
-            memory: AlignedBytes::zeroed(launch.shared_bytes as usize),
-            memory_bytes: launch.shared_bytes,
-            barriers: Default::default(),
-            used: 0,
-            waiting: Waiting::default(),
-            alive: Vec::new(),
-        };
+        let shared = Shared::new(launch, code.rows.blocks());
         let order = (0..chunks.len()).collect();
         Cta { launch, shared, chunks, order, reported: 0, random: 0 }
     }
 
     /// Starts the block with linear index `block`, and those that follow it: `blocks` in all.
     pub fn start(&mut self, block: u64, blocks: usize) -> Step {
-        let threads = self.launch.config.block_threads() as usize * blocks;
-        if self.shared.memory_bytes > 0 {
-            // Zeroed, so that reads of what nobody wrote are the same in every run.
-            // SAFETY: the bytes are the block's own.
-            unsafe { std::ptr::write_bytes(self.shared.memory.as_ptr(), 0, self.shared.memory.len()) }
-        }
-        for index in bits(std::mem::take(&mut self.shared.used)) {
-            self.shared.barriers[index].reset();
-        }
-        self.shared.waiting.reset();
-        self.shared.alive.clear();
-        self.shared.alive.resize(threads / WARP_LANES, !0);
-        if !threads.is_multiple_of(WARP_LANES) {
-            self.shared.alive.push((1 << (threads % WARP_LANES)) - 1);
-        }
+        self.shared.reset(blocks, self.launch.config.block_threads() as usize);
         self.random = self.launch.config.schedule.unwrap_or(0) ^ block.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let ctaid = self.launch.ctaid(block);
         self.chunks.iter_mut().try_for_each(|chunk| chunk.start(ctaid, blocks, &mut self.shared))
@@ -236,8 +284,8 @@ impl<'l> Cta<'l> {
     fn can_go_on(&self) -> bool {
         self.chunks.iter().flat_map(Chunk::waiting).any(|(path, _)| match path.wait {
             Wait::Ready => true,
-            Wait::Barrier { index, generation, .. } => {
-                self.shared.barriers[index as usize].generation != generation
+            Wait::Barrier { block, index, generation, .. } => {
+                self.shared.barrier(block.into(), index.into()).generation != generation
             }
             Wait::Grid { generation } => self.launch.grid_barrier.is_over(generation),
             Wait::Warp => false,

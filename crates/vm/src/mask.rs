@@ -34,6 +34,17 @@ impl Mask {
         Mask(words)
     }
 
+    /// The words up to the last that has a lane.
+    pub fn words(&self) -> &[u64] {
+        let end = self.0.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
+        &self.0[..end]
+    }
+
+    /// Lanes `first` to `end`, exclusive.
+    pub fn range(first: usize, end: usize) -> Mask {
+        Mask::first(end).without(Mask::first(first))
+    }
+
     /// Only lane `lane`.
     pub fn single(lane: usize) -> Mask {
         let mut mask = Mask::EMPTY;
@@ -90,6 +101,13 @@ impl Mask {
     /// The 32 lanes of warp `warp`.
     pub fn warp(self, warp: usize) -> u32 {
         (self.0[warp / 2] >> (warp % 2 * 32)) as u32
+    }
+
+    /// The warps that have lanes in the set, and these lanes.
+    pub fn warps(self) -> impl Iterator<Item = (usize, u32)> {
+        (0..CHUNK_LANES / WARP_LANES)
+            .map(move |warp| (warp, self.warp(warp)))
+            .filter(|&(_, lanes)| lanes != 0)
     }
 
     /// Of each warp it has all the lanes that `all` has, or none.

@@ -55,6 +55,11 @@ impl Rows {
         self.in_block * self.width()
     }
 
+    /// The block of a lane.
+    pub fn block_of(self, lane: usize) -> usize {
+        if self.last.2 == 0 { 0 } else { lane / self.block_lanes() }
+    }
+
     /// The least and the greatest of `column * step + row * pitch + block * leap`, for steps well below 2^56.
     #[inline]
     pub fn ends(self, step: i64, pitch: i64, leap: i64) -> (i64, i64) {

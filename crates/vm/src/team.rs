@@ -11,6 +11,9 @@ use crate::mask::{CHUNK_LANES, GROUP_LANES, WARP_LANES};
 /// The most lanes of a chunk if the kernel has loops: lanes that leave a loop wait for all others.
 const LOOP_LANES: usize = 512;
 
+/// The most shared memory of the blocks of a team: what fits into a processor's own cache.
+const SHARED_BYTES: u64 = 128 * 1024;
+
 /// How the blocks of a launch are dealt to chunks.
 #[derive(Clone, Copy)]
 pub(crate) struct Teams {
@@ -35,10 +38,11 @@ impl Teams {
             _ => CHUNK_LANES,
         };
         let together = !launch.shuffled
-            && launch.shared_bytes == 0
+            && launch.shared_bytes <= SHARED_BYTES
             && !traits.keeps_blocks_apart
             && threads.is_multiple_of(WARP_LANES);
         let blocks = if together { (most / threads) as u64 } else { 1 };
+        let blocks = blocks.min(SHARED_BYTES / launch.shared_bytes.max(1));
         // Enough for all host threads.
         let fair = width * height * depth / (2 * config.host_threads() as u64);
         let blocks = blocks.min(fair).min(width).max(1);
@@ -99,10 +103,7 @@ impl Traits {
             }
             for (index, block) in function.blocks.iter().enumerate() {
                 traits.loops |= block.terminator.successors().into_iter().any(|next| next.index() <= index);
-                traits.keeps_blocks_apart |= matches!(
-                    block.terminator,
-                    Terminator::Barrier { .. } | Terminator::ClusterBarrier { .. }
-                );
+                traits.keeps_blocks_apart |= matches!(block.terminator, Terminator::ClusterBarrier { .. });
             }
         }
         traits

@@ -89,8 +89,12 @@ impl Chunk<'_> {
             }
             space => (space, 0),
         };
+        let mut stride = 0;
         let (storage, base, bytes) = match space {
-            Space::Shared => (shared.memory.as_ptr(), offset, shared.memory_bytes),
+            Space::Shared => {
+                stride = shared.stride;
+                (shared.memory.as_ptr(), offset, shared.memory_bytes)
+            }
             Space::Const if !request.write => {
                 let constants = self.launch.constants;
                 (constants.as_ptr().cast_mut(), offset, constants.len() as u64)
@@ -105,10 +109,29 @@ impl Chunk<'_> {
             }
             _ => return None,
         };
-        Region { storage, base, end: base + bytes }.holding(least, end)
+        Region { storage, base, end: base + bytes, stride }.holding(least, end)
     }
 
     /// Checks the access of one lane.
+    fn place_of(
+        &self,
+        shared: &Shared,
+        request: &Request,
+        lane: usize,
+        address: u64,
+    ) -> Result<Place, FaultKind> {
+        let place = self.place(shared, request, address)?;
+        let block = self.registers.rows().block_of(lane);
+        Ok(match place {
+            // SAFETY: every block has memory of its own, `stride` bytes after that of the one before.
+            Place::Host(at) if block > 0 && shared.memory_of_first().contains(&(at as usize)) => {
+                Place::Host(unsafe { at.add(block * shared.stride) })
+            }
+            place => place,
+        })
+    }
+
+    /// Checks the access of one lane of the chunk's first block.
     pub(super) fn place(&self, shared: &Shared, request: &Request, address: u64) -> Result<Place, FaultKind> {
         // No access is larger than 32 bytes (`.v8.b32`, `.v4.b64`).
         if !address.is_multiple_of(request.bytes) {
@@ -170,29 +193,32 @@ impl Chunk<'_> {
         }
         let of = |lane: usize| all[lane];
         for lane in mask {
-            if let Err(kind) = self.place(shared, request, of(lane)) {
+            if let Err(kind) = self.place_of(shared, request, lane, of(lane)) {
                 return Err(self.access_fault(kind, request, lane, of(lane)));
             }
         }
         for lane in mask {
-            if let Ok(place) = self.place(shared, request, of(lane)) {
+            if let Ok(place) = self.place_of(shared, request, lane, of(lane)) {
                 f(self, lane, place);
             }
         }
         Ok(())
     }
 
-    /// The region of an access whose lanes are all aligned and in bounds.
+    /// The region of an access whose lanes are all aligned and in bounds. If every block has one of its own, the
+    /// addresses become those that the first block's would have if it went on.
     #[inline]
-    fn even_region(&self, shared: &Shared, request: &Request, even: &Even, mask: Mask) -> Option<Region> {
+    fn even_region(&self, shared: &Shared, request: &Request, even: &mut Even, mask: Mask) -> Option<Region> {
         if !even.aligned(request.bytes) {
             return None;
         }
         let (least, greatest) = even.bounds;
-        match self.region(shared, request, least, greatest) {
+        let region = match self.region(shared, request, least, greatest) {
             None => self.active_region(shared, request, even, mask),
             found => found,
-        }
+        }?;
+        even.scalar.leap = even.scalar.leap.wrapping_add(region.stride as u64);
+        Some(region)
     }
 
     /// The same if lanes that are not active lie outside.
@@ -203,12 +229,13 @@ impl Chunk<'_> {
         (least, greatest).ne(&even.bounds).then(|| self.region(shared, request, least, greatest))?
     }
 
-    /// The region of an access whose lanes are all aligned and in bounds.
+    /// The region of an access whose lanes are all aligned and in bounds; changes even addresses as
+    /// [`Chunk::even_region`] does.
     pub(super) fn checked_region(
         &self,
         shared: &Shared,
         request: &Request,
-        addresses: &Addresses,
+        addresses: &mut Addresses,
         mask: Mask,
     ) -> Option<Region> {
         if !request.bytes.is_power_of_two() {
@@ -235,10 +262,11 @@ impl Chunk<'_> {
     fn load_unplanned(&mut self, op: &Load, active: &Active, shared: &mut Shared, span: Span) -> Step {
         let bytes = u64::from(op.bytes) * op.dst.len() as u64;
         let request = Request { space: op.address.space, bytes, write: false, span };
-        let even = self.even(&op.address, active);
-        if let Ok(even) = &even
-            && let Some(region) = self.even_region(shared, &request, even, active.mask)
-        {
+        let mut addresses = self.addresses(&op.address, active);
+        let Some(region) = self.checked_region(shared, &request, &mut addresses, active.mask) else {
+            return self.load_each(op, active, shared, &request, &addresses);
+        };
+        if let Addresses::Even(even) = &addresses {
             if even.scalar.is_uniform() {
                 // SAFETY: the region holds all elements of the access.
                 self.load_uniform(op, active, unsafe { region.at(even.scalar.base) });
@@ -251,13 +279,6 @@ impl Chunk<'_> {
                 }
             }
         }
-        let addresses = match even {
-            Ok(even) => Addresses::Even(even),
-            Err(slot) => self.each(slot, op.address.offset, active),
-        };
-        let Some(region) = self.checked_region(shared, &request, &addresses, active.mask) else {
-            return self.load_each(op, active, shared, &request, &addresses);
-        };
         let addresses = self.kept(op, addresses);
         let transfer = self.transfer(region, &addresses, active, op.bytes, bytes);
         if self.load_vectors(op, active, &transfer) {
@@ -292,7 +313,8 @@ impl Chunk<'_> {
         bytes: u32,
         stride: u64,
     ) -> Transfer<'a> {
-        Transfer { helpers: self.registers.helpers(), region, addresses, active, bytes, stride }
+        let (helpers, rows) = (self.registers.helpers(), self.registers.rows());
+        Transfer { helpers, rows, region, addresses, active, bytes, stride }
     }
 
     /// A load of vectors that stand one after the other in memory, for whole groups; false if it is not one.
@@ -346,10 +368,13 @@ impl Chunk<'_> {
         }
         let bytes = u64::from(op.bytes);
         let request = Request { space: op.address.space, bytes, write: true, span };
-        let even = self.even(&op.address, active).ok().filter(|even| even.consecutive(bytes))?;
-        let region = self.even_region(shared, &request, &even, active.mask)?;
+        let mut even = self.even(&op.address, active).ok().filter(|even| even.scalar.step == bytes)?;
+        let region = self.even_region(shared, &request, &mut even, active.mask)?;
         if let Some(plan) = AccessPlan::new(&even, region, bytes, &op.address, active) {
             self.access_plans[op.address.place] = plan;
+        }
+        if !even.consecutive(bytes) {
+            return None;
         }
         // SAFETY: the first active lane's access lies within the region.
         Some(unsafe { region.at(even.at(active.groups.0 * GROUP_LANES)) })
@@ -389,6 +414,9 @@ impl Chunk<'_> {
 
     #[inline(never)]
     pub(super) fn store(&mut self, op: &Store, active: &Active, shared: &mut Shared, span: Span) -> Step {
+        if self.store_planned(op, active) {
+            return Ok(());
+        }
         if let [slot] = op.src[..]
             && slot.width.bytes() == op.bytes as usize
             && let Some(target) = self.store_target(op, active, shared, span)
@@ -402,8 +430,8 @@ impl Chunk<'_> {
         }
         let bytes = u64::from(op.bytes) * op.src.len() as u64;
         let request = Request { space: op.address.space, bytes, write: true, span };
-        let addresses = self.addresses(&op.address, active);
-        let Some(region) = self.checked_region(shared, &request, &addresses, active.mask) else {
+        let mut addresses = self.addresses(&op.address, active);
+        let Some(region) = self.checked_region(shared, &request, &mut addresses, active.mask) else {
             return self.each_place(shared, &request, &addresses, active.mask, |chunk, lane, place| {
                 for (i, slot) in op.src.iter().enumerate() {
                     let value = chunk.registers.get(active.window, *slot, lane);

@@ -37,9 +37,9 @@ impl Chunk<'_> {
     pub(super) fn atomic(&mut self, op: &Atomic, active: &Active, shared: &mut Shared, span: Span) -> Step {
         let bytes = op.ty.bytes();
         let request = Request { space: op.address.space, bytes: bytes.into(), write: true, span };
-        let addresses = self.addresses(&op.address, active);
+        let mut addresses = self.addresses(&op.address, active);
         if matches!(bytes, 4 | 8)
-            && let Some(region) = self.checked_region(shared, &request, &addresses, active.mask)
+            && let Some(region) = self.checked_region(shared, &request, &mut addresses, active.mask)
         {
             // Shared memory is touched by this host thread alone.
             let own = region.storage == shared.memory.as_ptr();
@@ -62,6 +62,13 @@ impl Chunk<'_> {
         let (first, end) = active.lanes();
         let helpers = self.registers.helpers();
         let base = find_offsets(addresses, region, helpers, &mut operands.offsets[..end]);
+        if let (Addresses::Each(_), 1..) = (addresses, region.stride) {
+            // Every block has memory of its own.
+            let blocks = operands.offsets[..end].chunks_mut(self.registers.rows().block_lanes()).enumerate();
+            blocks.for_each(|(block, offsets)| {
+                offsets.iter_mut().for_each(|o| *o = o.wrapping_add((block * region.stride) as u64));
+            });
+        }
         self.registers.widen(active.window, op.a, &mut operands.a[..end]);
         if let Some(b) = op.b {
             self.registers.widen(active.window, b, &mut operands.b[..end]);

@@ -242,29 +242,59 @@ impl Chunk<'_> {
 
     // Barriers.
 
-    fn barrier(&mut self, path: &mut Path, barrier: &Barrier, active: &Active, shared: &mut Shared) {
-        let lane = active.mask.lowest().unwrap_or(0);
-        // The manual has 16 barriers; the same for all threads that meet here.
-        let index = self.registers.get(active.window, barrier.barrier, lane) as usize % BARRIERS;
-        let threads = barrier.threads.map(|slot| self.registers.get(active.window, slot, lane) as u32);
+    /// Threads arrive at a barrier. True if the path goes on.
+    fn barrier(&mut self, path: &mut Path, barrier: &Barrier, active: &Active, shared: &mut Shared) -> bool {
+        let from = path.block;
+        path.block = barrier.next;
+        // The usual case: all threads that are left are here, and nobody has come before them.
+        let plain = barrier.threads.is_none() && barrier.reduction.is_none();
+        if plain && path.mask == self.alive && self.whole_blocks && shared.no_barrier_used() {
+            shared.waiting.reset();
+            return true;
+        }
         let predicate = barrier.reduction.as_ref().map(|r| {
             let predicate = self.registers.predicate(active.window, r.src);
             if r.negated { !predicate } else { predicate }
         });
-        let generation = shared.barriers[index].generation;
-        for warp in 0..self.everyone.threads.div_ceil(WARP_LANES) {
-            let lanes = active.mask.warp(warp);
-            if lanes != 0 {
+        // Every block has barriers of its own.
+        let mut waiting: SmallVec<[Path; 2]> = SmallVec::new();
+        for (block, mask) in self.parts(active.mask) {
+            let lane = mask.lowest().unwrap_or(0);
+            // The manual has 16 barriers; the same for all threads that meet here.
+            let index = self.registers.get(active.window, barrier.barrier, lane) as usize % BARRIERS;
+            let threads = barrier.threads.map(|slot| self.registers.get(active.window, slot, lane) as u32);
+            let generation = shared.barrier(block, index).generation;
+            for (warp, lanes) in mask.warps() {
                 let in_block = self.first_thread as usize / WARP_LANES + warp;
                 shared.arrive(index, in_block, lanes, threads, predicate.map(|p| p.warp(warp)));
             }
+            shared.complete(block, index);
+            let wait = Wait::Barrier { block: block as u8, index: index as u8, generation, from };
+            waiting.push(Path { mask, wait, ..*path });
         }
-        let from = path.block;
-        path.block = barrier.next;
-        if !barrier.arrive {
-            path.wait = Wait::Barrier { index: index as u8, generation, from };
+        if barrier.arrive {
+            return true;
         }
-        shared.complete(index);
+        let is_over = |path: &Path| match path.wait {
+            Wait::Barrier { block, index, generation, .. } => {
+                shared.barrier(block.into(), index.into()).generation != generation
+            }
+            _ => false,
+        };
+        if self.paths.is_empty() && waiting.iter().all(is_over) {
+            waiting.iter().for_each(|path| self.finish_reduction(shared, path));
+            return true;
+        }
+        // The first part stays this path.
+        let mut parts = waiting.into_iter();
+        if let Some(first) = parts.next() {
+            *path = first;
+        }
+        for part in parts {
+            self.frames.retain(part.frame);
+            self.paths.push(part);
+        }
+        false
     }
 
     /// The barrier of a cluster of one block: arriving and waiting are two steps. True if the path goes on.
@@ -279,41 +309,35 @@ impl Chunk<'_> {
         let from = path.block;
         path.block = next;
         let first = self.first_thread as usize / WARP_LANES;
-        let warps =
-            (0..self.everyone.threads.div_ceil(WARP_LANES)).map(|warp| (warp, active.mask.warp(warp)));
         if arrive {
-            for (warp, lanes) in warps.filter(|(_, lanes)| *lanes != 0) {
+            for (warp, lanes) in active.mask.warps() {
                 shared.arrive(CLUSTER_BARRIER, first + warp, lanes, None, None);
             }
-            shared.complete(CLUSTER_BARRIER);
+            shared.complete(0, CLUSTER_BARRIER);
             return true;
         }
         // Whoever is still noted as arrived waits for the others.
-        let barrier = &shared.barriers[CLUSTER_BARRIER];
-        let waits = warps.clone().any(|(warp, lanes)| barrier.waiting(first + warp) & lanes != 0);
+        let barrier = shared.barrier(0, CLUSTER_BARRIER);
+        let waits = active.mask.warps().any(|(warp, lanes)| barrier.waiting(first + warp) & lanes != 0);
         if waits {
             let generation = barrier.generation;
-            path.wait = Wait::Barrier { index: CLUSTER_BARRIER as u8, generation, from };
+            path.wait = Wait::Barrier { block: 0, index: CLUSTER_BARRIER as u8, generation, from };
         }
         !waits
     }
 
-    /// Hands a path its share of the result of the barrier in block `from`.
-    pub(super) fn finish_reduction(
-        &mut self,
-        shared: &Shared,
-        path: &Path,
-        index: u8,
-        generation: u32,
-        from: u32,
-    ) {
+    /// Hands a path its share of the result of the barrier that it waited at.
+    pub(super) fn finish_reduction(&mut self, shared: &Shared, path: &Path) {
+        let Wait::Barrier { block, index, generation, from } = path.wait else { return };
         let frame = &self.frames[path.frame];
         let (window, function) = (frame.window, self.function(frame.function));
         let Some(Terminator::Barrier(barrier)) = function.map(|f| &f.blocks[from as usize].terminator) else {
             return;
         };
         let Some(Reduction { op, dst, .. }) = &barrier.reduction else { return };
-        let Some(&(holds, all)) = shared.barriers[index as usize].results.get(&generation) else { return };
+        let Some(&(holds, all)) = shared.barrier(block.into(), index.into()).results.get(&generation) else {
+            return;
+        };
         let value = match op {
             BarrierReduction::PopulationCount => holds.into(),
             BarrierReduction::And => u64::from(holds == all),

@@ -175,14 +175,14 @@ impl Chunk<'_> {
     /// Notes that these lanes have tried in vain. Is there nobody left who could help them?
     fn waits_forever(&self, shared: &mut Shared, lanes: Mask) -> bool {
         let warps = shared.alive.len();
-        let Shared { waiting, alive, barriers, .. } = shared;
+        let blocked: Vec<u32> = (0..warps).map(|warp| shared.at_barriers(warp)).collect();
+        let Shared { waiting, alive, .. } = shared;
         waiting.lanes.resize(warps, 0);
         let first = self.first_thread as usize / WARP_LANES;
         for (warp, waiting) in waiting.lanes[first..].iter_mut().enumerate().take(CHUNK_LANES / WARP_LANES) {
             *waiting |= lanes.warp(warp);
         }
-        let blocked = |warp: usize| barriers.iter().fold(0, |lanes, b| lanes | b.waiting(warp));
-        let tried = |warp: usize| waiting.lanes[warp] | blocked(warp);
+        let tried = |warp: usize| waiting.lanes[warp] | blocked[warp];
         if (0..warps).all(|warp| alive[warp] & !tried(warp) == 0) {
             waiting.lanes.fill(0);
             waiting.rounds += 1;

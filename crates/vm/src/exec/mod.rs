@@ -45,11 +45,12 @@ pub(crate) type Step<T = ()> = Result<T, Box<Fault>>;
 pub(crate) enum Wait {
     /// It could.
     Ready,
-    /// At barrier `index`, until its generation is no longer `generation`.
+    /// At barrier `index` of a block of the chunk, until its generation is no longer `generation`.
     Barrier {
+        block: u8,
         index: u8,
         generation: u32,
-        /// The barrier's block, whose terminator says where a reduction goes.
+        /// The block of code that ends with it, and says where a reduction goes.
         from: u32,
     },
     /// At the start of a block whose warp-level operation needs more lanes.
@@ -185,6 +186,8 @@ pub(crate) struct Chunk<'l> {
     paths: Vec<Path>,
     /// Lanes that have not ended.
     pub alive: Mask,
+    /// It has all threads of its blocks.
+    whole_blocks: bool,
     /// Linear index in the block of lane 0.
     pub first_thread: u32,
     /// Number of lanes that computations cover: the threads, rounded up to whole groups.
@@ -224,6 +227,7 @@ impl<'l> Chunk<'l> {
             alive: Mask::EMPTY,
             first_thread,
             lanes,
+            whole_blocks: threads as u64 == launch.config.block_threads() * code.rows.blocks() as u64,
             everyone: Everyone::new(threads, lanes),
             ctaid: [0; 3],
             needed: Vec::new(),
@@ -316,12 +320,12 @@ impl<'l> Chunk<'l> {
     /// Makes paths ready whose barrier is complete, and hands them their share of its reduction.
     fn wake(&mut self, shared: &Shared) {
         for i in 0..self.paths.len() {
-            if let Wait::Barrier { index, generation, from } = self.paths[i].wait
-                && shared.barriers[index as usize].generation != generation
+            let path = self.paths[i];
+            if let Wait::Barrier { block, index, generation, .. } = path.wait
+                && shared.barrier(block.into(), index.into()).generation != generation
             {
                 self.paths[i].wait = Wait::Ready;
-                let path = self.paths[i];
-                self.finish_reduction(shared, &path, index, generation, from);
+                self.finish_reduction(shared, &path);
             }
             if let Wait::Grid { generation } = self.paths[i].wait
                 && self.launch.grid_barrier.is_over(generation)
@@ -563,6 +567,24 @@ impl<'l> Chunk<'l> {
     pub fn thread_of(&self, lane: usize) -> usize {
         let rows = self.registers.rows();
         if rows.blocks() > 1 { lane % rows.block_lanes() } else { self.first_thread as usize + lane }
+    }
+
+    /// The blocks of the chunk that have lanes in a mask, and these lanes.
+    fn parts(&self, mask: Mask) -> impl Iterator<Item = (usize, Mask)> + use<> {
+        let rows = self.registers.rows();
+        let lanes = if rows.blocks() > 1 { rows.block_lanes() } else { self.lanes };
+        (0..rows.blocks())
+            .map(move |block| {
+                (
+                    block,
+                    if rows.blocks() > 1 {
+                        mask & Mask::range(block * lanes, (block + 1) * lanes)
+                    } else {
+                        mask
+                    },
+                )
+            })
+            .filter(|(_, part)| !part.is_empty())
     }
 
     /// Places where threads of this chunk wait, for the report of a deadlock.

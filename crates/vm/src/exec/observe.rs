@@ -9,7 +9,7 @@ use isa::Space;
 use super::{Active, Chunk};
 use crate::code::{Address, Block, Callee, Code, Kind, Op, Terminator};
 use crate::grid::Launch;
-use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask, WARP_LANES};
+use crate::mask::{GROUP_LANES, Mask, WARP_LANES};
 use crate::memory::resolve_generic;
 use crate::profile::{Accesses, Counts, Profile};
 
@@ -179,7 +179,7 @@ impl BlockRecord {
 impl Observer for Recorder<'_> {
     fn enter(&mut self, function: u32, block: u32, mask: Mask) {
         (self.function, self.block, self.op) = (function as usize, block as usize, 0);
-        self.warps = warps(mask).count() as u64;
+        self.warps = mask.warps().count() as u64;
         self.threads = mask.count().into();
         let record = &mut self.blocks[self.function][self.block];
         record.executions += self.warps;
@@ -227,11 +227,6 @@ impl Observer for Recorder<'_> {
     }
 }
 
-/// The warps that have lanes in a mask, and these lanes.
-fn warps(mask: Mask) -> impl Iterator<Item = (usize, u32)> {
-    (0..CHUNK_LANES / WARP_LANES).map(move |warp| (warp, mask.warp(warp))).filter(|&(_, lanes)| lanes != 0)
-}
-
 /// The address of an operation that accesses memory, and the bytes that a lane accesses.
 fn accessed_address(kind: &Kind) -> Option<(&Address, u64)> {
     let of_store = |store: &crate::code::Store| u64::from(store.bytes) * store.src.len() as u64;
@@ -259,7 +254,7 @@ impl Chunk<'_> {
                 if slot.width == Width::W64 { value } else { value & 0xffff_ffff }
             }
         };
-        for (warp, _) in warps(mask) {
+        for (warp, _) in mask.warps() {
             let (mut same, mut consecutive, mut own) = (true, true, false);
             for group in [0, 1].map(|half| warp * WARP_LANES + half * GROUP_LANES) {
                 let mut lanes = (group..group + GROUP_LANES).filter(|&lane| mask.contains(lane)).peekable();
@@ -301,7 +296,7 @@ impl Chunk<'_> {
         };
         let leaves_by_several =
             |&(warp, _): &(usize, u32)| ways.iter().filter(|way| way.warp(warp) != 0).count() > 1;
-        warps(active.mask).filter(leaves_by_several).count() as u64
+        active.mask.warps().filter(leaves_by_several).count() as u64
     }
 
     fn ways(&self, slot: crate::registers::SlotRef, active: &Active) -> Vec<Mask> {

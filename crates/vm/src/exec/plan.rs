@@ -5,7 +5,7 @@ use lanes::{LaneArgs, LaneFn};
 
 use super::transfer::{Even, Region};
 use super::{Active, Chunk};
-use crate::code::{Address, Base, Load, Pure};
+use crate::code::{Address, Base, Load, Pure, Store};
 use crate::mask::GROUP_LANES;
 use crate::memory::HEAP_BASE;
 use crate::registers::{SlotRef, Source, is_memory, lane_width, without_pattern};
@@ -91,7 +91,7 @@ impl AccessPlan {
         Some(AccessPlan {
             step: slot.width.truncate(scalar.step),
             pitch: slot.width.truncate(scalar.pitch),
-            leap: slot.width.truncate(scalar.leap),
+            leap: slot.width.truncate(scalar.leap.wrapping_sub(region.stride as u64)),
             bits: if slot.width == Width::W64 { u64::MAX } else { u32::MAX.into() },
             align: bytes - 1,
             least,
@@ -196,6 +196,40 @@ impl Chunk<'_> {
                         let to = array.add(block * between.1);
                         (helpers.copy_rows)(to, lane_width(slot.width), from, rows, broadcast);
                     }
+                }
+            }
+        }
+        true
+    }
+
+    /// Stores one element a lane as planned; false if the plan does not hold, or the register does not hold the element as
+    /// it is.
+    #[inline(always)]
+    pub(super) fn store_planned(&mut self, op: &Store, active: &Active) -> bool {
+        let [slot] = op.src[..] else { return false };
+        let Some((plan, start)) = self.planned(&op.address, active) else { return false };
+        if plan.broadcast || slot.width.bytes() != op.bytes as usize {
+            return false;
+        }
+        let (rows, blocks, between, consecutive) =
+            (plan.rows, plan.blocks, plan.between_blocks, plan.consecutive);
+        let array = self.registers.read(active.window, slot);
+        if consecutive {
+            // SAFETY: all lanes' elements lie within the plan's memory, one after the other.
+            unsafe { std::ptr::copy(array, start, self.lanes * slot.width.bytes()) }
+            return true;
+        }
+        let bytes = rows.groups * usize::from(slot.group_bytes);
+        for block in 0..blocks {
+            for row in 0..rows.count {
+                let offset = block.wrapping_mul(between.0).wrapping_add(row.wrapping_mul(rows.pitch));
+                // SAFETY: the rows are all lanes of the chunk, and their addresses were found within the plan's memory.
+                unsafe {
+                    std::ptr::copy(
+                        array.add(block * between.1 + row * bytes),
+                        start.wrapping_add(offset),
+                        bytes,
+                    )
                 }
             }
         }

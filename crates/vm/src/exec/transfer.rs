@@ -4,7 +4,7 @@ use ir::Width;
 use lanes::{Element, Helpers};
 
 use super::Active;
-use crate::mask::GROUP_LANES;
+use crate::mask::{GROUP_LANES, Mask};
 use crate::pattern::Pattern;
 use crate::registers::{lane_width, load, store};
 use crate::scalar::{Rows, Scalar};
@@ -110,6 +110,9 @@ pub(super) struct Region {
     pub base: u64,
     /// One past its last address.
     pub end: u64,
+    /// If every block has such memory of its own: bytes from one block's to the next. Even addresses have been changed to make
+    /// up for it.
+    pub stride: usize,
 }
 
 impl Region {
@@ -130,6 +133,7 @@ impl Region {
 /// The transfer of one element after the other between memory and registers.
 pub(super) struct Transfer<'a> {
     pub helpers: &'static Helpers,
+    pub rows: Rows,
     /// Holds the accesses of all active lanes.
     pub region: Region,
     pub addresses: &'a Addresses,
@@ -141,6 +145,15 @@ pub(super) struct Transfer<'a> {
 }
 
 impl Transfer<'_> {
+    /// The step from lane to lane in a group, if it is even.
+    #[inline]
+    fn step(&self, group: usize) -> Option<u64> {
+        match self.addresses {
+            Addresses::Even(even) => Some(even.scalar.step),
+            Addresses::Each(each) => each.pattern.step(group),
+        }
+    }
+
     /// If the vectors of all lanes of the active groups stand one after the other: where they start, the first
     /// group, and the number of lanes.
     pub fn consecutive_vectors(&self) -> Option<(*mut u8, usize, usize)> {
@@ -208,10 +221,35 @@ impl Transfer<'_> {
         }
     }
 
-    /// What to add to a register's value to get the host address of an element.
-    fn host_base(&self, each: &Each, element: usize) -> *mut u8 {
+    /// What to add to a register's value to get the host address of an element, and the active lanes for which that holds:
+    /// those of one block after the other, if each has memory of its own.
+    fn host_bases(&self, each: &Each, element: usize) -> impl Iterator<Item = (*mut u8, Mask)> {
         let offset = each.offset.wrapping_sub(self.region.base) as usize;
-        self.region.storage.wrapping_add(offset).wrapping_add(element * self.bytes as usize)
+        let base = self.region.storage.wrapping_add(offset).wrapping_add(element * self.bytes as usize);
+        let (stride, mask, lanes) = (self.region.stride, self.active.mask, self.rows.block_lanes());
+        let parts = if stride == 0 { 1 } else { self.rows.blocks() };
+        (0..parts).map(move |block| {
+            let part = if parts == 1 { mask } else { mask & Mask::range(block * lanes, (block + 1) * lanes) };
+            (base.wrapping_add(block * stride), part)
+        })
+    }
+
+    /// Where a lane's access goes.
+    ///
+    /// # Safety
+    /// The lane must be one of those whose accesses the region holds.
+    #[inline]
+    unsafe fn at(&self, lane: usize) -> *mut u8 {
+        // SAFETY: the caller's promise; every block has such memory.
+        unsafe {
+            match self.addresses {
+                Addresses::Even(even) => self.region.at(even.at(lane)),
+                Addresses::Each(each) if self.region.stride == 0 => self.region.at(each.at(lane)),
+                Addresses::Each(each) => {
+                    self.region.at(each.at(lane)).add(self.rows.block_of(lane) * self.region.stride)
+                }
+            }
+        }
     }
 
     /// Loads one element for each active lane.
@@ -240,12 +278,12 @@ impl Transfer<'_> {
             }
         }
         if let (Some(each), Some(kind)) = (self.scattered(), kind) {
-            let base = self.host_base(each, element);
             let offsets = if each.narrow { lanes::Width::B4 } else { lanes::Width::B8 };
-            // SAFETY: the region holds the accesses of all active lanes.
-            return unsafe {
-                (self.helpers.gather)(to, kind, base, each.array, offsets, &self.active.mask.0)
-            };
+            for (base, mask) in self.host_bases(each, element) {
+                // SAFETY: the region holds the accesses of all active lanes.
+                unsafe { (self.helpers.gather)(to, kind, base, each.array, offsets, mask.words()) }
+            }
+            return;
         }
         let offset = element * self.bytes as usize;
         let size = width.bytes();
@@ -256,11 +294,9 @@ impl Transfer<'_> {
             unsafe {
                 let to = to.add(group * GROUP_LANES * size);
                 if lanes == u16::MAX && kind.is_some() {
-                    match (shape(self.addresses, group), size) {
-                        (Shape::Steps(start, step), _)
-                            if step == u64::from(self.bytes) && step == self.stride =>
-                        {
-                            let at = self.region.at(start);
+                    match self.step(group) {
+                        Some(step) if step == u64::from(self.bytes) && step == self.stride => {
+                            let at = self.at(group * GROUP_LANES);
                             match kind {
                                 Some(Element::U8 | Element::S8) => {
                                     (self.helpers.widen_bytes)(to, at, signed, GROUP_LANES);
@@ -269,8 +305,8 @@ impl Transfer<'_> {
                             }
                             continue;
                         }
-                        (Shape::Steps(start, 0), _) => {
-                            let value = read(self.region.at(start).add(offset), self.bytes, signed);
+                        Some(0) => {
+                            let value = read(self.at(group * GROUP_LANES).add(offset), self.bytes, signed);
                             (self.helpers.fill)(to, lane_width(width), value, GROUP_LANES);
                             continue;
                         }
@@ -278,7 +314,7 @@ impl Transfer<'_> {
                     }
                 }
                 for i in ones(lanes) {
-                    let at = self.region.at(address_of(self.addresses, group * GROUP_LANES + i)).add(offset);
+                    let at = self.at(group * GROUP_LANES + i).add(offset);
                     store(to, width, i, read(at, self.bytes, signed));
                 }
             }
@@ -295,7 +331,7 @@ impl Transfer<'_> {
             let lane = group * GROUP_LANES;
             // SAFETY: the region holds the accesses of the group's lanes, and `to` the group.
             unsafe {
-                let from = self.region.at(address_of(self.addresses, lane)).cast::<T>().add(element);
+                let from = self.at(lane).cast::<T>().add(element);
                 let to = to.cast::<T>().add(lane).cast::<[T; GROUP_LANES]>();
                 *to = match step {
                     0 => [from.read_unaligned(); GROUP_LANES],
@@ -318,12 +354,12 @@ impl Transfer<'_> {
         }
         let kind = self.kind(width, false);
         if let (Some(each), Some(kind)) = (self.scattered(), kind) {
-            let base = self.host_base(each, element);
             let offsets = if each.narrow { lanes::Width::B4 } else { lanes::Width::B8 };
-            // SAFETY: the region holds the accesses of all active lanes.
-            return unsafe {
-                (self.helpers.scatter)(from, kind, base, each.array, offsets, &self.active.mask.0)
-            };
+            for (base, mask) in self.host_bases(each, element) {
+                // SAFETY: the region holds the accesses of all active lanes.
+                unsafe { (self.helpers.scatter)(from, kind, base, each.array, offsets, mask.words()) }
+            }
+            return;
         }
         let offset = element * self.bytes as usize;
         let size = width.bytes();
@@ -335,11 +371,10 @@ impl Transfer<'_> {
                 let from = from.add(group * GROUP_LANES * size);
                 if lanes == u16::MAX
                     && let Some(kind) = kind
-                    && let Shape::Steps(start, step) = shape(self.addresses, group)
-                    && step == u64::from(self.bytes)
-                    && step == self.stride
+                    && self.stride == u64::from(self.bytes)
+                    && self.step(group) == Some(self.stride)
                 {
-                    let at = self.region.at(start);
+                    let at = self.at(group * GROUP_LANES);
                     match kind {
                         Element::U8 | Element::S8 => (self.helpers.narrow_bytes)(at, from, GROUP_LANES),
                         _ => std::ptr::copy_nonoverlapping(from, at, size * GROUP_LANES),
@@ -347,7 +382,7 @@ impl Transfer<'_> {
                     continue;
                 }
                 for i in ones(lanes) {
-                    let at = self.region.at(address_of(self.addresses, group * GROUP_LANES + i)).add(offset);
+                    let at = self.at(group * GROUP_LANES + i).add(offset);
                     write(at, self.bytes, load(from, width, i));
                 }
             }
@@ -370,25 +405,6 @@ pub(super) fn address_of(addresses: &Addresses, lane: usize) -> u64 {
     match addresses {
         Addresses::Even(even) => even.at(lane),
         Addresses::Each(each) => each.at(lane),
-    }
-}
-
-/// How the addresses of a group lie.
-enum Shape {
-    /// From the first, with this step from lane to lane.
-    Steps(u64, u64),
-    Scattered,
-}
-
-#[inline]
-fn shape(addresses: &Addresses, group: usize) -> Shape {
-    let step = match addresses {
-        Addresses::Even(even) => Some(even.scalar.step),
-        Addresses::Each(each) => each.pattern.step(group),
-    };
-    match step {
-        Some(step) => Shape::Steps(address_of(addresses, group * GROUP_LANES), step),
-        None => Shape::Scattered,
     }
 }
 
