@@ -123,8 +123,8 @@ impl Chunk<'_> {
         let place = self.place(shared, request, address)?;
         let block = self.registers.rows().block_of(lane);
         Ok(match place {
-            // SAFETY: every block has memory of its own, `stride` bytes after that of the one before.
             Place::Host(at) if block > 0 && shared.memory_of_first().contains(&(at as usize)) => {
+                // SAFETY: every block has memory of its own, `stride` bytes after that of the one before.
                 Place::Host(unsafe { at.add(block * shared.stride) })
             }
             place => place,
