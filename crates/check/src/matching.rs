@@ -1,7 +1,10 @@
 //! Operands against the places of a form that they stand in.
 
 use diag::Span;
-use isa::{Access, Effect, OperandKind, OperandSpec, Second, Space, Type, literal_allowed, register_allowed};
+use isa::{
+    Access, Effect, Elements, OperandKind, OperandSpec, Second, Space, Type, literal_allowed,
+    register_allowed,
+};
 use smallvec::SmallVec;
 
 use crate::address::address_of_parameter;
@@ -113,6 +116,9 @@ impl<'a> BodyChecker<'_, 'a> {
             // `call` is checked apart.
             OperandKind::Call => Verdict::Mismatch,
             _ => match spec.count(context.form, context.picks) {
+                _ if spec.elements == Elements::Braced && matches!(lowered.value, Value::Vector(..)) => {
+                    fit_vector(lowered, &place, 1, complaints)
+                }
                 (_, false) => fit_scalar(lowered, &place, complaints),
                 (count, true) => fit_vector(lowered, &place, count, complaints),
             },

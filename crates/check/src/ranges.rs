@@ -20,6 +20,8 @@ pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lo
         };
         if context.form.opcode == "cp" && spec.name == "cp-size" {
             copy_size(sink, context, i, value as i64, lowered.span);
+        } else if context.form.opcode == "mma" && spec.name == "selector" {
+            sparsity_selector(sink, context, i, range, value as i64, lowered.span);
         } else if let Some((least, greatest)) = range
             && !(least..=greatest).contains(&(value as i64))
         {
@@ -29,6 +31,9 @@ pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lo
             );
             sink.error("out-of-range", lowered.span, message);
         }
+    }
+    if context.picks.has(isa::Mod::BlockScale) {
+        scale_selectors(sink, context, operands, lowered);
     }
     // Another block of the cluster gives no state back.
     if context.form.action == Action::Effect(Effect::Mbarrier)
@@ -56,6 +61,66 @@ fn copy_size(sink: &mut Sink, context: &Context, index: usize, value: i64, span:
             "Argument {index} of instruction '{name}': unexpected value '{value}', expected to be {text}"
         );
         sink.error("out-of-range", span, message);
+    }
+}
+
+/// `mma.sp`: which threads hold the metadata. Where all of them do, ptxas words it differently from type to type.
+fn sparsity_selector(
+    sink: &mut Sink,
+    context: &Context,
+    index: usize,
+    range: Option<(i64, i64)>,
+    value: i64,
+    span: diag::Span,
+) {
+    let Some((least, greatest)) = range.filter(|(least, greatest)| !(least..=greatest).contains(&&value))
+    else {
+        return;
+    };
+    let message = if context.picks.types().iter().any(|ty| ty.is_float() && ty.bits() < 16) {
+        format!("Argument {index} of instruction 'mma': unexpected value '{value}', expected to be 0")
+    } else {
+        format!(
+            "Argument {} of instruction 'Sparse mma': value '{value}' out of range, expected to be in range [{least}..{greatest}]",
+            index + 1
+        )
+    };
+    sink.error("out-of-range", span, message)
+        .help("the manual's \"Sparse matrix storage\" says which threads hold the metadata of a shape");
+}
+
+/// `mma.block_scale`: `{byte-id, thread-id}` of A and of B (PTX ISA, "Block Scaling for mma.sync").
+fn scale_selectors(sink: &mut Sink, context: &Context, operands: &[Operand], lowered: &[Lowered]) {
+    let bytes: &[u64] = match isa::matrix::scale_vector(context.picks) {
+        1 => &[0, 1, 2, 3],
+        2 => &[0, 2],
+        _ => &[0],
+    };
+    let specs = context.form.operands_with(context.picks).zip(operands).zip(lowered).enumerate();
+    for (index, ((spec, operand), lowered)) in specs {
+        let threads: &[u64] = match spec.name {
+            "ids-a" => &[0, 1],
+            "ids-b" => &[0, 1, 2, 3],
+            _ => continue,
+        };
+        let Operand::Vector(parts) = operand else { continue };
+        for (part, allowed) in parts.iter().zip([bytes, threads]) {
+            let Operand::Imm(value) = part else { continue };
+            if allowed.contains(value) {
+                continue;
+            }
+            let message = match allowed {
+                [0] | [0, 2] => format!(
+                    "Argument {index} of instruction 'mma': unexpected value '{value}', expected to be {}",
+                    if allowed.len() == 1 { "0" } else { "0 or 2" }
+                ),
+                _ => format!(
+                    "Argument {index} of instruction 'mma': value '{value}' out of range, expected to be in range [0..{}]",
+                    allowed.len() - 1
+                ),
+            };
+            sink.error("out-of-range", lowered.span, message);
+        }
     }
 }
 

@@ -251,7 +251,8 @@ pub struct MatrixOp {
     pub picks: Picks,
     /// The registers of the result's fragment.
     pub dst: SmallVec<[Option<Slot>; 8]>,
-    /// The fragments that are read, one after the other; of sparse products then the metadata and the selector.
+    /// The fragments that are read, one after the other; of sparse products then the metadata and the selector, of
+    /// block-scaled ones then scales, byte-id and thread-id of A and of B.
     pub src: SmallVec<[Slot; 8]>,
     /// Where the matrix, or the lane's row of it, lies in memory.
     pub address: Option<Address>,

@@ -85,7 +85,7 @@ pub const ENTRY_PARAMETER: &str = ".param .align 64 .b8 in_param[1024]";
 pub const ENTRY_DECLARATIONS: &str = "\
 .local .align 64 .b8 in_local[1024];
 .param .align 64 .b8 out_param[1024];
-.reg .pred %p<9>; .reg .b8 %b8_<9>; .reg .b16 %b16_<9>; .reg .b32 %b32_<9>; .reg .b64 %b64_<9>;
+.reg .pred %p<9>; .reg .b8 %b8_<9>; .reg .b16 %b16_<9>; .reg .b32 %b32_<10>; .reg .b64 %b64_<9>;
 .reg .b128 %b128_<9>;
 ";
 

@@ -138,6 +138,8 @@ pub enum Elements {
     /// In braces, as many as the fragment of a matrix takes ([`crate::matrix::fragment_registers`]). The operand's
     /// type is that of the matrix's elements.
     Fragment,
+    /// A scalar, around which braces may stand.
+    Braced,
     /// A scalar, of which a selector may name parts (`a.h0`).
     Selected(Selectable),
 }
@@ -206,7 +208,7 @@ impl OperandSpec {
     /// The number of registers that the operand has in an instruction of `form`, and whether braces stand around them.
     pub fn count(&self, form: &Form, picks: &Picks) -> (usize, bool) {
         match self.elements {
-            Elements::One | Elements::Selected(_) => (1, false),
+            Elements::One | Elements::Braced | Elements::Selected(_) => (1, false),
             Elements::Vector => (picks.vector(), picks.vector() > 1),
             Elements::Fixed(count) => (count.into(), true),
             Elements::Fragment => (crate::matrix::fragment_registers(form, picks, self), true),

@@ -71,6 +71,16 @@ pub fn element_bits(ty: Type, picks: &Picks) -> u32 {
     }
 }
 
+/// How many scales a row of A and a column of B have (PTX ISA, "Block Scaling for mma.sync"; without `.scale_vec` what
+/// `.kind` has).
+pub fn scale_vector(picks: &Picks) -> usize {
+    match () {
+        () if picks.has(Mod::ScaleVec4X) => 4,
+        () if picks.has(Mod::ScaleVec2X) || picks.has(Mod::KindMxf4) => 2,
+        () => 1,
+    }
+}
+
 /// Is half of A left out?
 pub fn is_sparse(picks: &Picks) -> bool {
     picks.has(Mod::Sp) || picks.has(Mod::SpOrderedMetadata)

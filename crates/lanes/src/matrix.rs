@@ -12,6 +12,12 @@ const COLUMNS: usize = 8;
 /// A product of matrices: [`MatrixHelpers::multiply`].
 pub type Multiply = unsafe fn(usize, usize, usize, &[f32], &[f32], &mut [f32]);
 
+/// A product of a sparse A: [`MatrixHelpers::multiply_sparse`].
+pub type MultiplySparse = unsafe fn(usize, usize, &[f32], &[u16], &[f32], &mut [f32]);
+
+/// A product with scales: [`MatrixHelpers::multiply_scaled`].
+pub type MultiplyScaled = unsafe fn(usize, usize, &[f64], &[u16], &[f64], &mut [f32]);
+
 /// What products of matrices need, compiled for every path.
 ///
 /// # Safety
@@ -20,6 +26,11 @@ pub struct MatrixHelpers {
     /// `multiply(m, n, k, a, b, d)`: adds the products of A (m x k) and B (k x n) to D (m x n) in ascending k, each
     /// sum rounded once. All are stored row by row; m is a multiple of 4, n of 8.
     pub multiply: Multiply,
+    /// `multiply_sparse(n, k, a, columns, b, d)`: the same for rows of A of which k elements are stored; element i of the
+    /// stored ones is multiplied with row `columns[i]` of B. n is a multiple of 8.
+    pub multiply_sparse: MultiplySparse,
+    /// The same with factors that exceed binary32, whose products are exact in binary64.
+    pub multiply_scaled: MultiplyScaled,
     /// binary16 to binary32; the number of elements is a multiple of 16.
     pub widen: unsafe fn(&[u16], &mut [f32]),
     /// binary32 to binary16, to nearest even, NaN to 0x7fff; the number of elements is a multiple of 16.
@@ -40,6 +51,10 @@ fn make(path: HostPath) -> MatrixHelpers {
     MatrixHelpers {
         multiply: multiversion!(path, [] (m: usize, n: usize, k: usize, a: &[f32], b: &[f32], d: &mut [f32]),
             P => { let _ = P::PATH; multiply(m, n, k, a, b, d) }),
+        multiply_sparse: multiversion!(path, [] (n: usize, k: usize, a: &[f32], columns: &[u16], b: &[f32], d: &mut [f32]),
+            P => { let _ = P::PATH; multiply_gathered(n, k, a, columns, b, d, |a, b, sum| a.mul_add(b, sum)) }),
+        multiply_scaled: multiversion!(path, [] (n: usize, k: usize, a: &[f64], columns: &[u16], b: &[f64], d: &mut [f32]),
+            P => { let _ = P::PATH; multiply_gathered(n, k, a, columns, b, d, add_product) }),
         widen: multiversion!(path, [] (from: &[u16], to: &mut [f32]), P => {
             // SAFETY: compiled for the path.
             unsafe { widen::<P>(from, to) }
@@ -73,6 +88,48 @@ fn multiply(m: usize, n: usize, k: usize, a: &[f32], b: &[f32], d: &mut [f32]) {
             }
         }
     }
+}
+
+#[inline(always)]
+fn multiply_gathered<T: Copy>(
+    n: usize,
+    k: usize,
+    a: &[T],
+    columns: &[u16],
+    b: &[T],
+    d: &mut [f32],
+    add: impl Fn(T, T, f32) -> f32,
+) {
+    for ((a, columns), d) in a.chunks_exact(k).zip(columns.chunks_exact(k)).zip(d.chunks_exact_mut(n)) {
+        for (column, sums) in d.as_chunks_mut::<COLUMNS>().0.iter_mut().enumerate() {
+            for (&a, &row) in a.iter().zip(columns) {
+                let b = &b[usize::from(row) * n + column * COLUMNS..][..COLUMNS];
+                for (sum, &b) in sums.iter_mut().zip(b) {
+                    *sum = add(a, b, *sum);
+                }
+            }
+        }
+    }
+}
+
+/// `a * b + sum`, rounded once to binary32; `a * b` is exact.
+#[inline(always)]
+fn add_product(a: f64, b: f64, sum: f32) -> f32 {
+    let (product, sum) = (a * b, f64::from(sum));
+    let total = product + sum;
+    // What the addition lost (Knuth, "The Art of Computer Programming", 4.2.2). With the last bit odd wherever something was
+    // lost, the second rounding comes out as if it were the only one: binary64 has more than 24 + 2 bits.
+    let rest = total - product;
+    let lost = (product - (total - rest)) + (sum - rest);
+    let inexact = lost != 0.0 && !lost.is_nan();
+    let bits = total.to_bits();
+    let odd = match inexact && bits & 1 == 0 {
+        // Towards what was lost: up in magnitude if the signs agree.
+        true if (lost > 0.0) == (total > 0.0) => bits + 1,
+        true => bits - 1,
+        false => bits,
+    };
+    f64::from_bits(odd) as f32
 }
 
 /// # Safety

@@ -135,33 +135,37 @@ def header(text, what, out):
     return "\n".join(lines) + "\n\n"
 
 
-def fragment_kernel(name, text, instruction, version, target, a, b, c, expected, wide):
-    """A kernel whose lanes load their registers from constants, multiply and store their results."""
+def fragment_kernel(name, text, instruction, version, target, a, b, c, expected, wide, more={}, tail=""):
+    """A kernel whose lanes load their registers from constants, multiply and store their results.
+
+    more: further registers by letter, tail: the operands behind c."""
     size, move = (8, "b64") if wide else (4, "b32")
     reg = ".b64" if wide else ".b32"
-    counts = [len(f[0]) for f in (a, b, c, expected)]
+    inputs = dict(a=a, b=b, c=c) | more
+    counts = {label: len(fragment[0]) for label, fragment in (inputs | {"d": expected}).items()}
     body = f".version {version}\n.target {target}\n.address_size 64\n\n"
-    for label, fragment in zip("abc", (a, b, c)):
+    for label, fragment in inputs.items():
         values = ", ".join(f"{w:#x}" for lane in fragment for w in lane)
         body += f".const .align 16 {reg} in_{label}[{32 * len(fragment[0])}] = {{{values}}};\n"
     body += "\n.visible .entry test(.param .u64 out)\n{\n    .reg .b32 %lane;\n    .reg .b64 %out, %place;\n"
-    for label, count in zip("abcd", counts):
+    for label, count in counts.items():
         body += f"    .reg {reg} %{label}<{count}>;\n"
     body += "    mov.u32 %lane, %tid.x;\n    ld.param.u64 %out, [out];\n"
-    for label, count in zip("abc", counts):
+    for label in inputs:
+        count = counts[label]
         body += f"    .reg .b64 %base_{label};\n    mov.u64 %base_{label}, in_{label};\n"
         body += f"    mad.wide.u32 %base_{label}, %lane, {count * size}, %base_{label};\n"
         for i in range(count):
             body += f"    ld.const.{move} %{label}{i}, [%base_{label}+{i * size}];\n"
-    vectors = ["{" + ", ".join(f"%{label}{i}" for i in range(count)) + "}" for label, count in zip("dabc", counts[3:] + counts[:3])]
-    body += f"    {instruction} {', '.join(vectors)};\n"
-    body += f"    mad.wide.u32 %place, %lane, {counts[3] * size}, %out;\n"
-    for i in range(counts[3]):
+    vectors = ["{" + ", ".join(f"%{label}{i}" for i in range(count)) + "}" for label, count in ((label, counts[label]) for label in "dabc")]
+    body += f"    {instruction} {', '.join(vectors)}{tail};\n"
+    body += f"    mad.wide.u32 %place, %lane, {counts['d'] * size}, %out;\n"
+    for i in range(counts["d"]):
         body += f"    st.global.{move} [%place+{i * size}], %d{i};\n"
     body += "    ret;\n}\n"
     out = [f"{w:#x}" for lane in expected for w in lane]
     dtype = "u64" if wide else "u32"
-    what = f"--block 32 --arg {dtype}[32x{counts[3]}]"
+    what = f"--block 32 --arg {dtype}[32x{counts['d']}]"
     (HERE / f"{name}.ptx").write_text(header(text, what, out) + body)
 
 

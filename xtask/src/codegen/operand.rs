@@ -114,6 +114,7 @@ fn operand(text: &str, row: &Row) -> Result<Operand, String> {
         operand.elements = match count {
             "vec" => "Vector".into(),
             "frag" => "Fragment".into(),
+            "braced" => "Braced".into(),
             "part" => "Selected(Selectable::Part)".into(),
             "halves" => "Selected(Selectable::Halves)".into(),
             "bytes" => "Selected(Selectable::Bytes)".into(),

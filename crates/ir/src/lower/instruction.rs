@@ -53,7 +53,7 @@ impl Lowering<'_> {
             | Effect::MovMatrix
             | Effect::Mma
             | Effect::WmmaLoad
-            | Effect::WmmaStore => self.matrix(i, effect),
+            | Effect::WmmaStore => self.matrix(i),
             Effect::CpAsync => self.copy_async(i),
             Effect::CpAsyncBulk => self.copy_bulk(i),
             Effect::CpAsyncGroup => self.copy_group(i),

@@ -1,20 +1,14 @@
 //! Operations of a whole warp on matrices.
 
 use check::module::{Instruction, Operand};
-use isa::{Access, Effect, OperandKind, Type};
+use isa::{Access, OperandKind, Type};
 use smallvec::SmallVec;
 
 use super::Lowering;
-use crate::op::{MatrixOp, OpKind, Slot, WarpOp, Width};
+use crate::op::{MatrixOp, Slot, WarpOp, Width};
 
 impl Lowering<'_> {
-    pub(super) fn matrix(&mut self, i: &Instruction, effect: Effect) {
-        // No engine applies scales of blocks or the metadata of sparse matrices yet, or stores matrices of bytes.
-        let bytes = effect == Effect::StMatrix && i.picks.types().contains(&Type::B8);
-        if i.picks.has(isa::Mod::BlockScale) || isa::matrix::is_sparse(&i.picks) || bytes {
-            let guard = self.guard(i);
-            return self.push(guard, OpKind::Unsupported { form: i.form, picks: i.picks });
-        }
+    pub(super) fn matrix(&mut self, i: &Instruction) {
         let guard = self.guard(i);
         let mut op = MatrixOp {
             form: i.form,

@@ -1074,6 +1074,14 @@ const G255: &[Gate] = &[
     sm("Feature 'Sparse MMA'", &[Target::sm(80)], Stage::Form),
 ];
 const G256: &[Gate] = &[
+    ptx("Feature 'mma with with F16 accumulator and F8 floating point type'", 8, 7, Stage::Form),
+    sm(
+        "Instruction 'mma with with F16 accumulator and F8 floating point type'",
+        &[Target::new(120, Suffix::Family)],
+        Stage::Form,
+    ),
+];
+const G257: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
@@ -1081,157 +1089,167 @@ const G256: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G257: &[Gate] = &[
+const G258: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Feature 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
 ];
-const G258: &[Gate] = &[
+const G259: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
+const G260: &[Gate] = &[
+    ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
+    sm("Feature 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
+    sm(
+        "Instruction 'Sparse mma with block scale'",
+        &[Target::new(120, Suffix::Architecture), Target::new(121, Suffix::Architecture)],
+        Stage::Form,
+    ),
+];
+const G261: &[Gate] = &[
     ptx("Feature 'movmatrix'", 7, 8, Stage::Form),
     sm("Feature 'movmatrix'", &[Target::sm(75)], Stage::Form),
 ];
-const G259: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
-const G260: &[Gate] = &[
+const G262: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
+const G263: &[Gate] = &[
     sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
 ];
-const G261: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
-const G262: &[Gate] = &[
+const G264: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
+const G265: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16'", 7, 8, Stage::Form),
 ];
-const G263: &[Gate] = &[
+const G266: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16x2'", 7, 8, Stage::Form),
 ];
-const G264: &[Gate] = &[
+const G267: &[Gate] = &[
     sm("Feature 'multimem.ld_reduce'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.ld_reduce'", 8, 1, Stage::Form),
 ];
-const G265: &[Gate] = &[
+const G268: &[Gate] = &[
     sm("Modifier '.acc::f32'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.acc::f32'", 8, 2, Stage::Form),
 ];
-const G266: &[Gate] = &[
+const G269: &[Gate] = &[
     sm("Feature 'multimem.st'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.st'", 8, 1, Stage::Form),
 ];
-const G267: &[Gate] = &[
+const G270: &[Gate] = &[
     sm("Feature 'multimem.red'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.red'", 8, 1, Stage::Form),
 ];
-const G268: &[Gate] = &[
+const G271: &[Gate] = &[
     sm("Instruction 'nanosleep'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'nanosleep'", 6, 2, Stage::Form),
 ];
-const G269: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
-const G270: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
-const G271: &[Gate] = &[
+const G272: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
+const G273: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
+const G274: &[Gate] = &[
     ptx("Feature 'pmevent.mask'", 3, 0, Stage::Form),
     sm("Feature 'pmevent.mask'", &[Target::sm(20)], Stage::Form),
 ];
-const G272: &[Gate] =
+const G275: &[Gate] =
     &[sm("Instruction 'popc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'popc'", 2, 0, Stage::Form)];
-const G273: &[Gate] = &[
+const G276: &[Gate] = &[
     sm("Instruction 'prefetch'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetch'", 2, 0, Stage::Form),
 ];
-const G274: &[Gate] = &[
+const G277: &[Gate] = &[
     ptx("Modifier 'cache eviction priority' on 'prefetch'", 7, 4, Stage::Token),
     sm("Modifier 'cache eviction priority' on 'prefetch'", &[Target::sm(80)], Stage::Token),
 ];
-const G275: &[Gate] = &[
+const G278: &[Gate] = &[
     sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
 ];
-const G276: &[Gate] = &[
+const G279: &[Gate] = &[
     sm("Instruction 'prefetchu'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetchu'", 2, 0, Stage::Form),
 ];
-const G277: &[Gate] =
+const G280: &[Gate] =
     &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
-const G278: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G279: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G280: &[Gate] = &[
+const G281: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G282: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G283: &[Gate] = &[
     ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
     sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G281: &[Gate] = &[
+const G284: &[Gate] = &[
     sm("Instruction 'red with this operation on .b64'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'red with this operation on .b64'", 3, 1, Stage::Form),
 ];
-const G282: &[Gate] =
+const G285: &[Gate] =
     &[ptx("Feature 'red'", 1, 2, Stage::Form), sm("Instruction 'red'", &[Target::sm(11)], Stage::Form)];
-const G283: &[Gate] = &[
+const G286: &[Gate] = &[
     sm("Instruction 'red.add.f64'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'red.add.f64'", 5, 0, Stage::Form),
 ];
-const G284: &[Gate] = &[
+const G287: &[Gate] = &[
     sm("Instruction 'red of 64 bits'", &[Target::sm(12)], Stage::Form),
     ptx("Instruction 'red of 64 bits'", 1, 2, Stage::Form),
 ];
-const G285: &[Gate] = &[
+const G288: &[Gate] = &[
     sm("Instruction 'red.shared of 64 bits'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'red.shared of 64 bits'", 2, 0, Stage::Form),
 ];
-const G286: &[Gate] = &[
+const G289: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G287: &[Gate] = &[
+const G290: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Instruction 'red.add.f32'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'red.add.f32'", 2, 0, Stage::Form),
 ];
-const G288: &[Gate] = &[
+const G291: &[Gate] = &[
     sm("Instruction 'red.add.f16'", &[Target::sm(70)], Stage::Form),
     ptx("Instruction 'red.add.f16'", 6, 3, Stage::Form),
 ];
-const G289: &[Gate] = &[
+const G292: &[Gate] = &[
     sm("Instruction 'red.add.f16x2'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'red.add.f16x2'", 6, 2, Stage::Form),
 ];
-const G290: &[Gate] = &[
+const G293: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Instruction 'red.add.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'red.add.bf16'", 7, 8, Stage::Form),
 ];
-const G291: &[Gate] = &[
+const G294: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Instruction 'red.add.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'red.add.bf16x2'", 7, 8, Stage::Form),
 ];
-const G292: &[Gate] = &[
+const G295: &[Gate] = &[
     sm("Instruction 'red with this operation on 64 bits'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'red with this operation on 64 bits'", 3, 1, Stage::Form),
 ];
-const G293: &[Gate] = &[
+const G296: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G294: &[Gate] =
+const G297: &[Gate] =
     &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
-const G295: &[Gate] = &[
+const G298: &[Gate] = &[
     sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
     ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
 ];
-const G296: &[Gate] = &[
+const G299: &[Gate] = &[
     ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
     sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G297: &[Gate] =
+const G300: &[Gate] =
     &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
-const G298: &[Gate] = &[
+const G301: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
@@ -1241,7 +1259,7 @@ const G298: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G299: &[Gate] = &[
+const G302: &[Gate] = &[
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
@@ -1249,11 +1267,11 @@ const G299: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G300: &[Gate] = &[
+const G303: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G301: &[Gate] = &[
+const G304: &[Gate] = &[
     sm(
         "Instruction 'setmaxnreg'",
         &[
@@ -1266,63 +1284,63 @@ const G301: &[Gate] = &[
     ),
     ptx("Instruction 'setmaxnreg'", 8, 0, Stage::Form),
 ];
-const G302: &[Gate] = &[
+const G305: &[Gate] = &[
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G303: &[Gate] = &[
+const G306: &[Gate] = &[
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
-const G304: &[Gate] =
+const G307: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
-const G305: &[Gate] = &[
+const G308: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'shfl'", 3, 0, Stage::Form),
     until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G306: &[Gate] = &[
+const G309: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'shfl'", 3, 0, Stage::Form),
     ptx("Feature 'shfl.sync'", 6, 0, Stage::Form),
 ];
-const G307: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G308: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G309: &[Gate] = &[
+const G310: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G311: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G312: &[Gate] = &[
     sm("Instruction 'st'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G310: &[Gate] = &[
+const G313: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G311: &[Gate] = &[
+const G314: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G312: &[Gate] = &[
+const G315: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G313: &[Gate] = &[
+const G316: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G314: &[Gate] = &[
+const G317: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G315: &[Gate] = &[
+const G318: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G316: &[Gate] = &[
+const G319: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G317: &[Gate] =
+const G320: &[Gate] =
     &[sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form), ptx("Feature 'stmatrix'", 7, 8, Stage::Form)];
-const G318: &[Gate] = &[
+const G321: &[Gate] = &[
     sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'stmatrix'", 7, 8, Stage::Form),
     ptx("Feature '.m16n8'", 8, 6, Stage::Form),
@@ -1336,79 +1354,79 @@ const G318: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G319: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
-const G320: &[Gate] = &[
+const G322: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
+const G323: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G321: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
-const G322: &[Gate] = &[
+const G324: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
+const G325: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G323: &[Gate] = &[
+const G326: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G324: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G325: &[Gate] = &[
+const G327: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G328: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G326: &[Gate] = &[
+const G329: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G327: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G328: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
-const G329: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
-const G330: &[Gate] = &[
+const G330: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G331: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
+const G332: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
+const G333: &[Gate] = &[
     sm("Instruction 'suld'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G331: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
-const G332: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
-const G333: &[Gate] = &[
+const G334: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
+const G335: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
+const G336: &[Gate] = &[
     ptx("Feature '64-bit min/max operation on sured.b'", 8, 1, Stage::Form),
     sm("Feature '64-bit min/max operation on sured.b'", &[Target::sm(50)], Stage::Form),
 ];
-const G334: &[Gate] = &[
+const G337: &[Gate] = &[
     ptx("Feature '.b64 on sured.p'", 8, 1, Stage::Form),
     sm("Feature '.b64 on sured.p'", &[Target::sm(50)], Stage::Form),
 ];
-const G335: &[Gate] = &[
+const G338: &[Gate] = &[
     sm("Instruction 'sust'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G336: &[Gate] = &[
+const G339: &[Gate] = &[
     sm("Feature 'sust.p with array geometry'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'sust.p with array geometry'", 4, 1, Stage::Form),
 ];
-const G337: &[Gate] =
+const G340: &[Gate] =
     &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
-const G338: &[Gate] =
+const G341: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G339: &[Gate] = &[
+const G342: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G340: &[Gate] = &[
+const G343: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G341: &[Gate] = &[
+const G344: &[Gate] = &[
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::1'",
@@ -1416,7 +1434,7 @@ const G341: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G342: &[Gate] = &[
+const G345: &[Gate] = &[
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::2'",
@@ -1424,7 +1442,7 @@ const G342: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G343: &[Gate] = &[
+const G346: &[Gate] = &[
     ptx("Feature 'tcgen05.alloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.alloc'",
@@ -1432,7 +1450,7 @@ const G343: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G344: &[Gate] = &[
+const G347: &[Gate] = &[
     ptx("Feature 'tcgen05.dealloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.dealloc'",
@@ -1440,7 +1458,7 @@ const G344: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G345: &[Gate] = &[
+const G348: &[Gate] = &[
     ptx("Feature 'tcgen05.relinquish_alloc_permit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.relinquish_alloc_permit'",
@@ -1448,7 +1466,7 @@ const G345: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G346: &[Gate] = &[
+const G349: &[Gate] = &[
     ptx("Feature 'tcgen05.ld'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.ld'",
@@ -1456,7 +1474,7 @@ const G346: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G347: &[Gate] = &[
+const G350: &[Gate] = &[
     ptx("Feature 'tcgen05.st'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.st'",
@@ -1464,7 +1482,7 @@ const G347: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G348: &[Gate] = &[
+const G351: &[Gate] = &[
     ptx("Feature 'tcgen05.wait'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.wait'",
@@ -1472,7 +1490,7 @@ const G348: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G349: &[Gate] = &[
+const G352: &[Gate] = &[
     ptx("Feature 'tcgen05.cp'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.cp'",
@@ -1480,7 +1498,7 @@ const G349: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G350: &[Gate] = &[
+const G353: &[Gate] = &[
     ptx("Feature 'tcgen05.shift'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.shift'",
@@ -1488,7 +1506,7 @@ const G350: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G351: &[Gate] = &[
+const G354: &[Gate] = &[
     ptx("Feature 'tcgen05.mma'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma'",
@@ -1496,7 +1514,7 @@ const G351: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G352: &[Gate] = &[
+const G355: &[Gate] = &[
     ptx("Feature 'tcgen05.commit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.commit'",
@@ -1504,7 +1522,7 @@ const G352: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G353: &[Gate] = &[
+const G356: &[Gate] = &[
     ptx("Feature 'tcgen05.fence'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.fence'",
@@ -1512,7 +1530,7 @@ const G353: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G354: &[Gate] = &[
+const G357: &[Gate] = &[
     ptx("Feature 'tensormap.replace'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.replace'",
@@ -1525,106 +1543,106 @@ const G354: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G355: &[Gate] = &[
+const G358: &[Gate] = &[
     ptx("Feature 'tensormap.cp_fenceproxy'", 8, 3, Stage::Form),
     sm("Instruction 'tensormap.cp_fenceproxy'", &[Target::sm(90)], Stage::Form),
 ];
-const G356: &[Gate] =
+const G359: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G357: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
-const G358: &[Gate] = &[
+const G360: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
+const G361: &[Gate] = &[
     ptx("Feature 'multi-sample textures'", 3, 2, Stage::Form),
     sm("Feature 'multi-sample textures'", &[Target::sm(30)], Stage::Form),
 ];
-const G359: &[Gate] = &[
+const G362: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Form),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Form),
 ];
-const G360: &[Gate] = &[ptx("Feature 'tex'", 4, 3, Stage::Form)];
-const G361: &[Gate] = &[ptx("Feature 'tex.level'", 4, 3, Stage::Form)];
-const G362: &[Gate] = &[ptx("Feature 'tex.grad'", 4, 3, Stage::Form)];
-const G363: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
-const G364: &[Gate] = &[
+const G363: &[Gate] = &[ptx("Feature 'tex'", 4, 3, Stage::Form)];
+const G364: &[Gate] = &[ptx("Feature 'tex.level'", 4, 3, Stage::Form)];
+const G365: &[Gate] = &[ptx("Feature 'tex.grad'", 4, 3, Stage::Form)];
+const G366: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
+const G367: &[Gate] = &[
     ptx("Feature 'tex.grad'", 4, 3, Stage::Form),
     ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form),
 ];
-const G365: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
-const G366: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
-const G367: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
-const G368: &[Gate] = &[
+const G368: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
+const G369: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
+const G370: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
+const G371: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tld4'", 4, 3, Stage::Form),
 ];
-const G369: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
-const G370: &[Gate] = &[
+const G372: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
+const G373: &[Gate] = &[
     ptx("Feature 'num_samples attribute'", 4, 1, Stage::Form),
     sm("Feature 'num_samples attribute'", &[Target::sm(30)], Stage::Form),
 ];
-const G371: &[Gate] = &[ptx("Feature 'txq.level'", 4, 3, Stage::Form)];
-const G372: &[Gate] = &[
+const G374: &[Gate] = &[ptx("Feature 'txq.level'", 4, 3, Stage::Form)];
+const G375: &[Gate] = &[
     sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'vabsdiff'", 2, 0, Stage::Form),
 ];
-const G373: &[Gate] =
-    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G374: &[Gate] =
-    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G375: &[Gate] =
-    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vadd'", 2, 0, Stage::Form)];
 const G376: &[Gate] =
-    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G377: &[Gate] =
-    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G378: &[Gate] =
-    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vadd'", 2, 0, Stage::Form)];
 const G379: &[Gate] =
-    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G380: &[Gate] =
-    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmad'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G381: &[Gate] =
-    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmax'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G382: &[Gate] =
-    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G383: &[Gate] =
-    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmad'", 2, 0, Stage::Form)];
 const G384: &[Gate] =
-    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmin'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmax'", 2, 0, Stage::Form)];
 const G385: &[Gate] =
-    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G386: &[Gate] =
+    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G387: &[Gate] =
+    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmin'", 2, 0, Stage::Form)];
+const G388: &[Gate] =
+    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G389: &[Gate] =
     &[sm("Instruction 'vmin4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G387: &[Gate] = &[
+const G390: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G388: &[Gate] = &[
+const G391: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G389: &[Gate] = &[
+const G392: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Form),
     sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Form),
 ];
-const G390: &[Gate] =
-    &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vset'", 2, 0, Stage::Form)];
-const G391: &[Gate] =
-    &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G392: &[Gate] =
-    &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G393: &[Gate] =
-    &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vshl'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vset'", 2, 0, Stage::Form)];
 const G394: &[Gate] =
-    &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vshr'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G395: &[Gate] =
-    &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vsub'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G396: &[Gate] =
-    &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vshl'", 2, 0, Stage::Form)];
 const G397: &[Gate] =
+    &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vshr'", 2, 0, Stage::Form)];
+const G398: &[Gate] =
+    &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vsub'", 2, 0, Stage::Form)];
+const G399: &[Gate] =
+    &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G400: &[Gate] =
     &[sm("Instruction 'vsub4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G398: &[Gate] = &[
+const G401: &[Gate] = &[
     ptx("Feature 'WGMMA with floating point types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with floating point types'",
@@ -1632,11 +1650,11 @@ const G398: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G399: &[Gate] = &[
+const G402: &[Gate] = &[
     ptx("Feature 'WGMMA with FP8 types'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G400: &[Gate] = &[
+const G403: &[Gate] = &[
     ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with integer types'",
@@ -1644,7 +1662,7 @@ const G400: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G401: &[Gate] = &[
+const G404: &[Gate] = &[
     ptx("Feature 'WGMMA with boolean type'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with boolean type'",
@@ -1652,72 +1670,72 @@ const G401: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G402: &[Gate] = &[
+const G405: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.fence'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G403: &[Gate] = &[
+const G406: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.commit_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G404: &[Gate] = &[
+const G407: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.wait_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G405: &[Gate] = &[
+const G408: &[Gate] = &[
     ptx("Feature '.m16n16k16'", 6, 0, Stage::Form),
     sm("Modifier '.m16n16k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G406: &[Gate] = &[
+const G409: &[Gate] = &[
     ptx("Feature '.m8n32k16'", 6, 1, Stage::Form),
     sm("Modifier '.m8n32k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G407: &[Gate] = &[
+const G410: &[Gate] = &[
     ptx("Feature '.m32n8k16'", 6, 1, Stage::Form),
     sm("Modifier '.m32n8k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G408: &[Gate] = &[
+const G411: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G409: &[Gate] = &[
+const G412: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'WMMA with .bf16/.tf32 FP types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with .bf16/.tf32 FP types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G410: &[Gate] = &[
+const G413: &[Gate] = &[
     ptx("Feature '.m16n16k8'", 7, 0, Stage::Form),
     sm("Modifier '.m16n16k8'", &[Target::sm(80)], Stage::Form),
 ];
-const G411: &[Gate] =
+const G414: &[Gate] =
     &[ptx("Feature '.m8n8k4'", 7, 0, Stage::Form), sm("Modifier '.m8n8k4'", &[Target::sm(80)], Stage::Form)];
-const G412: &[Gate] = &[
+const G415: &[Gate] = &[
     ptx("Feature 'WMMA with fp64 types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with fp64 types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G413: &[Gate] = &[
+const G416: &[Gate] = &[
     ptx("Feature 'WMMA with integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with integer types'", &[Target::sm(72)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G414: &[Gate] = &[
+const G417: &[Gate] = &[
     ptx("Feature '.m8n8k32'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k32'", &[Target::sm(75)], Stage::Form),
 ];
-const G415: &[Gate] = &[
+const G418: &[Gate] = &[
     ptx("Feature 'WMMA with sub-byte integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with sub-byte integer types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G416: &[Gate] = &[
+const G419: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G417: &[Gate] = &[
+const G420: &[Gate] = &[
     ptx("Feature 'WMMA with bit types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with bit types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
@@ -2070,24 +2088,25 @@ const C231: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
 const C232: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
 const C233: &[Choice] = &[md(Mod::KindF8f6f4)];
 const C234: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
-const C235: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
-const C236: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G254)];
-const C237: &[Choice] = &[md(Mod::M16n8k32), md(Mod::M16n8k64)];
-const C238: &[Choice] = &[md(Mod::M16n8k64), md(Mod::M16n8k128)];
-const C239: &[Choice] = &[md(Mod::SpOrderedMetadata)];
+const C235: &[Choice] = &[md(Mod::M16n8k32)];
+const C236: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
+const C237: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G254)];
+const C238: &[Choice] = &[md(Mod::M16n8k16)];
+const C239: &[Choice] = &[md(Mod::M16n8k8)];
 const C240: &[Choice] = &[md(Mod::M16n8k64)];
-const C241: &[Choice] = &[md(Mod::KindMxf4)];
-const C242: &[Choice] = &[md(Mod::BlockScale)];
-const C243: &[Choice] = &[md(Mod::ScaleVec2X)];
-const C244: &[Choice] = &[ty(Type::E2m1)];
-const C245: &[Choice] = &[ty(Type::Ue8m0)];
-const C246: &[Choice] = &[md(Mod::KindMxf4nvf4)];
-const C247: &[Choice] = &[md(Mod::ScaleVec2X), md(Mod::ScaleVec4X)];
-const C248: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
-const C249: &[Choice] = &[md(Mod::M16n8k32)];
-const C250: &[Choice] = &[md(Mod::KindMxf8f6f4)];
-const C251: &[Choice] = &[md(Mod::ScaleVec1X)];
-const C252: &[Choice] = &[
+const C241: &[Choice] = &[md(Mod::M16n8k128)];
+const C242: &[Choice] = &[md(Mod::SpOrderedMetadata)];
+const C243: &[Choice] = &[md(Mod::KindMxf4)];
+const C244: &[Choice] = &[md(Mod::BlockScale)];
+const C245: &[Choice] = &[md(Mod::ScaleVec2X)];
+const C246: &[Choice] = &[ty(Type::E2m1)];
+const C247: &[Choice] = &[ty(Type::Ue8m0)];
+const C248: &[Choice] = &[md(Mod::KindMxf4nvf4)];
+const C249: &[Choice] = &[md(Mod::ScaleVec2X), md(Mod::ScaleVec4X)];
+const C250: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
+const C251: &[Choice] = &[md(Mod::KindMxf8f6f4)];
+const C252: &[Choice] = &[md(Mod::ScaleVec1X)];
+const C253: &[Choice] = &[
     ty(Type::Pred),
     ty(Type::B16),
     ty(Type::B32),
@@ -2102,14 +2121,14 @@ const C252: &[Choice] = &[
     ty(Type::F64),
     ty(Type::B128).gated(G33),
 ];
-const C253: &[Choice] = &[ty(Type::Bf16).gated(G262), ty(Type::Bf16x2).gated(G263)];
-const C254: &[Choice] = &[md(Mod::LdReduce)];
-const C255: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
-const C256: &[Choice] =
+const C254: &[Choice] = &[ty(Type::Bf16).gated(G265), ty(Type::Bf16x2).gated(G266)];
+const C255: &[Choice] = &[md(Mod::LdReduce)];
+const C256: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
+const C257: &[Choice] =
     &[ty(Type::B32), ty(Type::B64), ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::S64)];
-const C257: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
-const C258: &[Choice] = &[md(Mod::AccF32)];
-const C259: &[Choice] = &[
+const C258: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
+const C259: &[Choice] = &[md(Mod::AccF32)];
+const C260: &[Choice] = &[
     ty(Type::F16),
     ty(Type::F16x2),
     ty(Type::Bf16).gated(G3),
@@ -2117,8 +2136,8 @@ const C259: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C260: &[Choice] = &[md(Mod::St)];
-const C261: &[Choice] = &[
+const C261: &[Choice] = &[md(Mod::St)];
+const C262: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -2132,23 +2151,23 @@ const C261: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C262: &[Choice] = &[md(Mod::Mask)];
-const C263: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
-const C264: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
-const C265: &[Choice] = &[md(Mod::L2EvictLast).gated(G274), md(Mod::L2EvictNormal).gated(G274)];
-const C266: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
-const C267: &[Choice] = &[md(Mod::Tensormap).gated(G275)];
-const C268: &[Choice] = &[md(Mod::L1)];
-const C269: &[Choice] =
+const C263: &[Choice] = &[md(Mod::Mask)];
+const C264: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
+const C265: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
+const C266: &[Choice] = &[md(Mod::L2EvictLast).gated(G277), md(Mod::L2EvictNormal).gated(G277)];
+const C267: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
+const C268: &[Choice] = &[md(Mod::Tensormap).gated(G278)];
+const C269: &[Choice] = &[md(Mod::L1)];
+const C270: &[Choice] =
     &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
-const C270: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Release).gated(G22)];
-const C271: &[Choice] = &[
-    ty(Type::F16).gated(G288),
-    ty(Type::F16x2).gated(G289),
-    ty(Type::Bf16).gated(G290),
-    ty(Type::Bf16x2).gated(G291),
-];
+const C271: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Release).gated(G22)];
 const C272: &[Choice] = &[
+    ty(Type::F16).gated(G291),
+    ty(Type::F16x2).gated(G292),
+    ty(Type::Bf16).gated(G293),
+    ty(Type::Bf16x2).gated(G294),
+];
+const C273: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2161,7 +2180,7 @@ const C272: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C273: &[Choice] = &[
+const C274: &[Choice] = &[
     md(Mod::Eq),
     md(Mod::Ne),
     md(Mod::Lt),
@@ -2181,8 +2200,8 @@ const C273: &[Choice] = &[
     md(Mod::Num),
     md(Mod::Nan),
 ];
-const C274: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
-const C275: &[Choice] = &[
+const C275: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
+const C276: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2196,7 +2215,7 @@ const C275: &[Choice] = &[
     ty(Type::F64),
     ty(Type::F16),
 ];
-const C276: &[Choice] = &[
+const C277: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2211,12 +2230,12 @@ const C276: &[Choice] = &[
     ty(Type::F16),
     ty(Type::Bf16).gated(G3),
 ];
-const C277: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
-const C278: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
-const C279: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
-const C280: &[Choice] = &[md(Mod::L), md(Mod::R)];
-const C281: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
-const C282: &[Choice] = &[
+const C278: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
+const C279: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
+const C280: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
+const C281: &[Choice] = &[md(Mod::L), md(Mod::R)];
+const C282: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
+const C283: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2227,7 +2246,7 @@ const C282: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C283: &[Choice] = &[
+const C284: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
@@ -2236,52 +2255,52 @@ const C283: &[Choice] = &[
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
-const C284: &[Choice] =
-    &[md(Mod::Wb).gated(G309), md(Mod::Cg).gated(G309), md(Mod::Cs).gated(G309), md(Mod::Wt).gated(G309)];
-const C285: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G310),
-    md(Mod::L1EvictUnchanged).gated(G311),
-    md(Mod::L1EvictFirst).gated(G312),
-    md(Mod::L1EvictLast).gated(G313),
-    md(Mod::L1NoAllocate).gated(G314),
+const C285: &[Choice] =
+    &[md(Mod::Wb).gated(G312), md(Mod::Cg).gated(G312), md(Mod::Cs).gated(G312), md(Mod::Wt).gated(G312)];
+const C286: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G313),
+    md(Mod::L1EvictUnchanged).gated(G314),
+    md(Mod::L1EvictFirst).gated(G315),
+    md(Mod::L1EvictLast).gated(G316),
+    md(Mod::L1NoAllocate).gated(G317),
 ];
-const C286: &[Choice] = &[md(Mod::M16n8)];
-const C287: &[Choice] = &[ty(Type::Bf16).gated(G322), ty(Type::Bf16x2).gated(G323)];
-const C288: &[Choice] = &[ty(Type::F16).gated(G325), ty(Type::Bf16).gated(G326)];
-const C289: &[Choice] = &[md(Mod::B)];
-const C290: &[Choice] = &[
+const C287: &[Choice] = &[md(Mod::M16n8)];
+const C288: &[Choice] = &[ty(Type::Bf16).gated(G325), ty(Type::Bf16x2).gated(G326)];
+const C289: &[Choice] = &[ty(Type::F16).gated(G328), ty(Type::Bf16).gated(G329)];
+const C290: &[Choice] = &[md(Mod::B)];
+const C291: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
-    md(Mod::N3d).gated(G328),
-    md(Mod::A1d).gated(G329),
-    md(Mod::A2d).gated(G329),
+    md(Mod::N3d).gated(G331),
+    md(Mod::A1d).gated(G332),
+    md(Mod::A2d).gated(G332),
 ];
-const C291: &[Choice] =
-    &[md(Mod::Ca).gated(G330), md(Mod::Cg).gated(G330), md(Mod::Cs).gated(G330), md(Mod::Cv).gated(G330)];
-const C292: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
-const C293: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
-const C294: &[Choice] = &[
+const C292: &[Choice] =
+    &[md(Mod::Ca).gated(G333), md(Mod::Cg).gated(G333), md(Mod::Cs).gated(G333), md(Mod::Cv).gated(G333)];
+const C293: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
+const C294: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
+const C295: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
-    md(Mod::ArraySize).gated(G331),
-    md(Mod::MemoryLayout).gated(G332),
+    md(Mod::ArraySize).gated(G334),
+    md(Mod::MemoryLayout).gated(G335),
 ];
-const C295: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
-const C296: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
-const C297: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
-const C298: &[Choice] = &[md(Mod::P)];
-const C299: &[Choice] =
-    &[md(Mod::Wb).gated(G335), md(Mod::Cg).gated(G335), md(Mod::Cs).gated(G335), md(Mod::Wt).gated(G335)];
-const C300: &[Choice] = &[ty(Type::Bf16).gated(G339), ty(Type::Bf16x2).gated(G340)];
-const C301: &[Choice] = &[md(Mod::Alloc)];
-const C302: &[Choice] = &[md(Mod::Dealloc)];
-const C303: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
-const C304: &[Choice] = &[md(Mod::Ld)];
-const C305: &[Choice] = &[md(Mod::N16x64b), md(Mod::N16x128b), md(Mod::N16x256b), md(Mod::N32x32b)];
-const C306: &[Choice] = &[
+const C296: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
+const C297: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
+const C298: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
+const C299: &[Choice] = &[md(Mod::P)];
+const C300: &[Choice] =
+    &[md(Mod::Wb).gated(G338), md(Mod::Cg).gated(G338), md(Mod::Cs).gated(G338), md(Mod::Wt).gated(G338)];
+const C301: &[Choice] = &[ty(Type::Bf16).gated(G342), ty(Type::Bf16x2).gated(G343)];
+const C302: &[Choice] = &[md(Mod::Alloc)];
+const C303: &[Choice] = &[md(Mod::Dealloc)];
+const C304: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
+const C305: &[Choice] = &[md(Mod::Ld)];
+const C306: &[Choice] = &[md(Mod::N16x64b), md(Mod::N16x128b), md(Mod::N16x256b), md(Mod::N32x32b)];
+const C307: &[Choice] = &[
     md(Mod::X1),
     md(Mod::X2),
     md(Mod::X4),
@@ -2291,35 +2310,35 @@ const C306: &[Choice] = &[
     md(Mod::X64),
     md(Mod::X128),
 ];
-const C307: &[Choice] = &[md(Mod::Pack16b)];
-const C308: &[Choice] = &[md(Mod::N16x32bx2)];
-const C309: &[Choice] = &[md(Mod::Unpack16b)];
-const C310: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
-const C311: &[Choice] = &[md(Mod::Cp)];
-const C312: &[Choice] = &[md(Mod::N128x256b), md(Mod::N4x256b), md(Mod::N128x128b)];
-const C313: &[Choice] = &[md(Mod::N64x128b)];
-const C314: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
-const C315: &[Choice] = &[md(Mod::N32x128b)];
-const C316: &[Choice] = &[md(Mod::Warpx4)];
-const C317: &[Choice] = &[md(Mod::Shift)];
-const C318: &[Choice] = &[md(Mod::Down)];
-const C319: &[Choice] = &[md(Mod::Mma)];
-const C320: &[Choice] = &[md(Mod::KindF16), md(Mod::KindTf32), md(Mod::KindF8f6f4), md(Mod::KindI8)];
-const C321: &[Choice] = &[
+const C308: &[Choice] = &[md(Mod::Pack16b)];
+const C309: &[Choice] = &[md(Mod::N16x32bx2)];
+const C310: &[Choice] = &[md(Mod::Unpack16b)];
+const C311: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
+const C312: &[Choice] = &[md(Mod::Cp)];
+const C313: &[Choice] = &[md(Mod::N128x256b), md(Mod::N4x256b), md(Mod::N128x128b)];
+const C314: &[Choice] = &[md(Mod::N64x128b)];
+const C315: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
+const C316: &[Choice] = &[md(Mod::N32x128b)];
+const C317: &[Choice] = &[md(Mod::Warpx4)];
+const C318: &[Choice] = &[md(Mod::Shift)];
+const C319: &[Choice] = &[md(Mod::Down)];
+const C320: &[Choice] = &[md(Mod::Mma)];
+const C321: &[Choice] = &[md(Mod::KindF16), md(Mod::KindTf32), md(Mod::KindF8f6f4), md(Mod::KindI8)];
+const C322: &[Choice] = &[
     md(Mod::CollectorAFill),
     md(Mod::CollectorAUse),
     md(Mod::CollectorALastuse),
     md(Mod::CollectorADiscard),
 ];
-const C322: &[Choice] = &[md(Mod::Sp)];
-const C323: &[Choice] = &[md(Mod::KindMxf8f6f4), md(Mod::KindMxf4), md(Mod::KindMxf4nvf4)];
-const C324: &[Choice] =
+const C323: &[Choice] = &[md(Mod::Sp)];
+const C324: &[Choice] = &[md(Mod::KindMxf8f6f4), md(Mod::KindMxf4), md(Mod::KindMxf4nvf4)];
+const C325: &[Choice] =
     &[md(Mod::ScaleVec1X), md(Mod::ScaleVec2X), md(Mod::ScaleVec4X), md(Mod::Block16), md(Mod::Block32)];
-const C325: &[Choice] = &[md(Mod::Commit)];
-const C326: &[Choice] = &[md(Mod::MbarrierArriveOne)];
-const C327: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
-const C328: &[Choice] = &[md(Mod::Replace)];
-const C329: &[Choice] = &[
+const C326: &[Choice] = &[md(Mod::Commit)];
+const C327: &[Choice] = &[md(Mod::MbarrierArriveOne)];
+const C328: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
+const C329: &[Choice] = &[md(Mod::Replace)];
+const C330: &[Choice] = &[
     md(Mod::GlobalAddress),
     md(Mod::Rank),
     md(Mod::Elemtype),
@@ -2328,11 +2347,11 @@ const C329: &[Choice] = &[
     md(Mod::FillMode),
     md(Mod::SwizzleAtomicity),
 ];
-const C330: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25)];
-const C331: &[Choice] = &[md(Mod::B1024)];
-const C332: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
-const C333: &[Choice] = &[md(Mod::CpFenceproxy)];
-const C334: &[Choice] = &[
+const C331: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25)];
+const C332: &[Choice] = &[md(Mod::B1024)];
+const C333: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
+const C334: &[Choice] = &[md(Mod::CpFenceproxy)];
+const C335: &[Choice] = &[
     md(Mod::Finite),
     md(Mod::Infinite),
     md(Mod::Number),
@@ -2340,65 +2359,65 @@ const C334: &[Choice] = &[
     md(Mod::Normal),
     md(Mod::Subnormal),
 ];
-const C335: &[Choice] = &[
+const C336: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G357),
-    md(Mod::Acube).gated(G357),
-    md(Mod::N2dms).gated(G358),
-    md(Mod::A2dms).gated(G358),
+    md(Mod::Cube).gated(G360),
+    md(Mod::Acube).gated(G360),
+    md(Mod::N2dms).gated(G361),
+    md(Mod::A2dms).gated(G361),
 ];
-const C336: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G359)];
-const C337: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
-const C338: &[Choice] = &[md(Mod::Base)];
-const C339: &[Choice] = &[
+const C337: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G362)];
+const C338: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
+const C339: &[Choice] = &[md(Mod::Base)];
+const C340: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G357),
-    md(Mod::Acube).gated(G357),
+    md(Mod::Cube).gated(G360),
+    md(Mod::Acube).gated(G360),
 ];
-const C340: &[Choice] = &[md(Mod::Level)];
-const C341: &[Choice] =
+const C341: &[Choice] = &[md(Mod::Level)];
+const C342: &[Choice] =
     &[md(Mod::N1d), md(Mod::N2d), md(Mod::A1d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
-const C342: &[Choice] = &[md(Mod::N2d), md(Mod::A2d)];
-const C343: &[Choice] = &[md(Mod::Grad)];
-const C344: &[Choice] = &[md(Mod::N1d), md(Mod::A1d)];
-const C345: &[Choice] = &[md(Mod::Cube), md(Mod::Acube)];
-const C346: &[Choice] = &[md(Mod::V2)];
-const C347: &[Choice] = &[ty(Type::F16x2).gated(G359)];
-const C348: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
-const C349: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G365), md(Mod::Cube).gated(G366), md(Mod::Acube).gated(G367)];
-const C350: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
-const C351: &[Choice] = &[
+const C343: &[Choice] = &[md(Mod::N2d), md(Mod::A2d)];
+const C344: &[Choice] = &[md(Mod::Grad)];
+const C345: &[Choice] = &[md(Mod::N1d), md(Mod::A1d)];
+const C346: &[Choice] = &[md(Mod::Cube), md(Mod::Acube)];
+const C347: &[Choice] = &[md(Mod::V2)];
+const C348: &[Choice] = &[ty(Type::F16x2).gated(G362)];
+const C349: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
+const C350: &[Choice] =
+    &[md(Mod::N2d), md(Mod::A2d).gated(G368), md(Mod::Cube).gated(G369), md(Mod::Acube).gated(G370)];
+const C351: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
+const C352: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
     md(Mod::NormalizedCoords),
-    md(Mod::ArraySize).gated(G331),
-    md(Mod::NumMipmapLevels).gated(G369),
-    md(Mod::NumSamples).gated(G370),
+    md(Mod::ArraySize).gated(G334),
+    md(Mod::NumMipmapLevels).gated(G372),
+    md(Mod::NumSamples).gated(G373),
     md(Mod::ForceUnnormalizedCoords),
     md(Mod::FilterMode),
     md(Mod::AddrMode0),
     md(Mod::AddrMode1),
     md(Mod::AddrMode2),
 ];
-const C352: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
-const C353: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
-const C354: &[Choice] = &[md(Mod::Po)];
-const C355: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
-const C356: &[Choice] = &[md(Mod::Ballot)];
-const C357: &[Choice] = &[md(Mod::MmaAsync)];
-const C358: &[Choice] = &[
+const C353: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
+const C354: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
+const C355: &[Choice] = &[md(Mod::Po)];
+const C356: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
+const C357: &[Choice] = &[md(Mod::Ballot)];
+const C358: &[Choice] = &[md(Mod::MmaAsync)];
+const C359: &[Choice] = &[
     md(Mod::M64n8k16),
     md(Mod::M64n16k16),
     md(Mod::M64n24k16),
@@ -2432,7 +2451,7 @@ const C358: &[Choice] = &[
     md(Mod::M64n248k16),
     md(Mod::M64n256k16),
 ];
-const C359: &[Choice] = &[
+const C360: &[Choice] = &[
     md(Mod::M64n8k8),
     md(Mod::M64n16k8),
     md(Mod::M64n24k8),
@@ -2466,7 +2485,7 @@ const C359: &[Choice] = &[
     md(Mod::M64n248k8),
     md(Mod::M64n256k8),
 ];
-const C360: &[Choice] = &[
+const C361: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -2500,7 +2519,7 @@ const C360: &[Choice] = &[
     md(Mod::M64n248k32),
     md(Mod::M64n256k32),
 ];
-const C361: &[Choice] = &[
+const C362: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -2520,8 +2539,8 @@ const C361: &[Choice] = &[
     md(Mod::M64n240k32),
     md(Mod::M64n256k32),
 ];
-const C362: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
-const C363: &[Choice] = &[
+const C363: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
+const C364: &[Choice] = &[
     md(Mod::M64n8k256),
     md(Mod::M64n16k256),
     md(Mod::M64n24k256),
@@ -2541,20 +2560,20 @@ const C363: &[Choice] = &[
     md(Mod::M64n240k256),
     md(Mod::M64n256k256),
 ];
-const C364: &[Choice] = &[md(Mod::And)];
-const C365: &[Choice] = &[md(Mod::Fence)];
-const C366: &[Choice] = &[md(Mod::Load)];
-const C367: &[Choice] = &[md(Mod::A)];
-const C368: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
-const C369: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
-const C370: &[Choice] = &[md(Mod::M16n16k8)];
-const C371: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C372: &[Choice] = &[md(Mod::M8n32k16)];
-const C373: &[Choice] = &[md(Mod::M32n8k16)];
-const C374: &[Choice] = &[md(Mod::M8n8k32)];
-const C375: &[Choice] = &[md(Mod::M8n8k128)];
-const C376: &[Choice] = &[md(Mod::C)];
-const C377: &[Choice] = &[
+const C365: &[Choice] = &[md(Mod::And)];
+const C366: &[Choice] = &[md(Mod::Fence)];
+const C367: &[Choice] = &[md(Mod::Load)];
+const C368: &[Choice] = &[md(Mod::A)];
+const C369: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
+const C370: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
+const C371: &[Choice] = &[md(Mod::M16n16k8)];
+const C372: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
+const C373: &[Choice] = &[md(Mod::M8n32k16)];
+const C374: &[Choice] = &[md(Mod::M32n8k16)];
+const C375: &[Choice] = &[md(Mod::M8n8k32)];
+const C376: &[Choice] = &[md(Mod::M8n8k128)];
+const C377: &[Choice] = &[md(Mod::C)];
+const C378: &[Choice] = &[
     md(Mod::M16n16k16),
     md(Mod::M8n32k16),
     md(Mod::M32n8k16),
@@ -2562,14 +2581,14 @@ const C377: &[Choice] = &[
     md(Mod::M8n8k32),
     md(Mod::M8n8k128),
 ];
-const C378: &[Choice] =
+const C379: &[Choice] =
     &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C379: &[Choice] = &[md(Mod::Store)];
-const C380: &[Choice] = &[md(Mod::D)];
-const C381: &[Choice] = &[ty(Type::U8)];
-const C382: &[Choice] = &[ty(Type::S8)];
-const C383: &[Choice] = &[ty(Type::U4).gated(G119)];
-const C384: &[Choice] = &[ty(Type::S4).gated(G120)];
+const C380: &[Choice] = &[md(Mod::Store)];
+const C381: &[Choice] = &[md(Mod::D)];
+const C382: &[Choice] = &[ty(Type::U8)];
+const C383: &[Choice] = &[ty(Type::S8)];
+const C384: &[Choice] = &[ty(Type::U4).gated(G119)];
+const C385: &[Choice] = &[ty(Type::S4).gated(G120)];
 
 const T0: &[Type] = &[Type::Pred];
 const T1: &[Type] = &[Type::U64, Type::S64];
@@ -2755,20 +2774,23 @@ const M52: &[Mod] = &[Mod::M8n8k128];
 const M53: &[Mod] = &[Mod::M16n8k128];
 const M54: &[Mod] = &[Mod::M16n8k256];
 const M55: &[Mod] = &[Mod::KindF8f6f4];
-const M56: &[Mod] = &[Mod::ScaleVec2X];
-const M57: &[Mod] = &[Mod::AccF32];
-const M58: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
-const M59: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
-const M60: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
-const M61: &[Mod] = &[Mod::And, Mod::Or];
-const M62: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
-const M63: &[Mod] = &[Mod::A1d, Mod::A2d];
-const M64: &[Mod] = &[Mod::N16x128b];
-const M65: &[Mod] = &[Mod::X128];
-const M66: &[Mod] = &[Mod::N16x256b];
-const M67: &[Mod] = &[Mod::X64, Mod::X128];
-const M68: &[Mod] = &[Mod::GlobalAddress];
-const M69: &[Mod] = &[
+const M56: &[Mod] = &[Mod::SpOrderedMetadata];
+const M57: &[Mod] = &[Mod::Sp];
+const M58: &[Mod] = &[Mod::ScaleVec2X];
+const M59: &[Mod] = &[Mod::ScaleVec4X];
+const M60: &[Mod] = &[Mod::AccF32];
+const M61: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
+const M62: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
+const M63: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
+const M64: &[Mod] = &[Mod::And, Mod::Or];
+const M65: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
+const M66: &[Mod] = &[Mod::A1d, Mod::A2d];
+const M67: &[Mod] = &[Mod::N16x128b];
+const M68: &[Mod] = &[Mod::X128];
+const M69: &[Mod] = &[Mod::N16x256b];
+const M70: &[Mod] = &[Mod::X64, Mod::X128];
+const M71: &[Mod] = &[Mod::GlobalAddress];
+const M72: &[Mod] = &[
     Mod::Rank,
     Mod::Elemtype,
     Mod::InterleaveLayout,
@@ -2776,15 +2798,15 @@ const M69: &[Mod] = &[
     Mod::FillMode,
     Mod::SwizzleAtomicity,
 ];
-const M70: &[Mod] = &[Mod::GlobalStride];
-const M71: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
-const M72: &[Mod] = &[Mod::Cube, Mod::Acube];
-const M73: &[Mod] = &[Mod::N2dms, Mod::A2dms];
-const M74: &[Mod] = &[Mod::Ballot];
-const M75: &[Mod] = &[Mod::M16n16k16];
-const M76: &[Mod] = &[Mod::M8n32k16];
-const M77: &[Mod] = &[Mod::M32n8k16];
-const M78: &[Mod] = &[Mod::M16n16k8];
+const M73: &[Mod] = &[Mod::GlobalStride];
+const M74: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
+const M75: &[Mod] = &[Mod::Cube, Mod::Acube];
+const M76: &[Mod] = &[Mod::N2dms, Mod::A2dms];
+const M77: &[Mod] = &[Mod::Ballot];
+const M78: &[Mod] = &[Mod::M16n16k16];
+const M79: &[Mod] = &[Mod::M8n32k16];
+const M80: &[Mod] = &[Mod::M32n8k16];
+const M81: &[Mod] = &[Mod::M16n16k8];
 
 /// The table, sorted by opcode; within one, in the order of the files.
 pub static FORMS: &[Form] = &[
@@ -8929,18 +8951,18 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mma",
-        syntax: "mma.sync.aligned.shape.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
+        syntax: "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C232),
+            slot("m16n8k32", C235),
             slot("row", C221),
             slot("col", C222),
             slot("kind::f8f6f4", C233),
             slot("dtype", C219),
-            slot("atype", C235),
-            slot("btype", C235),
+            slot("atype", C236),
+            slot("btype", C236),
             slot("ctype", C219),
         ],
         ignored: &[],
@@ -8952,7 +8974,6 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G249) },
             Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G251) },
             Rule {
                 when: &[Condition::TypeIn(3, T32)],
@@ -8972,7 +8993,7 @@ pub static FORMS: &[Form] = &[
         syntax: "mma.sparse.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C236),
+            slot("sparse", C237),
             slot("sync", C44),
             slot("aligned", C51),
             slot("shape", C232),
@@ -9009,13 +9030,13 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mma",
-        syntax: "mma.sparse.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C236),
+            slot("sparse", C237),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C232),
+            slot("m16n8k16", C238),
             slot("row", C221),
             slot("col", C222),
             slot("dtype", C1),
@@ -9040,13 +9061,44 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mma",
-        syntax: "mma.sparse.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C236),
+            slot("sparse", C237),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C220),
+            slot("m16n8k32", C235),
+            slot("row", C221),
+            slot("col", C222),
+            slot("dtype", C1),
+            slot("atype", C115),
+            slot("btype", C115),
+            slot("ctype", C1),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+        ],
+        rules: &[],
+        gates: G255,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sparse.sync.aligned.m16n8k8.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sparse", C237),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m16n8k8", C239),
             slot("row", C221),
             slot("col", C222),
             slot("dtype", C1),
@@ -9071,13 +9123,44 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mma",
-        syntax: "mma.sparse.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C236),
+            slot("sparse", C237),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C237),
+            slot("m16n8k16", C238),
+            slot("row", C221),
+            slot("col", C222),
+            slot("dtype", C1),
+            slot("atype", C120),
+            slot("btype", C120),
+            slot("ctype", C1),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+        ],
+        rules: &[],
+        gates: G255,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sparse.sync.aligned.m16n8k32.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sparse", C237),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m16n8k32", C235),
             slot("row", C221),
             slot("col", C222),
             optional("satfinite", C118),
@@ -9094,7 +9177,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
             read("e", Kind::Source, Ty::Fixed(Type::B32)),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
         gates: G255,
@@ -9103,13 +9186,45 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mma",
-        syntax: "mma.sparse.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sparse", C236),
+            slot("sparse", C237),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C238),
+            slot("m16n8k64", C240),
+            slot("row", C221),
+            slot("col", C222),
+            optional("satfinite", C118),
+            slot("dtype", C13),
+            slot("atype", C226),
+            slot("btype", C226),
+            slot("ctype", C13),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
+        ],
+        rules: &[],
+        gates: G255,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sparse", C237),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m16n8k64", C240),
             slot("row", C221),
             slot("col", C222),
             optional("satfinite", C118),
@@ -9126,7 +9241,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
             read("e", Kind::Source, Ty::Fixed(Type::B32)),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
         gates: G255,
@@ -9135,10 +9250,42 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "mma",
-        syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
+        syntax: "mma.sparse.sync.aligned.m16n8k128.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
-            slot("sp::ordered_metadata", C239),
+            slot("sparse", C237),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m16n8k128", C241),
+            slot("row", C221),
+            slot("col", C222),
+            optional("satfinite", C118),
+            slot("dtype", C13),
+            slot("atype", C228),
+            slot("btype", C228),
+            slot("ctype", C13),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
+        ],
+        rules: &[],
+        gates: G255,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sparse", C237),
             slot("sync", C44),
             slot("aligned", C51),
             slot("m16n8k64", C240),
@@ -9158,11 +9305,19 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
             read("e", Kind::Source, Ty::Fixed(Type::B32)),
-            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[
-            Rule { when: &[Condition::TypeIn(0, T33)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::TypeIn(0, T33)], then: Consequence::Gates(G256) },
             Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G251) },
+            Rule {
+                when: &[Condition::TypeIn(0, T33)],
+                then: Consequence::Needs(&[Condition::Has(M56)], Fault::Illegal(M57)),
+            },
+            Rule {
+                when: &[Condition::Has(M55)],
+                then: Consequence::Needs(&[Condition::Has(M56)], Fault::Illegal(M57)),
+            },
             Rule {
                 when: &[Condition::TypeIn(3, T32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
@@ -9172,13 +9327,54 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
             },
         ],
-        gates: G256,
+        gates: G257,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: "mma",
-        syntax: "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a:b32, ids-a.2:u16, scale-b:b32, ids-b.2:u16",
+        syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sp::ordered_metadata", C242),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m16n8k64", C240),
+            slot("row", C221),
+            slot("col", C222),
+            slot("kind::f8f6f4", C233),
+            slot("dtype", C219),
+            slot("atype", C236),
+            slot("btype", C236),
+            slot("ctype", C219),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::TypeIn(3, T32)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(3, T33)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
+            },
+        ],
+        gates: G253,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
             slot("sync", C44),
@@ -9186,14 +9382,14 @@ pub static FORMS: &[Form] = &[
             slot("m16n8k64", C240),
             slot("row", C221),
             slot("col", C222),
-            slot("kind::mxf4", C241),
-            slot("block_scale", C242),
-            optional("scale_vec::2X", C243),
+            slot("kind::mxf4", C243),
+            slot("block_scale", C244),
+            optional("scale_vec::2X", C245),
             slot("dtype", C1),
-            slot("atype", C244),
-            slot("btype", C244),
+            slot("atype", C246),
+            slot("btype", C246),
             slot("ctype", C1),
-            slot("stype", C245),
+            slot("stype", C247),
         ],
         ignored: &[],
         head: 0,
@@ -9202,19 +9398,19 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("scale-a", Kind::Source, Ty::Fixed(Type::B32)),
+            read("scale-a", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("ids-a", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("scale-b", Kind::Source, Ty::Fixed(Type::B32)),
+            read("scale-b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G257,
+        gates: G258,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: "mma",
-        syntax: "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a:b32, ids-a.2:u16, scale-b:b32, ids-b.2:u16",
+        syntax: "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
             slot("sync", C44),
@@ -9222,14 +9418,14 @@ pub static FORMS: &[Form] = &[
             slot("m16n8k64", C240),
             slot("row", C221),
             slot("col", C222),
-            slot("kind::mxf4nvf4", C246),
-            slot("block_scale", C242),
-            slot("scale_vec_size", C247),
+            slot("kind::mxf4nvf4", C248),
+            slot("block_scale", C244),
+            slot("scale_vec_size", C249),
             slot("dtype", C1),
-            slot("atype", C244),
-            slot("btype", C244),
+            slot("atype", C246),
+            slot("btype", C246),
             slot("ctype", C1),
-            slot("stype", C248),
+            slot("stype", C250),
         ],
         ignored: &[],
         head: 0,
@@ -9238,37 +9434,40 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("scale-a", Kind::Source, Ty::Fixed(Type::B32)),
+            read("scale-a", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("ids-a", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("scale-b", Kind::Source, Ty::Fixed(Type::B32)),
+            read("scale-b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
-        rules: &[Rule {
-            when: &[Condition::Has(M56)],
-            then: Consequence::Needs(&[Condition::TypeIn(4, T34)], Fault::Types),
-        }],
-        gates: G257,
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::TypeIn(4, T34)], Fault::Types),
+            },
+            Rule { when: &[Condition::Has(M59), Condition::TypeIn(4, T34)], then: Consequence::Gates(G259) },
+        ],
+        gates: G258,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: "mma",
-        syntax: "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a:b32, ids-a.2:u16, scale-b:b32, ids-b.2:u16",
+        syntax: "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8k32", C249),
+            slot("m16n8k32", C235),
             slot("row", C221),
             slot("col", C222),
-            slot("kind::mxf8f6f4", C250),
-            slot("block_scale", C242),
-            optional("scale_vec::1X", C251),
+            slot("kind::mxf8f6f4", C251),
+            slot("block_scale", C244),
+            optional("scale_vec::1X", C252),
             slot("dtype", C1),
-            slot("atype", C235),
-            slot("btype", C235),
+            slot("atype", C236),
+            slot("btype", C236),
             slot("ctype", C1),
-            slot("stype", C245),
+            slot("stype", C247),
         ],
         ignored: &[],
         head: 0,
@@ -9277,13 +9476,136 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-            read("scale-a", Kind::Source, Ty::Fixed(Type::B32)),
+            read("scale-a", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("ids-a", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
-            read("scale-b", Kind::Source, Ty::Fixed(Type::B32)),
+            read("scale-b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G257,
+        gates: G258,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sp::ordered_metadata", C242),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m16n8k128", C241),
+            slot("row", C221),
+            slot("col", C222),
+            slot("kind::mxf4", C243),
+            slot("block_scale", C244),
+            optional("scale_vec::2X", C245),
+            slot("dtype", C1),
+            slot("atype", C246),
+            slot("btype", C246),
+            slot("ctype", C1),
+            slot("stype", C247),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
+            read("scale-a", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
+            read("ids-a", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("scale-b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
+            read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+        ],
+        rules: &[],
+        gates: G260,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sp::ordered_metadata", C242),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m16n8k128", C241),
+            slot("row", C221),
+            slot("col", C222),
+            slot("kind::mxf4nvf4", C248),
+            slot("block_scale", C244),
+            slot("scale_vec_size", C249),
+            slot("dtype", C1),
+            slot("atype", C246),
+            slot("btype", C246),
+            slot("ctype", C1),
+            slot("stype", C250),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
+            read("scale-a", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
+            read("ids-a", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("scale-b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
+            read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M58)],
+                then: Consequence::Needs(&[Condition::TypeIn(4, T34)], Fault::Types),
+            },
+            Rule { when: &[Condition::Has(M59), Condition::TypeIn(4, T34)], then: Consequence::Gates(G259) },
+        ],
+        gates: G260,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "mma",
+        syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
+        section: "9.7.14.5.14",
+        slots: &[
+            slot("sp::ordered_metadata", C242),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("m16n8k64", C240),
+            slot("row", C221),
+            slot("col", C222),
+            slot("kind::mxf8f6f4", C251),
+            slot("block_scale", C244),
+            optional("scale_vec::1X", C252),
+            slot("dtype", C1),
+            slot("atype", C236),
+            slot("btype", C236),
+            slot("ctype", C1),
+            slot("stype", C247),
+        ],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+            read("e", Kind::Source, Ty::Fixed(Type::B32)),
+            read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
+            read("scale-a", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
+            read("ids-a", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+            read("scale-b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Braced),
+            read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
+        ],
+        rules: &[],
+        gates: G258,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9291,7 +9613,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mov",
         syntax: "mov.type d<unpack>, a<pack>",
         section: "9.7.9.3",
-        slots: &[slot("type", C252)],
+        slots: &[slot("type", C253)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::MovDestination, Ty::Pick(0)), read("a", Kind::MovSource, Ty::Pick(0))],
@@ -9318,7 +9640,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G258,
+        gates: G261,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MovMatrix),
     },
@@ -9334,7 +9656,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G259) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G262) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -9352,7 +9674,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G260,
+        gates: G263,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
     },
@@ -9368,7 +9690,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G261) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G264) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -9394,7 +9716,7 @@ pub static FORMS: &[Form] = &[
         opcode: "mul",
         syntax: "mul{.rn}.bhalf d, a, b",
         section: "9.7.4.3",
-        slots: &[optional("rn", C10), slot("bhalf", C253)],
+        slots: &[optional("rn", C10), slot("bhalf", C254)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -9463,11 +9785,11 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce{.weak}{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C254),
+            slot("ld_reduce", C255),
             optional("weak", C157),
             optional("global", C19),
-            slot("op", C255),
-            slot("type", C256),
+            slot("op", C256),
+            slot("type", C257),
         ],
         ignored: &[],
         head: 1,
@@ -9486,7 +9808,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
         ],
-        gates: G264,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9495,12 +9817,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C254),
+            slot("ld_reduce", C255),
             slot("relaxed", C166),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C255),
-            slot("type", C256),
+            slot("op", C256),
+            slot("type", C257),
         ],
         ignored: &[],
         head: 1,
@@ -9519,7 +9841,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
         ],
-        gates: G264,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9528,12 +9850,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C254),
+            slot("ld_reduce", C255),
             slot("acquire", C55),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C255),
-            slot("type", C256),
+            slot("op", C256),
+            slot("type", C257),
         ],
         ignored: &[],
         head: 1,
@@ -9552,7 +9874,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
         ],
-        gates: G264,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9561,13 +9883,13 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce{.weak}{.global}.op{.acc::f32}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C254),
+            slot("ld_reduce", C255),
             optional("weak", C157),
             optional("global", C19),
-            slot("op", C257),
-            optional("acc::f32", C258),
+            slot("op", C258),
+            optional("acc::f32", C259),
             optional("wide_vec", C40),
-            slot("type", C259),
+            slot("type", C260),
         ],
         ignored: &[],
         head: 1,
@@ -9576,14 +9898,14 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G265) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G268) },
             Rule {
-                when: &[Condition::Has(M57)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M57)),
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M60)),
             },
             Rule {
-                when: &[Condition::Has(M57)],
-                then: Consequence::Needs(&[Condition::Has(M13)], Fault::Illegal(M57)),
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::Has(M13)], Fault::Illegal(M60)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T10)],
@@ -9598,7 +9920,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
             },
         ],
-        gates: G264,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9607,14 +9929,14 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op{.acc::f32}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C254),
+            slot("ld_reduce", C255),
             slot("relaxed", C166),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C257),
-            optional("acc::f32", C258),
+            slot("op", C258),
+            optional("acc::f32", C259),
             optional("wide_vec", C40),
-            slot("type", C259),
+            slot("type", C260),
         ],
         ignored: &[],
         head: 1,
@@ -9623,14 +9945,14 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G265) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G268) },
             Rule {
-                when: &[Condition::Has(M57)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M57)),
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M60)),
             },
             Rule {
-                when: &[Condition::Has(M57)],
-                then: Consequence::Needs(&[Condition::Has(M13)], Fault::Illegal(M57)),
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::Has(M13)], Fault::Illegal(M60)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T10)],
@@ -9645,7 +9967,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
             },
         ],
-        gates: G264,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9654,14 +9976,14 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op{.acc::f32}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C254),
+            slot("ld_reduce", C255),
             slot("acquire", C55),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C257),
-            optional("acc::f32", C258),
+            slot("op", C258),
+            optional("acc::f32", C259),
             optional("wide_vec", C40),
-            slot("type", C259),
+            slot("type", C260),
         ],
         ignored: &[],
         head: 1,
@@ -9670,14 +9992,14 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M57)], then: Consequence::Gates(G265) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G268) },
             Rule {
-                when: &[Condition::Has(M57)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M57)),
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M60)),
             },
             Rule {
-                when: &[Condition::Has(M57)],
-                then: Consequence::Needs(&[Condition::Has(M13)], Fault::Illegal(M57)),
+                when: &[Condition::Has(M60)],
+                then: Consequence::Needs(&[Condition::Has(M13)], Fault::Illegal(M60)),
             },
             Rule {
                 when: &[Condition::TypeIn(0, T10)],
@@ -9692,7 +10014,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
             },
         ],
-        gates: G264,
+        gates: G267,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9701,11 +10023,11 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st{.weak}{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C260),
+            slot("st", C261),
             optional("weak", C157),
             optional("global", C19),
             optional("wide_vec", C40),
-            slot("type", C261),
+            slot("type", C262),
         ],
         ignored: &[],
         head: 1,
@@ -9723,7 +10045,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
             },
         ],
-        gates: G266,
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9732,12 +10054,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.relaxed.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C260),
+            slot("st", C261),
             slot("relaxed", C166),
             slot("scope", C22),
             optional("global", C19),
             optional("wide_vec", C40),
-            slot("type", C261),
+            slot("type", C262),
         ],
         ignored: &[],
         head: 1,
@@ -9755,7 +10077,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
             },
         ],
-        gates: G266,
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9764,12 +10086,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.release.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C260),
+            slot("st", C261),
             slot("release", C144),
             slot("scope", C22),
             optional("global", C19),
             optional("wide_vec", C40),
-            slot("type", C261),
+            slot("type", C262),
         ],
         ignored: &[],
         head: 1,
@@ -9787,7 +10109,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
             },
         ],
-        gates: G266,
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9798,9 +10120,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("red", C46),
             optional("global", C19),
-            slot("op", C255),
+            slot("op", C256),
             optional("wide_vec", C40),
-            slot("type", C261),
+            slot("type", C262),
         ],
         ignored: &[],
         head: 1,
@@ -9830,7 +10152,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
             },
         ],
-        gates: G267,
+        gates: G270,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9843,9 +10165,9 @@ pub static FORMS: &[Form] = &[
             slot("relaxed", C166),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C255),
+            slot("op", C256),
             optional("wide_vec", C40),
-            slot("type", C261),
+            slot("type", C262),
         ],
         ignored: &[],
         head: 1,
@@ -9875,7 +10197,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
             },
         ],
-        gates: G267,
+        gates: G270,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9888,9 +10210,9 @@ pub static FORMS: &[Form] = &[
             slot("release", C144),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C255),
+            slot("op", C256),
             optional("wide_vec", C40),
-            slot("type", C261),
+            slot("type", C262),
         ],
         ignored: &[],
         head: 1,
@@ -9920,7 +10242,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
             },
         ],
-        gates: G267,
+        gates: G270,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9933,7 +10255,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G268,
+        gates: G271,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Nanosleep),
     },
@@ -9972,7 +10294,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G269,
+        gates: G272,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::neg"),
     },
@@ -10041,7 +10363,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G270,
+        gates: G273,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -10049,12 +10371,12 @@ pub static FORMS: &[Form] = &[
         opcode: "pmevent",
         syntax: "pmevent.mask a<imm>:u32",
         section: "9.7.19.3",
-        slots: &[slot("mask", C262)],
+        slots: &[slot("mask", C263)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G271,
+        gates: G274,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -10067,7 +10389,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G272,
+        gates: G275,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::popc"),
     },
@@ -10075,46 +10397,7 @@ pub static FORMS: &[Form] = &[
         opcode: "prefetch",
         syntax: "prefetch{.space}.level [a]",
         section: "9.7.9.15",
-        slots: &[optional("space", C263), slot("level", C264)],
-        ignored: &[],
-        head: 0,
-        operands: &[read("a", Kind::Address, Ty::None)],
-        rules: &[],
-        gates: G273,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
-    },
-    Form {
-        opcode: "prefetch",
-        syntax: "prefetch.global.priority [a]",
-        section: "9.7.9.15",
-        slots: &[slot("global", C19), slot("priority", C265)],
-        ignored: &[],
-        head: 0,
-        operands: &[read("a", Kind::Address, Ty::None)],
-        rules: &[],
-        gates: G273,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
-    },
-    Form {
-        opcode: "prefetch",
-        syntax: "prefetch{.tensormap_space}.tensormap [a]",
-        section: "9.7.9.15",
-        slots: &[optional("tensormap_space", C266), slot("tensormap", C267)],
-        ignored: &[],
-        head: 0,
-        operands: &[read("a", Kind::Address, Ty::None)],
-        rules: &[],
-        gates: G273,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Prefetch),
-    },
-    Form {
-        opcode: "prefetchu",
-        syntax: "prefetchu.L1 [a]",
-        section: "9.7.9.15",
-        slots: &[slot("L1", C268)],
+        slots: &[optional("space", C264), slot("level", C265)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
@@ -10124,10 +10407,49 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Prefetch),
     },
     Form {
+        opcode: "prefetch",
+        syntax: "prefetch.global.priority [a]",
+        section: "9.7.9.15",
+        slots: &[slot("global", C19), slot("priority", C266)],
+        ignored: &[],
+        head: 0,
+        operands: &[read("a", Kind::Address, Ty::None)],
+        rules: &[],
+        gates: G276,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
+        opcode: "prefetch",
+        syntax: "prefetch{.tensormap_space}.tensormap [a]",
+        section: "9.7.9.15",
+        slots: &[optional("tensormap_space", C267), slot("tensormap", C268)],
+        ignored: &[],
+        head: 0,
+        operands: &[read("a", Kind::Address, Ty::None)],
+        rules: &[],
+        gates: G276,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
+        opcode: "prefetchu",
+        syntax: "prefetchu.L1 [a]",
+        section: "9.7.9.15",
+        slots: &[slot("L1", C269)],
+        ignored: &[],
+        head: 0,
+        operands: &[read("a", Kind::Address, Ty::None)],
+        rules: &[],
+        gates: G279,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Prefetch),
+    },
+    Form {
         opcode: "prmt",
         syntax: "prmt.b32{.mode} d, a, b, c",
         section: "9.7.9.7",
-        slots: &[slot("b32", C6), optional("mode", C269)],
+        slots: &[slot("b32", C6), optional("mode", C270)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -10137,7 +10459,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G277,
+        gates: G280,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::prmt"),
     },
@@ -10149,7 +10471,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G278) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G281) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -10162,7 +10484,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G278) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G281) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -10175,7 +10497,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G279) }],
+        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G282) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -10189,7 +10511,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G280,
+        gates: G283,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
     },
@@ -10198,7 +10520,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.bitwise{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C270),
+            optional("red_sem", C271),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("bitwise", C24),
@@ -10217,13 +10539,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G281) },
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G284) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G282,
+        gates: G285,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10232,7 +10554,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C270),
+            optional("red_sem", C271),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("add", C31),
@@ -10251,15 +10573,15 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G283) },
-            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M5)], then: Consequence::Gates(G284) },
-            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M3)], then: Consequence::Gates(G285) },
+            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G286) },
+            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M5)], then: Consequence::Gates(G287) },
+            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M3)], then: Consequence::Gates(G288) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G282,
+        gates: G285,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10268,7 +10590,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.noftz}{.cache_hint}.f32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C270),
+            optional("red_sem", C271),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("add", C31),
@@ -10288,13 +10610,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G286) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G289) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G287,
+        gates: G290,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10303,13 +10625,13 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C270),
+            optional("red_sem", C271),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("add", C31),
             slot("noftz", C33),
             optional("cache_hint", C25),
-            slot("type", C271),
+            slot("type", C272),
         ],
         ignored: &[],
         head: 0,
@@ -10328,7 +10650,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G282,
+        gates: G285,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10337,7 +10659,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.step{.cache_hint}.u32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C270),
+            optional("red_sem", C271),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("step", C35),
@@ -10361,7 +10683,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G282,
+        gates: G285,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10370,7 +10692,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.minmax{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C270),
+            optional("red_sem", C271),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("minmax", C37),
@@ -10389,13 +10711,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G292) },
+            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G295) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G282,
+        gates: G285,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10404,7 +10726,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.add{.noftz}{.cache_hint}.vec.f32 [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C270),
+            optional("red_sem", C271),
             optional("scope", C22),
             optional("global", C19),
             slot("add", C31),
@@ -10425,9 +10747,9 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G286) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G289) },
         ],
-        gates: G293,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10436,7 +10758,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C270),
+            optional("red_sem", C271),
             optional("scope", C22),
             optional("global", C19),
             slot("op", C39),
@@ -10458,7 +10780,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G293,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10467,7 +10789,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C270),
+            optional("red_sem", C271),
             optional("scope", C22),
             optional("global", C19),
             slot("op", C39),
@@ -10489,7 +10811,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G293,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10506,7 +10828,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G294,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -10523,7 +10845,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G294,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -10546,7 +10868,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G295,
+        gates: G298,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -10615,7 +10937,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G296,
+        gates: G299,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -10641,7 +10963,7 @@ pub static FORMS: &[Form] = &[
         opcode: "selp",
         syntax: "selp.type d, a, b, {!}c",
         section: "9.7.6.3",
-        slots: &[slot("type", C272)],
+        slots: &[slot("type", C273)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -10659,7 +10981,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp{.ftz}.dtype.stype d, a, b",
         section: "9.7.6.1",
-        slots: &[slot("CmpOp", C273), optional("ftz", C0), slot("dtype", C274), slot("stype", C272)],
+        slots: &[slot("CmpOp", C274), optional("ftz", C0), slot("dtype", C275), slot("stype", C273)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10673,15 +10995,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M58)],
+                when: &[Condition::Has(M61)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M59)],
+                when: &[Condition::Has(M62)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T41)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M60)],
+                when: &[Condition::Has(M63)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T42)], Fault::Comparison),
             },
         ],
@@ -10694,11 +11016,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.stype d, a, b, {!}c",
         section: "9.7.6.1",
         slots: &[
-            slot("CmpOp", C273),
+            slot("CmpOp", C274),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C274),
-            slot("stype", C272),
+            slot("dtype", C275),
+            slot("stype", C273),
         ],
         ignored: T0,
         head: 0,
@@ -10714,15 +11036,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M58)],
+                when: &[Condition::Has(M61)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M59)],
+                when: &[Condition::Has(M62)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T41)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M60)],
+                when: &[Condition::Has(M63)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T42)], Fault::Comparison),
             },
         ],
@@ -10734,7 +11056,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp{.ftz}.f16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C273), optional("ftz", C0), slot("f16", C114), slot("stype", C275)],
+        slots: &[slot("CmpOp", C274), optional("ftz", C0), slot("f16", C114), slot("stype", C276)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10748,15 +11070,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T43)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M58)],
+                when: &[Condition::Has(M61)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M59)],
+                when: &[Condition::Has(M62)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T44)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M60)],
+                when: &[Condition::Has(M63)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Comparison),
             },
         ],
@@ -10769,11 +11091,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.f16.stype d, a, b, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C273),
+            slot("CmpOp", C274),
             slot("BoolOp", C24),
             optional("ftz", C0),
             slot("f16", C114),
-            slot("stype", C275),
+            slot("stype", C276),
         ],
         ignored: T0,
         head: 0,
@@ -10789,15 +11111,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T43)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M58)],
+                when: &[Condition::Has(M61)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M59)],
+                when: &[Condition::Has(M62)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T44)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M60)],
+                when: &[Condition::Has(M63)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Comparison),
             },
         ],
@@ -10809,7 +11131,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.bf16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C273), slot("bf16", C115), slot("stype", C276)],
+        slots: &[slot("CmpOp", C274), slot("bf16", C115), slot("stype", C277)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10819,19 +11141,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M58)],
+                when: &[Condition::Has(M61)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M59)],
+                when: &[Condition::Has(M62)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T46)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M60)],
+                when: &[Condition::Has(M63)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T47)], Fault::Comparison),
             },
         ],
-        gates: G297,
+        gates: G300,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -10839,7 +11161,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.BoolOp.bf16.stype d, a, b, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C273), slot("BoolOp", C24), slot("bf16", C115), slot("stype", C276)],
+        slots: &[slot("CmpOp", C274), slot("BoolOp", C24), slot("bf16", C115), slot("stype", C277)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10850,19 +11172,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M58)],
+                when: &[Condition::Has(M61)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M59)],
+                when: &[Condition::Has(M62)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T46)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M60)],
+                when: &[Condition::Has(M63)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T47)], Fault::Comparison),
             },
         ],
-        gates: G297,
+        gates: G300,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -10870,7 +11192,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp{.ftz}.dtype.f16 d, a:f16, b:f16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C273), optional("ftz", C0), slot("dtype", C277), slot("f16", C114)],
+        slots: &[slot("CmpOp", C274), optional("ftz", C0), slot("dtype", C278), slot("f16", C114)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10879,10 +11201,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M58)],
-            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
+            when: &[Condition::Has(M61)],
+            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G298,
+        gates: G301,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -10891,10 +11213,10 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16 d, a:f16, b:f16, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C273),
+            slot("CmpOp", C274),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C277),
+            slot("dtype", C278),
             slot("f16", C114),
         ],
         ignored: T0,
@@ -10906,10 +11228,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M58)],
-            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
+            when: &[Condition::Has(M61)],
+            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G298,
+        gates: G301,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -10917,7 +11239,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.dtype.bf16 d, a:bf16, b:bf16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C273), slot("dtype", C277), slot("bf16", C115)],
+        slots: &[slot("CmpOp", C274), slot("dtype", C278), slot("bf16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10926,10 +11248,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M58)],
-            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
+            when: &[Condition::Has(M61)],
+            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G297,
+        gates: G300,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -10937,7 +11259,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.BoolOp.dtype.bf16 d, a:bf16, b:bf16, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C273), slot("BoolOp", C24), slot("dtype", C277), slot("bf16", C115)],
+        slots: &[slot("CmpOp", C274), slot("BoolOp", C24), slot("dtype", C278), slot("bf16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10947,10 +11269,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M58)],
-            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
+            when: &[Condition::Has(M61)],
+            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G297,
+        gates: G300,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -10958,7 +11280,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C273), optional("ftz", C0), slot("dtype", C278), slot("f16x2", C121)],
+        slots: &[slot("CmpOp", C274), optional("ftz", C0), slot("dtype", C279), slot("f16x2", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -10968,10 +11290,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M58)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
+                when: &[Condition::Has(M61)],
+                then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G299) },
+            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G302) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -10982,10 +11304,10 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C273),
+            slot("CmpOp", C274),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C278),
+            slot("dtype", C279),
             slot("f16x2", C121),
         ],
         ignored: T0,
@@ -10998,10 +11320,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M58)],
-                then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
+                when: &[Condition::Has(M61)],
+                then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G299) },
+            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G302) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -11011,7 +11333,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C273), slot("dtype", C279), slot("bf16x2", C122)],
+        slots: &[slot("CmpOp", C274), slot("dtype", C280), slot("bf16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11020,10 +11342,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M58)],
-            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
+            when: &[Condition::Has(M61)],
+            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G300,
+        gates: G303,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11031,7 +11353,7 @@ pub static FORMS: &[Form] = &[
         opcode: "set",
         syntax: "set.CmpOp.BoolOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C273), slot("BoolOp", C24), slot("dtype", C279), slot("bf16x2", C122)],
+        slots: &[slot("CmpOp", C274), slot("BoolOp", C24), slot("dtype", C280), slot("bf16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11041,10 +11363,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M58)],
-            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
+            when: &[Condition::Has(M61)],
+            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G300,
+        gates: G303,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11057,7 +11379,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
         rules: &[],
-        gates: G301,
+        gates: G304,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::SetMaxNReg),
     },
@@ -11065,7 +11387,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp{.ftz}.type p[|q], a, b",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C273), optional("ftz", C0), slot("type", C272)],
+        slots: &[slot("CmpOp", C274), optional("ftz", C0), slot("type", C273)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11079,15 +11401,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M58)],
+                when: &[Condition::Has(M61)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M59)],
+                when: &[Condition::Has(M62)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M60)],
+                when: &[Condition::Has(M63)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Comparison),
             },
         ],
@@ -11099,7 +11421,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.BoolOp{.ftz}.type p[|q], a, b, {!}c",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C273), slot("BoolOp", C24), optional("ftz", C0), slot("type", C272)],
+        slots: &[slot("CmpOp", C274), slot("BoolOp", C24), optional("ftz", C0), slot("type", C273)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11114,15 +11436,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M58)],
+                when: &[Condition::Has(M61)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M59)],
+                when: &[Condition::Has(M62)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M60)],
+                when: &[Condition::Has(M63)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Comparison),
             },
         ],
@@ -11134,7 +11456,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp{.ftz}.f16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C273), optional("ftz", C0), slot("f16", C114)],
+        slots: &[slot("CmpOp", C274), optional("ftz", C0), slot("f16", C114)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11143,8 +11465,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M58)],
-            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
+            when: &[Condition::Has(M61)],
+            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -11154,7 +11476,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C273), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C114)],
+        slots: &[slot("CmpOp", C274), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C114)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11164,8 +11486,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M58)],
-            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
+            when: &[Condition::Has(M61)],
+            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -11175,7 +11497,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp{.ftz}.f16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C273), optional("ftz", C0), slot("f16x2", C121)],
+        slots: &[slot("CmpOp", C274), optional("ftz", C0), slot("f16x2", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11184,8 +11506,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M58)],
-            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
+            when: &[Condition::Has(M61)],
+            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -11195,7 +11517,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C273), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C121)],
+        slots: &[slot("CmpOp", C274), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11205,8 +11527,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M58)],
-            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
+            when: &[Condition::Has(M61)],
+            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -11216,7 +11538,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.bf16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C273), slot("bf16", C115)],
+        slots: &[slot("CmpOp", C274), slot("bf16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11225,10 +11547,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M58)],
-            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
+            when: &[Condition::Has(M61)],
+            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G302,
+        gates: G305,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11236,7 +11558,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.BoolOp.bf16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C273), slot("BoolOp", C24), slot("bf16", C115)],
+        slots: &[slot("CmpOp", C274), slot("BoolOp", C24), slot("bf16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11246,10 +11568,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M58)],
-            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
+            when: &[Condition::Has(M61)],
+            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G302,
+        gates: G305,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11257,7 +11579,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.bf16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C273), slot("bf16x2", C122)],
+        slots: &[slot("CmpOp", C274), slot("bf16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11266,10 +11588,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M58)],
-            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
+            when: &[Condition::Has(M61)],
+            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G303,
+        gates: G306,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11277,7 +11599,7 @@ pub static FORMS: &[Form] = &[
         opcode: "setp",
         syntax: "setp.CmpOp.BoolOp.bf16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C273), slot("BoolOp", C24), slot("bf16x2", C122)],
+        slots: &[slot("CmpOp", C274), slot("BoolOp", C24), slot("bf16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11287,10 +11609,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M58)],
-            then: Consequence::Needs(&[Condition::HasNot(M58)], Fault::Comparison),
+            when: &[Condition::Has(M61)],
+            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G303,
+        gates: G306,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11298,7 +11620,7 @@ pub static FORMS: &[Form] = &[
         opcode: "shf",
         syntax: "shf.direction.mode.b32 d, a, b, c",
         section: "9.7.8.7",
-        slots: &[slot("direction", C280), slot("mode", C58), slot("b32", C6)],
+        slots: &[slot("direction", C281), slot("mode", C58), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -11308,7 +11630,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G304,
+        gates: G307,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -11316,7 +11638,7 @@ pub static FORMS: &[Form] = &[
         opcode: "shfl",
         syntax: "shfl.mode.b32 d[|p], a, b:u32, c:u32",
         section: "9.7.9.5",
-        slots: &[slot("mode", C281), slot("b32", C6)],
+        slots: &[slot("mode", C282), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11326,7 +11648,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G305,
+        gates: G308,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -11334,7 +11656,7 @@ pub static FORMS: &[Form] = &[
         opcode: "shfl",
         syntax: "shfl.sync.mode.b32 d[|p], a, b:u32, c:u32, membermask:b32",
         section: "9.7.9.6",
-        slots: &[slot("sync", C44), slot("mode", C281), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("mode", C282), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11345,7 +11667,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G306,
+        gates: G309,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -11370,7 +11692,7 @@ pub static FORMS: &[Form] = &[
         opcode: "shr",
         syntax: "shr.type d, a, b:u32",
         section: "9.7.8.9",
-        slots: &[slot("type", C282)],
+        slots: &[slot("type", C283)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11400,7 +11722,7 @@ pub static FORMS: &[Form] = &[
         opcode: "slct",
         syntax: "slct.dtype.s32 d, a, b, c:s32",
         section: "9.7.6.4",
-        slots: &[slot("dtype", C272), slot("s32", C13)],
+        slots: &[slot("dtype", C273), slot("s32", C13)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11418,7 +11740,7 @@ pub static FORMS: &[Form] = &[
         opcode: "slct",
         syntax: "slct{.ftz}.dtype.f32 d, a, b, c:f32",
         section: "9.7.6.4",
-        slots: &[optional("ftz", C0), slot("dtype", C272), slot("f32", C1)],
+        slots: &[optional("ftz", C0), slot("dtype", C273), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11440,7 +11762,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G307) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G310) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -11453,7 +11775,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G307) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G310) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -11466,7 +11788,7 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G308) }],
+        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G311) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -11477,8 +11799,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             optional("weak", C157),
-            optional("store_space", C283),
-            optional("cop", C284),
+            optional("store_space", C284),
+            optional("cop", C285),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
             slot("memory_type", C160),
@@ -11547,8 +11869,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             optional("weak", C157),
-            optional("store_space", C283),
-            optional("level1_eviction", C285),
+            optional("store_space", C284),
+            optional("level1_eviction", C286),
             optional("level2_eviction", C162),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
@@ -11618,7 +11940,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             slot("volatile", C163),
-            optional("store_space", C283),
+            optional("store_space", C284),
             optional("wide_vec", C40),
             slot("memory_type", C160),
         ],
@@ -11683,10 +12005,10 @@ pub static FORMS: &[Form] = &[
         syntax: "st.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            slot("order", C270),
+            slot("order", C271),
             slot("scope", C22),
             optional("shared_or_global", C23),
-            optional("level1_eviction", C285),
+            optional("level1_eviction", C286),
             optional("level2_eviction", C162),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
@@ -11823,7 +12145,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G315,
+        gates: G318,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -11836,7 +12158,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G316,
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -11860,7 +12182,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G317,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -11884,7 +12206,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G317,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -11908,7 +12230,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G317,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -11919,7 +12241,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C286),
+            slot("m16n8", C287),
             slot("x1", C171),
             slot("trans", C172),
             optional("ss", C76),
@@ -11932,7 +12254,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G318,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -11943,7 +12265,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C286),
+            slot("m16n8", C287),
             slot("x2", C174),
             slot("trans", C172),
             optional("ss", C76),
@@ -11956,7 +12278,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G318,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -11967,7 +12289,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C286),
+            slot("m16n8", C287),
             slot("x4", C175),
             slot("trans", C172),
             optional("ss", C76),
@@ -11980,7 +12302,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G318,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -11996,7 +12318,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G319) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G322) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -12014,7 +12336,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G320,
+        gates: G323,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -12030,7 +12352,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G321) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G324) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -12056,7 +12378,7 @@ pub static FORMS: &[Form] = &[
         opcode: "sub",
         syntax: "sub{.rn}.bhalf d, a, b",
         section: "9.7.4.2",
-        slots: &[optional("rn", C10), slot("bhalf", C287)],
+        slots: &[optional("rn", C10), slot("bhalf", C288)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12116,7 +12438,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G324,
+        gates: G327,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -12124,7 +12446,7 @@ pub static FORMS: &[Form] = &[
         opcode: "sub",
         syntax: "sub{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.2",
-        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C288)],
+        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C289)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12150,7 +12472,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G327,
+        gates: G330,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -12167,7 +12489,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G327,
+        gates: G330,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -12176,12 +12498,12 @@ pub static FORMS: &[Form] = &[
         syntax: "suld.b.geom{.cop}{.vec}.dtype.out_of_bounds d.vec+, [surface]",
         section: "9.7.11.1",
         slots: &[
-            slot("b", C289),
-            slot("geom", C290),
-            optional("cop", C291),
+            slot("b", C290),
+            slot("geom", C291),
+            optional("cop", C292),
             optional("vec", C38),
-            slot("dtype", C292),
-            slot("out_of_bounds", C293),
+            slot("dtype", C293),
+            slot("out_of_bounds", C294),
         ],
         ignored: &[],
         head: 1,
@@ -12201,7 +12523,7 @@ pub static FORMS: &[Form] = &[
         opcode: "suq",
         syntax: "suq.query.b32 d, [a]",
         section: "9.7.11.4",
-        slots: &[slot("query", C294), slot("b32", C6)],
+        slots: &[slot("query", C295), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
@@ -12215,11 +12537,11 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.b.op.geom.ctype.out_of_bounds [surface], c",
         section: "9.7.11.3",
         slots: &[
-            slot("b", C289),
-            slot("op", C295),
-            slot("geom", C296),
-            slot("ctype", C297),
-            slot("out_of_bounds", C293),
+            slot("b", C290),
+            slot("op", C296),
+            slot("geom", C297),
+            slot("ctype", C298),
+            slot("out_of_bounds", C294),
         ],
         ignored: &[],
         head: 1,
@@ -12233,9 +12555,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M12)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M12), Condition::TypeIn(0, T1)], then: Consequence::Gates(G333) },
+            Rule { when: &[Condition::Has(M12), Condition::TypeIn(0, T1)], then: Consequence::Gates(G336) },
             Rule {
-                when: &[Condition::Has(M61)],
+                when: &[Condition::Has(M64)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
         ],
@@ -12248,19 +12570,19 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.p.op.geom.ctype.out_of_bounds [surface], c",
         section: "9.7.11.3",
         slots: &[
-            slot("p", C298),
-            slot("op", C295),
-            slot("geom", C296),
+            slot("p", C299),
+            slot("op", C296),
+            slot("geom", C297),
             slot("ctype", C26),
-            slot("out_of_bounds", C293),
+            slot("out_of_bounds", C294),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("surface", Kind::Address, Ty::None), read("c", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G334) },
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G337) },
             Rule {
-                when: &[Condition::Has(M62)],
+                when: &[Condition::Has(M65)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
         ],
@@ -12273,12 +12595,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.b.geom{.cop}{.vec}.ctype.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("b", C289),
-            slot("geom", C290),
-            optional("cop", C299),
+            slot("b", C290),
+            slot("geom", C291),
+            optional("cop", C300),
             optional("vec", C38),
-            slot("ctype", C292),
-            slot("out_of_bounds", C293),
+            slot("ctype", C293),
+            slot("out_of_bounds", C294),
         ],
         ignored: &[],
         head: 1,
@@ -12299,12 +12621,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.p.geom{.cop}{.vec}.b32.out_of_bounds [surface], c.vec",
         section: "9.7.11.2",
         slots: &[
-            slot("p", C298),
-            slot("geom", C290),
-            optional("cop", C299),
+            slot("p", C299),
+            slot("geom", C291),
+            optional("cop", C300),
             optional("vec", C38),
             slot("b32", C6),
-            slot("out_of_bounds", C293),
+            slot("out_of_bounds", C294),
         ],
         ignored: &[],
         head: 1,
@@ -12312,7 +12634,7 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Address, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
         ],
-        rules: &[Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G336) }],
+        rules: &[Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G339) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
@@ -12330,7 +12652,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G337,
+        gates: G340,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -12343,7 +12665,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G338,
+        gates: G341,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -12356,7 +12678,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G338,
+        gates: G341,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -12364,12 +12686,12 @@ pub static FORMS: &[Form] = &[
         opcode: "tanh",
         syntax: "tanh.approx.bhalf d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C74), slot("bhalf", C300)],
+        slots: &[slot("approx", C74), slot("bhalf", C301)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G338,
+        gates: G341,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -12378,7 +12700,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.alloc.cta_group.sync.aligned{.cta_space}.b32 [dst], columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("alloc", C301),
+            slot("alloc", C302),
             slot("cta_group", C101),
             slot("sync", C44),
             slot("aligned", C51),
@@ -12392,10 +12714,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G343,
+        gates: G346,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12404,7 +12726,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.dealloc.cta_group.sync.aligned.b32 taddr<reg>:b32, columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("dealloc", C302),
+            slot("dealloc", C303),
             slot("cta_group", C101),
             slot("sync", C44),
             slot("aligned", C51),
@@ -12417,10 +12739,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G344,
+        gates: G347,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12429,7 +12751,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.relinquish_alloc_permit.cta_group.sync.aligned",
         section: "9.7.16.7.1",
         slots: &[
-            slot("relinquish_alloc_permit", C303),
+            slot("relinquish_alloc_permit", C304),
             slot("cta_group", C101),
             slot("sync", C44),
             slot("aligned", C51),
@@ -12438,10 +12760,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G345,
+        gates: G348,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12450,12 +12772,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 d.frag, [taddr]",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C304),
+            slot("ld", C305),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C305),
-            slot("num", C306),
-            optional("pack::16b", C307),
+            slot("shape", C306),
+            slot("num", C307),
+            optional("pack::16b", C308),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -12466,15 +12788,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Illegal(M64)),
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Illegal(M67)),
             },
             Rule {
-                when: &[Condition::Has(M66)],
-                then: Consequence::Needs(&[Condition::HasNot(M67)], Fault::Illegal(M66)),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Illegal(M69)),
             },
         ],
-        gates: G346,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12483,12 +12805,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.16x32bx2.num{.pack::16b}.b32 d.frag, [taddr], split<imm>:u32",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C304),
+            slot("ld", C305),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("16x32bx2", C308),
-            slot("num", C306),
-            optional("pack::16b", C307),
+            slot("16x32bx2", C309),
+            slot("num", C307),
+            optional("pack::16b", C308),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -12500,15 +12822,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Illegal(M64)),
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Illegal(M67)),
             },
             Rule {
-                when: &[Condition::Has(M66)],
-                then: Consequence::Needs(&[Condition::HasNot(M67)], Fault::Illegal(M66)),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Illegal(M69)),
             },
         ],
-        gates: G346,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12517,12 +12839,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32 [taddr], b.frag",
         section: "9.7.16.8.3",
         slots: &[
-            slot("st", C260),
+            slot("st", C261),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C305),
-            slot("num", C306),
-            optional("unpack::16b", C309),
+            slot("shape", C306),
+            slot("num", C307),
+            optional("unpack::16b", C310),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -12533,15 +12855,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Illegal(M64)),
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Illegal(M67)),
             },
             Rule {
-                when: &[Condition::Has(M66)],
-                then: Consequence::Needs(&[Condition::HasNot(M67)], Fault::Illegal(M66)),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Illegal(M69)),
             },
         ],
-        gates: G347,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12550,12 +12872,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.st.sync.aligned.16x32bx2.num{.unpack::16b}.b32 [taddr], split<imm>:u32, b.frag",
         section: "9.7.16.8.3",
         slots: &[
-            slot("st", C260),
+            slot("st", C261),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("16x32bx2", C308),
-            slot("num", C306),
-            optional("unpack::16b", C309),
+            slot("16x32bx2", C309),
+            slot("num", C307),
+            optional("unpack::16b", C310),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -12567,15 +12889,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Illegal(M64)),
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Illegal(M67)),
             },
             Rule {
-                when: &[Condition::Has(M66)],
-                then: Consequence::Needs(&[Condition::HasNot(M67)], Fault::Illegal(M66)),
+                when: &[Condition::Has(M69)],
+                then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Illegal(M69)),
             },
         ],
-        gates: G347,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12583,12 +12905,12 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.wait.sync.aligned",
         section: "9.7.16.8.4",
-        slots: &[slot("wait", C310), slot("sync", C44), slot("aligned", C51)],
+        slots: &[slot("wait", C311), slot("sync", C44), slot("aligned", C51)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G348,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12596,15 +12918,15 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.cp.cta_group.shape [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C311), slot("cta_group", C101), slot("shape", C312)],
+        slots: &[slot("cp", C312), slot("cta_group", C101), slot("shape", C313)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G349,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12612,15 +12934,15 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.cp.cta_group.64x128b.half [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C311), slot("cta_group", C101), slot("64x128b", C313), slot("half", C314)],
+        slots: &[slot("cp", C312), slot("cta_group", C101), slot("64x128b", C314), slot("half", C315)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G349,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12628,15 +12950,15 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4 [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C311), slot("cta_group", C101), slot("32x128b", C315), slot("warpx4", C316)],
+        slots: &[slot("cp", C312), slot("cta_group", C101), slot("32x128b", C316), slot("warpx4", C317)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G349,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12645,9 +12967,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.shape.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C311),
+            slot("cp", C312),
             slot("cta_group", C101),
-            slot("shape", C312),
+            slot("shape", C313),
             slot("b8x16", C177),
             slot("padded", C178),
         ],
@@ -12655,10 +12977,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G349,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12667,10 +12989,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.64x128b.half.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C311),
+            slot("cp", C312),
             slot("cta_group", C101),
-            slot("64x128b", C313),
-            slot("half", C314),
+            slot("64x128b", C314),
+            slot("half", C315),
             slot("b8x16", C177),
             slot("padded", C178),
         ],
@@ -12678,10 +13000,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G349,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12690,10 +13012,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C311),
+            slot("cp", C312),
             slot("cta_group", C101),
-            slot("32x128b", C315),
-            slot("warpx4", C316),
+            slot("32x128b", C316),
+            slot("warpx4", C317),
             slot("b8x16", C177),
             slot("padded", C178),
         ],
@@ -12701,10 +13023,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G349,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12712,15 +13034,15 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.shift.cta_group.down [taddr]",
         section: "9.7.16.9.3",
-        slots: &[slot("shift", C317), slot("cta_group", C101), slot("down", C318)],
+        slots: &[slot("shift", C318), slot("cta_group", C101), slot("down", C319)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G350,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12728,7 +13050,7 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C319), slot("cta_group", C101), slot("kind", C320), optional("collector", C321)],
+        slots: &[slot("mma", C320), slot("cta_group", C101), slot("kind", C321), optional("collector", C322)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12742,10 +13064,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G351,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12753,7 +13075,7 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C319), slot("cta_group", C101), slot("kind", C320), optional("collector", C321)],
+        slots: &[slot("mma", C320), slot("cta_group", C101), slot("kind", C321), optional("collector", C322)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12768,10 +13090,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G351,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12779,7 +13101,7 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C319), slot("cta_group", C101), slot("kind", C320), optional("collector", C321)],
+        slots: &[slot("mma", C320), slot("cta_group", C101), slot("kind", C321), optional("collector", C322)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12794,10 +13116,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G351,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12805,7 +13127,7 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C319), slot("cta_group", C101), slot("kind", C320), optional("collector", C321)],
+        slots: &[slot("mma", C320), slot("cta_group", C101), slot("kind", C321), optional("collector", C322)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12819,10 +13141,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G351,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12830,7 +13152,7 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C319), slot("cta_group", C101), slot("kind", C320), optional("collector", C321)],
+        slots: &[slot("mma", C320), slot("cta_group", C101), slot("kind", C321), optional("collector", C322)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12845,10 +13167,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G351,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12856,7 +13178,7 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C319), slot("cta_group", C101), slot("kind", C320), optional("collector", C321)],
+        slots: &[slot("mma", C320), slot("cta_group", C101), slot("kind", C321), optional("collector", C322)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -12871,10 +13193,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G351,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12883,11 +13205,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C319),
-            slot("sp", C322),
+            slot("mma", C320),
+            slot("sp", C323),
             slot("cta_group", C101),
-            slot("kind", C320),
-            optional("collector", C321),
+            slot("kind", C321),
+            optional("collector", C322),
         ],
         ignored: &[],
         head: 1,
@@ -12903,10 +13225,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G351,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12915,11 +13237,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C319),
-            slot("sp", C322),
+            slot("mma", C320),
+            slot("sp", C323),
             slot("cta_group", C101),
-            slot("kind", C320),
-            optional("collector", C321),
+            slot("kind", C321),
+            optional("collector", C322),
         ],
         ignored: &[],
         head: 1,
@@ -12936,10 +13258,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G351,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12948,11 +13270,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C319),
-            slot("sp", C322),
+            slot("mma", C320),
+            slot("sp", C323),
             slot("cta_group", C101),
-            slot("kind", C320),
-            optional("collector", C321),
+            slot("kind", C321),
+            optional("collector", C322),
         ],
         ignored: &[],
         head: 1,
@@ -12969,10 +13291,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G351,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12981,11 +13303,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C319),
-            slot("sp", C322),
+            slot("mma", C320),
+            slot("sp", C323),
             slot("cta_group", C101),
-            slot("kind", C320),
-            optional("collector", C321),
+            slot("kind", C321),
+            optional("collector", C322),
         ],
         ignored: &[],
         head: 1,
@@ -13001,10 +13323,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G351,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13013,11 +13335,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C319),
-            slot("sp", C322),
+            slot("mma", C320),
+            slot("sp", C323),
             slot("cta_group", C101),
-            slot("kind", C320),
-            optional("collector", C321),
+            slot("kind", C321),
+            optional("collector", C322),
         ],
         ignored: &[],
         head: 1,
@@ -13034,10 +13356,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G351,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13046,11 +13368,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C319),
-            slot("sp", C322),
+            slot("mma", C320),
+            slot("sp", C323),
             slot("cta_group", C101),
-            slot("kind", C320),
-            optional("collector", C321),
+            slot("kind", C321),
+            optional("collector", C322),
         ],
         ignored: &[],
         head: 1,
@@ -13067,10 +13389,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G351,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13079,12 +13401,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C319),
+            slot("mma", C320),
             slot("cta_group", C101),
-            slot("kind", C323),
-            slot("block_scale", C242),
-            optional("scale_vec_size", C324),
-            optional("collector", C321),
+            slot("kind", C324),
+            slot("block_scale", C244),
+            optional("scale_vec_size", C325),
+            optional("collector", C322),
         ],
         ignored: &[],
         head: 1,
@@ -13098,10 +13420,10 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G351,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13110,12 +13432,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C319),
+            slot("mma", C320),
             slot("cta_group", C101),
-            slot("kind", C323),
-            slot("block_scale", C242),
-            optional("scale_vec_size", C324),
-            optional("collector", C321),
+            slot("kind", C324),
+            slot("block_scale", C244),
+            optional("scale_vec_size", C325),
+            optional("collector", C322),
         ],
         ignored: &[],
         head: 1,
@@ -13129,10 +13451,10 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G351,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13141,13 +13463,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C319),
-            slot("sp", C322),
+            slot("mma", C320),
+            slot("sp", C323),
             slot("cta_group", C101),
-            slot("kind", C323),
-            slot("block_scale", C242),
-            optional("scale_vec_size", C324),
-            optional("collector", C321),
+            slot("kind", C324),
+            slot("block_scale", C244),
+            optional("scale_vec_size", C325),
+            optional("collector", C322),
         ],
         ignored: &[],
         head: 1,
@@ -13162,10 +13484,10 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G351,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13174,13 +13496,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C319),
-            slot("sp", C322),
+            slot("mma", C320),
+            slot("sp", C323),
             slot("cta_group", C101),
-            slot("kind", C323),
-            slot("block_scale", C242),
-            optional("scale_vec_size", C324),
-            optional("collector", C321),
+            slot("kind", C324),
+            slot("block_scale", C244),
+            optional("scale_vec_size", C325),
+            optional("collector", C322),
         ],
         ignored: &[],
         head: 1,
@@ -13195,10 +13517,10 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G351,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13207,9 +13529,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.b64 [mbar]",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C325),
+            slot("commit", C326),
             slot("cta_group", C101),
-            slot("mbarrier::arrive::one", C326),
+            slot("mbarrier::arrive::one", C327),
             optional("shared::cluster", C86),
             slot("b64", C83),
         ],
@@ -13217,10 +13539,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G352,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13229,9 +13551,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.multicast.b64 [mbar], mask:u16",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C325),
+            slot("commit", C326),
             slot("cta_group", C101),
-            slot("mbarrier::arrive::one", C326),
+            slot("mbarrier::arrive::one", C327),
             optional("shared::cluster", C86),
             slot("multicast", C88),
             slot("b64", C83),
@@ -13240,10 +13562,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None), read("mask", Kind::Source, Ty::Fixed(Type::U16))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G341) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G342) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
         ],
-        gates: G352,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13251,12 +13573,12 @@ pub static FORMS: &[Form] = &[
         opcode: "tcgen05",
         syntax: "tcgen05.order",
         section: "9.7.16.12.1",
-        slots: &[slot("order", C327)],
+        slots: &[slot("order", C328)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G353,
+        gates: G356,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13265,11 +13587,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field.map_space.b1024.type [a], value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C328),
+            slot("replace", C329),
             slot("tile", C100),
-            slot("field", C329),
-            slot("map_space", C330),
-            slot("b1024", C331),
+            slot("field", C330),
+            slot("map_space", C331),
+            slot("b1024", C332),
             slot("type", C26),
         ],
         ignored: &[],
@@ -13277,15 +13599,15 @@ pub static FORMS: &[Form] = &[
         operands: &[read("a", Kind::Address, Ty::None), read("value", Kind::Source, Ty::Pick(0))],
         rules: &[
             Rule {
-                when: &[Condition::Has(M68)],
+                when: &[Condition::Has(M71)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T2)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M69)],
+                when: &[Condition::Has(M72)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
         ],
-        gates: G354,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13294,11 +13616,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field.map_space.b1024.type [a], ordinal<imm 0..4>:u32, value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C328),
+            slot("replace", C329),
             slot("tile", C100),
-            slot("field", C332),
-            slot("map_space", C330),
-            slot("b1024", C331),
+            slot("field", C333),
+            slot("map_space", C331),
+            slot("b1024", C332),
             slot("type", C26),
         ],
         ignored: &[],
@@ -13310,15 +13632,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M70)],
+                when: &[Condition::Has(M73)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T2)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M71)],
+                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
         ],
-        gates: G354,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13327,7 +13649,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [dst], [src], size<imm 128>:u32",
         section: "9.7.9.26.1",
         slots: &[
-            slot("cp_fenceproxy", C333),
+            slot("cp_fenceproxy", C334),
             slot("global", C19),
             slot("shared::cta", C63),
             slot("tensormap::generic", C151),
@@ -13344,7 +13666,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G355,
+        gates: G358,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13352,12 +13674,12 @@ pub static FORMS: &[Form] = &[
         opcode: "testp",
         syntax: "testp.op.type p, a",
         section: "9.7.3.1",
-        slots: &[slot("op", C334), slot("type", C73)],
+        slots: &[slot("op", C335), slot("type", C73)],
         ignored: &[],
         head: 0,
         operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G356,
+        gates: G359,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -13367,10 +13689,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C335),
+            slot("geom", C336),
             slot("v4", C71),
-            slot("dtype", C336),
-            slot("ctype", C337),
+            slot("dtype", C337),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 0,
@@ -13380,11 +13702,11 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M72)],
+                when: &[Condition::Has(M75)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M73)],
+                when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Types),
             },
         ],
@@ -13397,12 +13719,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d.4, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C338),
+            slot("base", C339),
             optional("uni", C59),
-            slot("geom", C339),
+            slot("geom", C340),
             slot("v4", C71),
-            slot("dtype", C336),
-            slot("ctype", C337),
+            slot("dtype", C337),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -13411,7 +13733,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Address, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M72)],
+            when: &[Condition::Has(M75)],
             then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
         }],
         gates: &[],
@@ -13423,12 +13745,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d.4, [texture], lod:bits(ctype)",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C340),
+            slot("level", C341),
             optional("uni", C59),
-            slot("geom", C339),
+            slot("geom", C340),
             slot("v4", C71),
-            slot("dtype", C336),
-            slot("ctype", C337),
+            slot("dtype", C337),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -13438,7 +13760,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Bits(1)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M72)],
+            when: &[Condition::Has(M75)],
             then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
         }],
         gates: &[],
@@ -13451,10 +13773,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C341),
+            slot("geom", C342),
             slot("v4", C71),
-            slot("dtype", C336),
-            slot("ctype", C337),
+            slot("dtype", C337),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 0,
@@ -13464,10 +13786,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M72)],
+            when: &[Condition::Has(M75)],
             then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
         }],
-        gates: G360,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13476,12 +13798,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d.4, [texture], f:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C338),
+            slot("base", C339),
             optional("uni", C59),
-            slot("geom", C341),
+            slot("geom", C342),
             slot("v4", C71),
-            slot("dtype", C336),
-            slot("ctype", C337),
+            slot("dtype", C337),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -13491,10 +13813,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M72)],
+            when: &[Condition::Has(M75)],
             then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
         }],
-        gates: G361,
+        gates: G364,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13503,12 +13825,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d.4, [texture], lod:bits(ctype), f:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C340),
+            slot("level", C341),
             optional("uni", C59),
-            slot("geom", C341),
+            slot("geom", C342),
             slot("v4", C71),
-            slot("dtype", C336),
-            slot("ctype", C337),
+            slot("dtype", C337),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -13519,10 +13841,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M72)],
+            when: &[Condition::Has(M75)],
             then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
         }],
-        gates: G361,
+        gates: G364,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13532,10 +13854,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C342),
+            slot("geom", C343),
             slot("v4", C71),
-            slot("dtype", C336),
-            slot("ctype", C337),
+            slot("dtype", C337),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 0,
@@ -13545,7 +13867,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G360,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13554,12 +13876,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d.4, [texture], e.2:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C338),
+            slot("base", C339),
             optional("uni", C59),
-            slot("geom", C342),
+            slot("geom", C343),
             slot("v4", C71),
-            slot("dtype", C336),
-            slot("ctype", C337),
+            slot("dtype", C337),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -13569,7 +13891,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G361,
+        gates: G364,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13578,12 +13900,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d.4, [texture], lod:bits(ctype), e.2:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C340),
+            slot("level", C341),
             optional("uni", C59),
-            slot("geom", C342),
+            slot("geom", C343),
             slot("v4", C71),
-            slot("dtype", C336),
-            slot("ctype", C337),
+            slot("dtype", C337),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -13594,7 +13916,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G361,
+        gates: G364,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13604,9 +13926,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C342),
+            slot("geom", C343),
             slot("v4", C71),
-            slot("dtype", C336),
+            slot("dtype", C337),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -13618,7 +13940,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G360,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13627,11 +13949,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d.4, [texture], e.2:s32, f:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C338),
+            slot("base", C339),
             optional("uni", C59),
-            slot("geom", C342),
+            slot("geom", C343),
             slot("v4", C71),
-            slot("dtype", C336),
+            slot("dtype", C337),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -13643,7 +13965,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G361,
+        gates: G364,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13652,11 +13974,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d.4, [texture], lod:f32, e.2:s32, f:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C340),
+            slot("level", C341),
             optional("uni", C59),
-            slot("geom", C342),
+            slot("geom", C343),
             slot("v4", C71),
-            slot("dtype", C336),
+            slot("dtype", C337),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -13669,7 +13991,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G361,
+        gates: G364,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13678,12 +14000,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d.4, [texture], dPdx.1:bits(ctype), dPdy.1:bits(ctype)",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C343),
+            slot("grad", C344),
             optional("uni", C59),
-            slot("geom", C344),
+            slot("geom", C345),
             slot("v4", C71),
-            slot("dtype", C336),
-            slot("ctype", C337),
+            slot("dtype", C337),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -13703,12 +14025,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d.4, [texture], dPdx.1:bits(ctype), dPdy.1:bits(ctype), f:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C343),
+            slot("grad", C344),
             optional("uni", C59),
-            slot("geom", C344),
+            slot("geom", C345),
             slot("v4", C71),
-            slot("dtype", C336),
-            slot("ctype", C337),
+            slot("dtype", C337),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -13720,7 +14042,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G362,
+        gates: G365,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13729,12 +14051,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d.4, [texture], dPdx.2:bits(ctype), dPdy.2:bits(ctype)",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C343),
+            slot("grad", C344),
             optional("uni", C59),
-            slot("geom", C342),
+            slot("geom", C343),
             slot("v4", C71),
-            slot("dtype", C336),
-            slot("ctype", C337),
+            slot("dtype", C337),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -13754,12 +14076,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d.4, [texture], dPdx.2:bits(ctype), dPdy.2:bits(ctype), f:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C343),
+            slot("grad", C344),
             optional("uni", C59),
-            slot("geom", C342),
+            slot("geom", C343),
             slot("v4", C71),
-            slot("dtype", C336),
-            slot("ctype", C337),
+            slot("dtype", C337),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -13771,7 +14093,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G362,
+        gates: G365,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13780,12 +14102,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d.4, [texture], dPdx.4:bits(ctype), dPdy.4:bits(ctype)",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C343),
+            slot("grad", C344),
             optional("uni", C59),
-            slot("geom", C345),
+            slot("geom", C346),
             slot("v4", C71),
-            slot("dtype", C336),
-            slot("ctype", C337),
+            slot("dtype", C337),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -13796,10 +14118,10 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(4)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M72)],
+            when: &[Condition::Has(M75)],
             then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
         }],
-        gates: G363,
+        gates: G366,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13808,12 +14130,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d.4, [texture], dPdx.4:bits(ctype), dPdy.4:bits(ctype), f:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C343),
+            slot("grad", C344),
             optional("uni", C59),
-            slot("geom", C345),
+            slot("geom", C346),
             slot("v4", C71),
-            slot("dtype", C336),
-            slot("ctype", C337),
+            slot("dtype", C337),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -13825,10 +14147,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M72)],
+            when: &[Condition::Has(M75)],
             then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
         }],
-        gates: G364,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13837,12 +14159,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d.4, [texture], dPdx.4:bits(ctype), dPdy.4:bits(ctype)",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C343),
+            slot("grad", C344),
             optional("uni", C59),
             slot("geom", C102),
             slot("v4", C71),
-            slot("dtype", C336),
-            slot("ctype", C337),
+            slot("dtype", C337),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -13863,10 +14185,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C335),
-            slot("v2", C346),
-            slot("dtype", C347),
-            slot("ctype", C337),
+            slot("geom", C336),
+            slot("v2", C347),
+            slot("dtype", C348),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 0,
@@ -13876,11 +14198,11 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M72)],
+                when: &[Condition::Has(M75)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M73)],
+                when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Types),
             },
         ],
@@ -13893,12 +14215,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d.2, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C338),
+            slot("base", C339),
             optional("uni", C59),
-            slot("geom", C339),
-            slot("v2", C346),
-            slot("dtype", C347),
-            slot("ctype", C337),
+            slot("geom", C340),
+            slot("v2", C347),
+            slot("dtype", C348),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -13907,7 +14229,7 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Address, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M72)],
+            when: &[Condition::Has(M75)],
             then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
         }],
         gates: &[],
@@ -13919,12 +14241,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d.2, [texture], lod:bits(ctype)",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C340),
+            slot("level", C341),
             optional("uni", C59),
-            slot("geom", C339),
-            slot("v2", C346),
-            slot("dtype", C347),
-            slot("ctype", C337),
+            slot("geom", C340),
+            slot("v2", C347),
+            slot("dtype", C348),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -13934,7 +14256,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Bits(1)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M72)],
+            when: &[Condition::Has(M75)],
             then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
         }],
         gates: &[],
@@ -13947,10 +14269,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C341),
-            slot("v2", C346),
-            slot("dtype", C347),
-            slot("ctype", C337),
+            slot("geom", C342),
+            slot("v2", C347),
+            slot("dtype", C348),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 0,
@@ -13960,10 +14282,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M72)],
+            when: &[Condition::Has(M75)],
             then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
         }],
-        gates: G360,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13972,12 +14294,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d.2, [texture], f:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C338),
+            slot("base", C339),
             optional("uni", C59),
-            slot("geom", C341),
-            slot("v2", C346),
-            slot("dtype", C347),
-            slot("ctype", C337),
+            slot("geom", C342),
+            slot("v2", C347),
+            slot("dtype", C348),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -13987,10 +14309,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M72)],
+            when: &[Condition::Has(M75)],
             then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
         }],
-        gates: G361,
+        gates: G364,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13999,12 +14321,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d.2, [texture], lod:bits(ctype), f:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C340),
+            slot("level", C341),
             optional("uni", C59),
-            slot("geom", C341),
-            slot("v2", C346),
-            slot("dtype", C347),
-            slot("ctype", C337),
+            slot("geom", C342),
+            slot("v2", C347),
+            slot("dtype", C348),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -14015,10 +14337,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M72)],
+            when: &[Condition::Has(M75)],
             then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
         }],
-        gates: G361,
+        gates: G364,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14028,10 +14350,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C342),
-            slot("v2", C346),
-            slot("dtype", C347),
-            slot("ctype", C337),
+            slot("geom", C343),
+            slot("v2", C347),
+            slot("dtype", C348),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 0,
@@ -14041,7 +14363,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G360,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14050,12 +14372,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d.2, [texture], e.2:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C338),
+            slot("base", C339),
             optional("uni", C59),
-            slot("geom", C342),
-            slot("v2", C346),
-            slot("dtype", C347),
-            slot("ctype", C337),
+            slot("geom", C343),
+            slot("v2", C347),
+            slot("dtype", C348),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -14065,7 +14387,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G361,
+        gates: G364,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14074,12 +14396,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d.2, [texture], lod:bits(ctype), e.2:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C340),
+            slot("level", C341),
             optional("uni", C59),
-            slot("geom", C342),
-            slot("v2", C346),
-            slot("dtype", C347),
-            slot("ctype", C337),
+            slot("geom", C343),
+            slot("v2", C347),
+            slot("dtype", C348),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -14090,7 +14412,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G361,
+        gates: G364,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14100,9 +14422,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C342),
-            slot("v2", C346),
-            slot("dtype", C347),
+            slot("geom", C343),
+            slot("v2", C347),
+            slot("dtype", C348),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14114,7 +14436,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G360,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14123,11 +14445,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d.2, [texture], e.2:s32, f:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C338),
+            slot("base", C339),
             optional("uni", C59),
-            slot("geom", C342),
-            slot("v2", C346),
-            slot("dtype", C347),
+            slot("geom", C343),
+            slot("v2", C347),
+            slot("dtype", C348),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14139,7 +14461,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G361,
+        gates: G364,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14148,11 +14470,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d.2, [texture], lod:f32, e.2:s32, f:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C340),
+            slot("level", C341),
             optional("uni", C59),
-            slot("geom", C342),
-            slot("v2", C346),
-            slot("dtype", C347),
+            slot("geom", C343),
+            slot("v2", C347),
+            slot("dtype", C348),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14165,7 +14487,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G361,
+        gates: G364,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14174,12 +14496,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d.2, [texture], dPdx.1:bits(ctype), dPdy.1:bits(ctype)",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C343),
+            slot("grad", C344),
             optional("uni", C59),
-            slot("geom", C344),
-            slot("v2", C346),
-            slot("dtype", C347),
-            slot("ctype", C337),
+            slot("geom", C345),
+            slot("v2", C347),
+            slot("dtype", C348),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -14199,12 +14521,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d.2, [texture], dPdx.1:bits(ctype), dPdy.1:bits(ctype), f:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C343),
+            slot("grad", C344),
             optional("uni", C59),
-            slot("geom", C344),
-            slot("v2", C346),
-            slot("dtype", C347),
-            slot("ctype", C337),
+            slot("geom", C345),
+            slot("v2", C347),
+            slot("dtype", C348),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -14216,7 +14538,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G362,
+        gates: G365,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14225,12 +14547,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d.2, [texture], dPdx.2:bits(ctype), dPdy.2:bits(ctype)",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C343),
+            slot("grad", C344),
             optional("uni", C59),
-            slot("geom", C342),
-            slot("v2", C346),
-            slot("dtype", C347),
-            slot("ctype", C337),
+            slot("geom", C343),
+            slot("v2", C347),
+            slot("dtype", C348),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -14250,12 +14572,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d.2, [texture], dPdx.2:bits(ctype), dPdy.2:bits(ctype), f:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C343),
+            slot("grad", C344),
             optional("uni", C59),
-            slot("geom", C342),
-            slot("v2", C346),
-            slot("dtype", C347),
-            slot("ctype", C337),
+            slot("geom", C343),
+            slot("v2", C347),
+            slot("dtype", C348),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -14267,7 +14589,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[],
-        gates: G362,
+        gates: G365,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14276,12 +14598,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d.2, [texture], dPdx.4:bits(ctype), dPdy.4:bits(ctype)",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C343),
+            slot("grad", C344),
             optional("uni", C59),
-            slot("geom", C345),
-            slot("v2", C346),
-            slot("dtype", C347),
-            slot("ctype", C337),
+            slot("geom", C346),
+            slot("v2", C347),
+            slot("dtype", C348),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -14292,10 +14614,10 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Bits(1)).elements(Elements::Fixed(4)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M72)],
+            when: &[Condition::Has(M75)],
             then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
         }],
-        gates: G363,
+        gates: G366,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14304,12 +14626,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d.2, [texture], dPdx.4:bits(ctype), dPdy.4:bits(ctype), f:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C343),
+            slot("grad", C344),
             optional("uni", C59),
-            slot("geom", C345),
-            slot("v2", C346),
-            slot("dtype", C347),
-            slot("ctype", C337),
+            slot("geom", C346),
+            slot("v2", C347),
+            slot("dtype", C348),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -14321,10 +14643,10 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Fixed(Type::F32)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M72)],
+            when: &[Condition::Has(M75)],
             then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Types),
         }],
-        gates: G364,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14333,12 +14655,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d.2, [texture], dPdx.4:bits(ctype), dPdy.4:bits(ctype)",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C343),
+            slot("grad", C344),
             optional("uni", C59),
             slot("geom", C102),
-            slot("v2", C346),
-            slot("dtype", C347),
-            slot("ctype", C337),
+            slot("v2", C347),
+            slot("dtype", C348),
+            slot("ctype", C338),
         ],
         ignored: &[],
         head: 1,
@@ -14359,10 +14681,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C348),
-            slot("geom", C349),
+            slot("component", C349),
+            slot("geom", C350),
             slot("v4", C71),
-            slot("dtype", C274),
+            slot("dtype", C275),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14382,10 +14704,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C348),
-            slot("geom", C350),
+            slot("component", C349),
+            slot("geom", C351),
             slot("v4", C71),
-            slot("dtype", C274),
+            slot("dtype", C275),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14396,7 +14718,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G368,
+        gates: G371,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14417,7 +14739,7 @@ pub static FORMS: &[Form] = &[
         opcode: "txq",
         syntax: "txq.query.b32 d, [a]",
         section: "9.7.10.5",
-        slots: &[slot("query", C351), slot("b32", C6)],
+        slots: &[slot("query", C352), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
@@ -14430,7 +14752,7 @@ pub static FORMS: &[Form] = &[
         opcode: "txq",
         syntax: "txq.level.query.b32 d, [a], lod:s32",
         section: "9.7.10.5",
-        slots: &[slot("level", C340), slot("query", C352), slot("b32", C6)],
+        slots: &[slot("level", C341), slot("query", C353), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14439,7 +14761,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G371,
+        gates: G374,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14456,7 +14778,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G372,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -14474,7 +14796,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G372,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -14498,7 +14820,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G372,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -14525,7 +14847,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G373,
+        gates: G376,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff2"),
     },
@@ -14552,7 +14874,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G374,
+        gates: G377,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff4"),
     },
@@ -14569,7 +14891,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G375,
+        gates: G378,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -14587,7 +14909,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G375,
+        gates: G378,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -14611,7 +14933,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G375,
+        gates: G378,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -14638,7 +14960,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G376,
+        gates: G379,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add2"),
     },
@@ -14665,7 +14987,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G377,
+        gates: G380,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add4"),
     },
@@ -14692,7 +15014,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G378,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg2"),
     },
@@ -14719,7 +15041,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G379,
+        gates: G382,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg4"),
     },
@@ -14732,7 +15054,7 @@ pub static FORMS: &[Form] = &[
             slot("atype", C140),
             slot("btype", C140),
             optional("sat", C8),
-            optional("scale", C353),
+            optional("scale", C354),
         ],
         ignored: &[],
         head: 0,
@@ -14743,7 +15065,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).negatable(),
         ],
         rules: &[],
-        gates: G380,
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -14755,9 +15077,9 @@ pub static FORMS: &[Form] = &[
             slot("dtype", C140),
             slot("atype", C140),
             slot("btype", C140),
-            slot("po", C354),
+            slot("po", C355),
             optional("sat", C8),
-            optional("scale", C353),
+            optional("scale", C354),
         ],
         ignored: &[],
         head: 0,
@@ -14768,7 +15090,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G380,
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -14785,7 +15107,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G381,
+        gates: G384,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -14803,7 +15125,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G381,
+        gates: G384,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -14827,7 +15149,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G381,
+        gates: G384,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -14854,7 +15176,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G382,
+        gates: G385,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max2"),
     },
@@ -14881,7 +15203,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G383,
+        gates: G386,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max4"),
     },
@@ -14898,7 +15220,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G384,
+        gates: G387,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -14916,7 +15238,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G384,
+        gates: G387,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -14940,7 +15262,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G384,
+        gates: G387,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -14967,7 +15289,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G385,
+        gates: G388,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min2"),
     },
@@ -14994,7 +15316,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G386,
+        gates: G389,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min4"),
     },
@@ -15002,15 +15324,15 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.mode.pred d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("mode", C355), slot("pred", C49)],
+        slots: &[slot("mode", C356), slot("pred", C49)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G387) }],
-        gates: G388,
+        rules: &[Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G390) }],
+        gates: G391,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -15018,15 +15340,15 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.ballot.b32 d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("ballot", C356), slot("b32", C6)],
+        slots: &[slot("ballot", C357), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G387) }],
-        gates: G388,
+        rules: &[Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G390) }],
+        gates: G391,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -15034,7 +15356,7 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.sync.mode.pred d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("mode", C355), slot("pred", C49)],
+        slots: &[slot("sync", C44), slot("mode", C356), slot("pred", C49)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -15042,8 +15364,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G387) }],
-        gates: G389,
+        rules: &[Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G390) }],
+        gates: G392,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -15051,7 +15373,7 @@ pub static FORMS: &[Form] = &[
         opcode: "vote",
         syntax: "vote.sync.ballot.b32 d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("ballot", C356), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("ballot", C357), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -15059,8 +15381,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M74)], then: Consequence::Gates(G387) }],
-        gates: G389,
+        rules: &[Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G390) }],
+        gates: G392,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -15068,7 +15390,7 @@ pub static FORMS: &[Form] = &[
         opcode: "vset",
         syntax: "vset.atype.btype.CmpOp d:u32, a.part, b.part",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C273)],
+        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C274)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -15078,15 +15400,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::HasNot(M60)], Fault::Comparison),
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M58)],
+                when: &[Condition::Has(M61)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G390,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -15094,7 +15416,7 @@ pub static FORMS: &[Form] = &[
         opcode: "vset",
         syntax: "vset.atype.btype.CmpOp d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C273)],
+        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C274)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -15105,15 +15427,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::HasNot(M60)], Fault::Comparison),
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M58)],
+                when: &[Condition::Has(M61)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G390,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -15121,7 +15443,7 @@ pub static FORMS: &[Form] = &[
         opcode: "vset",
         syntax: "vset.atype.btype.CmpOp.op2 d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C273), slot("op2", C39)],
+        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C274), slot("op2", C39)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -15132,15 +15454,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::HasNot(M60)], Fault::Comparison),
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M58)],
+                when: &[Condition::Has(M61)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G390,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -15148,7 +15470,7 @@ pub static FORMS: &[Form] = &[
         opcode: "vset2",
         syntax: "vset2.atype.btype.CmpOp{.add} d.halfmask:u32, a.halves, b.halves, c:u32",
         section: "9.7.18.2.2",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C273), optional("add", C31)],
+        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C274), optional("add", C31)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -15160,15 +15482,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::HasNot(M60)], Fault::Comparison),
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M58)],
+                when: &[Condition::Has(M61)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G391,
+        gates: G394,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set2"),
     },
@@ -15176,7 +15498,7 @@ pub static FORMS: &[Form] = &[
         opcode: "vset4",
         syntax: "vset4.atype.btype.CmpOp{.add} d.bytemask:u32, a.bytes, b.bytes, c:u32",
         section: "9.7.18.2.4",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C273), optional("add", C31)],
+        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C274), optional("add", C31)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -15188,15 +15510,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::HasNot(M60)], Fault::Comparison),
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M58)],
+                when: &[Condition::Has(M61)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G392,
+        gates: G395,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set4"),
     },
@@ -15222,7 +15544,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G393,
+        gates: G396,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -15249,7 +15571,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G393,
+        gates: G396,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -15277,7 +15599,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G393,
+        gates: G396,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -15303,7 +15625,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G394,
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -15330,7 +15652,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G394,
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -15358,7 +15680,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G394,
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -15375,7 +15697,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G395,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -15393,7 +15715,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G395,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -15417,7 +15739,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G395,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -15444,7 +15766,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G396,
+        gates: G399,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub2"),
     },
@@ -15471,7 +15793,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G397,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub4"),
     },
@@ -15480,10 +15802,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C357),
+            slot("mma_async", C358),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C358),
+            slot("shape", C359),
             slot("dtype", C219),
             slot("atype", C114),
             slot("btype", C114),
@@ -15501,7 +15823,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G398,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -15510,10 +15832,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C357),
+            slot("mma_async", C358),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C358),
+            slot("shape", C359),
             slot("dtype", C219),
             slot("atype", C114),
             slot("btype", C114),
@@ -15530,7 +15852,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G398,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -15539,10 +15861,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C357),
+            slot("mma_async", C358),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C358),
+            slot("shape", C359),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -15560,7 +15882,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G398,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -15569,10 +15891,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C357),
+            slot("mma_async", C358),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C358),
+            slot("shape", C359),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -15589,7 +15911,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G398,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -15598,10 +15920,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C357),
+            slot("mma_async", C358),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C359),
+            slot("shape", C360),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -15617,7 +15939,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G398,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -15626,10 +15948,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C357),
+            slot("mma_async", C358),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C359),
+            slot("shape", C360),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -15645,7 +15967,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G398,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -15654,10 +15976,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C357),
+            slot("mma_async", C358),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C360),
+            slot("shape", C361),
             slot("dtype", C219),
             slot("atype", C234),
             slot("btype", C234),
@@ -15673,7 +15995,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G399,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -15682,10 +16004,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C357),
+            slot("mma_async", C358),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C360),
+            slot("shape", C361),
             slot("dtype", C219),
             slot("atype", C234),
             slot("btype", C234),
@@ -15701,7 +16023,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G399,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -15710,14 +16032,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C357),
+            slot("mma_async", C358),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C361),
+            slot("shape", C362),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C362),
-            slot("btype", C362),
+            slot("atype", C363),
+            slot("btype", C363),
         ],
         ignored: &[],
         head: 1,
@@ -15728,7 +16050,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G400,
+        gates: G403,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -15737,14 +16059,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C357),
+            slot("mma_async", C358),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C361),
+            slot("shape", C362),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C362),
-            slot("btype", C362),
+            slot("atype", C363),
+            slot("btype", C363),
         ],
         ignored: &[],
         head: 1,
@@ -15755,7 +16077,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G400,
+        gates: G403,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -15764,14 +16086,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype.and.popc d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C357),
+            slot("mma_async", C358),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C363),
+            slot("shape", C364),
             slot("dtype", C13),
             slot("atype", C230),
             slot("btype", C230),
-            slot("and", C364),
+            slot("and", C365),
             slot("popc", C47),
         ],
         ignored: &[],
@@ -15783,7 +16105,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G401,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -15792,14 +16114,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype.and.popc d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C357),
+            slot("mma_async", C358),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C363),
+            slot("shape", C364),
             slot("dtype", C13),
             slot("atype", C230),
             slot("btype", C230),
-            slot("and", C364),
+            slot("and", C365),
             slot("popc", C47),
         ],
         ignored: &[],
@@ -15811,7 +16133,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G401,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -15819,12 +16141,12 @@ pub static FORMS: &[Form] = &[
         opcode: "wgmma",
         syntax: "wgmma.fence.sync.aligned",
         section: "9.7.15.7.1",
-        slots: &[slot("fence", C365), slot("sync", C44), slot("aligned", C51)],
+        slots: &[slot("fence", C366), slot("sync", C44), slot("aligned", C51)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G402,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -15837,7 +16159,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G403,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -15850,7 +16172,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G404,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -15859,13 +16181,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("a", C367),
+            slot("load", C367),
+            slot("a", C368),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C368),
-            optional("memory", C369),
+            slot("shape", C369),
+            optional("memory", C370),
             slot("type", C114),
         ],
         ignored: &[],
@@ -15876,11 +16198,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
-            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
         ],
-        gates: G408,
+        gates: G411,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -15889,13 +16211,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("b", C289),
+            slot("load", C367),
+            slot("b", C290),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C368),
-            optional("memory", C369),
+            slot("shape", C369),
+            optional("memory", C370),
             slot("type", C114),
         ],
         ignored: &[],
@@ -15906,11 +16228,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
-            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
         ],
-        gates: G408,
+        gates: G411,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -15919,13 +16241,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("a", C367),
+            slot("load", C367),
+            slot("a", C368),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C368),
-            optional("memory", C369),
+            slot("shape", C369),
+            optional("memory", C370),
             slot("type", C115),
         ],
         ignored: &[],
@@ -15936,11 +16258,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
-            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
         ],
-        gates: G409,
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -15949,13 +16271,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("b", C289),
+            slot("load", C367),
+            slot("b", C290),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C368),
-            optional("memory", C369),
+            slot("shape", C369),
+            optional("memory", C370),
             slot("type", C115),
         ],
         ignored: &[],
@@ -15966,121 +16288,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
-            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
-        ],
-        gates: G409,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: "wmma",
-        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C366),
-            slot("a", C367),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C370),
-            optional("memory", C369),
-            slot("type", C120),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) }],
-        gates: G409,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: "wmma",
-        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C366),
-            slot("b", C289),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C370),
-            optional("memory", C369),
-            slot("type", C120),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) }],
-        gates: G409,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: "wmma",
-        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C366),
-            slot("a", C367),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C371),
-            optional("memory", C369),
-            slot("type", C2),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G411) },
-        ],
-        gates: G412,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: "wmma",
-        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C366),
-            slot("b", C289),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C371),
-            optional("memory", C369),
-            slot("type", C2),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
         ],
         gates: G412,
         carry: CarryFlag { reads: false, writes: false },
@@ -16091,13 +16301,65 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("a", C367),
+            slot("load", C367),
+            slot("a", C368),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C371),
+            optional("memory", C370),
+            slot("type", C120),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) }],
+        gates: G412,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C367),
+            slot("b", C290),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C371),
+            optional("memory", C370),
+            slot("type", C120),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) }],
+        gates: G412,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C367),
+            slot("a", C368),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
             slot("shape", C372),
-            optional("memory", C369),
+            optional("memory", C370),
             slot("type", C2),
         ],
         ignored: &[],
@@ -16107,8 +16369,12 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) }],
-        gates: G412,
+        rules: &[
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G414) },
+        ],
+        gates: G415,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16117,13 +16383,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("b", C289),
+            slot("load", C367),
+            slot("b", C290),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C373),
-            optional("memory", C369),
+            slot("shape", C372),
+            optional("memory", C370),
             slot("type", C2),
         ],
         ignored: &[],
@@ -16133,8 +16399,12 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) }],
-        gates: G412,
+        rules: &[
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G414) },
+        ],
+        gates: G415,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16143,14 +16413,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("a", C367),
+            slot("load", C367),
+            slot("a", C368),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C368),
-            optional("memory", C369),
-            slot("type", C226),
+            slot("shape", C373),
+            optional("memory", C370),
+            slot("type", C2),
         ],
         ignored: &[],
         head: 2,
@@ -16159,12 +16429,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
-            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
-        ],
-        gates: G413,
+        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G409) }],
+        gates: G415,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16173,13 +16439,39 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("b", C289),
+            slot("load", C367),
+            slot("b", C290),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C368),
-            optional("memory", C369),
+            slot("shape", C374),
+            optional("memory", C370),
+            slot("type", C2),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) }],
+        gates: G415,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C367),
+            slot("a", C368),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C369),
+            optional("memory", C370),
             slot("type", C226),
         ],
         ignored: &[],
@@ -16190,11 +16482,41 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
-            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
         ],
-        gates: G413,
+        gates: G416,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C367),
+            slot("b", C290),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C369),
+            optional("memory", C370),
+            slot("type", C226),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+        ],
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16203,13 +16525,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("a", C367),
+            slot("load", C367),
+            slot("a", C368),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C221),
-            slot("shape", C374),
-            optional("memory", C369),
+            slot("shape", C375),
+            optional("memory", C370),
             slot("type", C228),
         ],
         ignored: &[],
@@ -16219,8 +16541,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G414) }],
-        gates: G415,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G417) }],
+        gates: G418,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16229,13 +16551,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("b", C289),
+            slot("load", C367),
+            slot("b", C290),
             slot("sync", C44),
             slot("aligned", C51),
             slot("col", C222),
-            slot("shape", C374),
-            optional("memory", C369),
+            slot("shape", C375),
+            optional("memory", C370),
             slot("type", C228),
         ],
         ignored: &[],
@@ -16245,8 +16567,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G414) }],
-        gates: G415,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G417) }],
+        gates: G418,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16255,13 +16577,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("a", C367),
+            slot("load", C367),
+            slot("a", C368),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C221),
-            slot("shape", C375),
-            optional("memory", C369),
+            slot("shape", C376),
+            optional("memory", C370),
             slot("type", C230),
         ],
         ignored: &[],
@@ -16271,8 +16593,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G416) }],
-        gates: G417,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G419) }],
+        gates: G420,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16281,13 +16603,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("b", C289),
+            slot("load", C367),
+            slot("b", C290),
             slot("sync", C44),
             slot("aligned", C51),
             slot("col", C222),
-            slot("shape", C375),
-            optional("memory", C369),
+            slot("shape", C376),
+            optional("memory", C370),
             slot("type", C230),
         ],
         ignored: &[],
@@ -16297,8 +16619,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G416) }],
-        gates: G417,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G419) }],
+        gates: G420,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16307,13 +16629,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("c", C376),
+            slot("load", C367),
+            slot("c", C377),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C377),
-            optional("memory", C369),
+            slot("shape", C378),
+            optional("memory", C370),
             slot("type", C219),
         ],
         ignored: &[],
@@ -16324,14 +16646,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
-            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G417) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G419) },
         ],
-        gates: G408,
+        gates: G411,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16340,13 +16662,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("c", C376),
+            slot("load", C367),
+            slot("c", C377),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C377),
-            optional("memory", C369),
+            slot("shape", C378),
+            optional("memory", C370),
             slot("type", C13),
         ],
         ignored: &[],
@@ -16357,14 +16679,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
-            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G417) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G419) },
         ],
-        gates: G413,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16373,13 +16695,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("c", C376),
+            slot("load", C367),
+            slot("c", C377),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C378),
-            optional("memory", C369),
+            slot("shape", C379),
+            optional("memory", C370),
             slot("type", C2),
         ],
         ignored: &[],
@@ -16390,13 +16712,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
-            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G414) },
         ],
-        gates: G412,
+        gates: G415,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16405,13 +16727,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C379),
-            slot("d", C380),
+            slot("store", C380),
+            slot("d", C381),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C377),
-            optional("memory", C369),
+            slot("shape", C378),
+            optional("memory", C370),
             slot("type", C219),
         ],
         ignored: &[],
@@ -16422,14 +16744,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
-            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G417) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G419) },
         ],
-        gates: G408,
+        gates: G411,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -16438,13 +16760,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C379),
-            slot("d", C380),
+            slot("store", C380),
+            slot("d", C381),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C377),
-            optional("memory", C369),
+            slot("shape", C378),
+            optional("memory", C370),
             slot("type", C13),
         ],
         ignored: &[],
@@ -16455,14 +16777,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
-            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G417) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G419) },
         ],
-        gates: G413,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -16471,13 +16793,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C379),
-            slot("d", C380),
+            slot("store", C380),
+            slot("d", C381),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C378),
-            optional("memory", C369),
+            slot("shape", C379),
+            optional("memory", C370),
             slot("type", C2),
         ],
         ignored: &[],
@@ -16488,13 +16810,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
-            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G414) },
         ],
-        gates: G412,
+        gates: G415,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -16503,12 +16825,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d.frag, a.frag:f16, b.frag:f16, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C319),
+            slot("mma", C320),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C368),
+            slot("shape", C369),
             slot("dtype", C219),
             slot("ctype", C219),
         ],
@@ -16521,11 +16843,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
-            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
         ],
-        gates: G408,
+        gates: G411,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -16534,12 +16856,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C319),
+            slot("mma", C320),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C368),
+            slot("shape", C369),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -16554,11 +16876,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
-            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
         ],
-        gates: G409,
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -16567,12 +16889,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C319),
+            slot("mma", C320),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C370),
+            slot("shape", C371),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -16586,8 +16908,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) }],
-        gates: G409,
+        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) }],
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -16596,12 +16918,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape{.rnd}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C319),
+            slot("mma", C320),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C378),
+            slot("shape", C379),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -16617,13 +16939,13 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
-            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
-            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G414) },
         ],
-        gates: G412,
+        gates: G415,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -16632,46 +16954,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C319),
+            slot("mma", C320),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C368),
-            slot("dtype", C13),
-            slot("atype", C381),
-            slot("btype", C381),
-            slot("ctype", C13),
-            optional("satfinite", C118),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
-            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
-        ],
-        gates: G413,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: "wmma",
-        syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
-        section: "9.7.14.4.5",
-        slots: &[
-            slot("mma", C319),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("alayout", C218),
-            slot("blayout", C218),
-            slot("shape", C368),
+            slot("shape", C369),
             slot("dtype", C13),
             slot("atype", C382),
             slot("btype", C382),
@@ -16687,25 +16975,25 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G405) },
-            Rule { when: &[Condition::Has(M76)], then: Consequence::Gates(G406) },
-            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G407) },
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
         ],
-        gates: G413,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: "wmma",
-        syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
+        syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C319),
+            slot("mma", C320),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("row", C221),
-            slot("col", C222),
-            slot("shape", C374),
+            slot("alayout", C218),
+            slot("blayout", C218),
+            slot("shape", C369),
             slot("dtype", C13),
             slot("atype", C383),
             slot("btype", C383),
@@ -16720,8 +17008,12 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G414) }],
-        gates: G415,
+        rules: &[
+            Rule { when: &[Condition::Has(M78)], then: Consequence::Gates(G408) },
+            Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G409) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+        ],
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -16730,12 +17022,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C319),
+            slot("mma", C320),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C221),
             slot("col", C222),
-            slot("shape", C374),
+            slot("shape", C375),
             slot("dtype", C13),
             slot("atype", C384),
             slot("btype", C384),
@@ -16750,8 +17042,38 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G414) }],
-        gates: G415,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G417) }],
+        gates: G418,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: "wmma",
+        syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.4.5",
+        slots: &[
+            slot("mma", C320),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("row", C221),
+            slot("col", C222),
+            slot("shape", C375),
+            slot("dtype", C13),
+            slot("atype", C385),
+            slot("btype", C385),
+            slot("ctype", C13),
+            optional("satfinite", C118),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G417) }],
+        gates: G418,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -16760,14 +17082,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.bitOp.popc.sync.aligned.row.col.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C319),
+            slot("mma", C320),
             slot("bitOp", C231),
             slot("popc", C47),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C221),
             slot("col", C222),
-            slot("shape", C375),
+            slot("shape", C376),
             slot("dtype", C13),
             slot("atype", C230),
             slot("btype", C230),
@@ -16781,8 +17103,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G416) }],
-        gates: G417,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G419) }],
+        gates: G420,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },

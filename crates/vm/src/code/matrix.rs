@@ -3,7 +3,7 @@
 use isa::matrix::{Matrix, Shape, element_bits};
 use isa::{Effect, Mod, Space, Type};
 use lanes::MatrixHelpers;
-use sem::matrix::Product;
+use sem::matrix::{BlockScale, Product, Sparsity};
 
 use super::Address;
 use crate::mask::WARP_LANES;
@@ -33,7 +33,30 @@ pub(crate) struct Multiply {
     pub d: Fragment,
     /// So many products of the same size: four for `m8n8k4` of halves.
     pub products: usize,
+    pub sparse: Option<Sparse>,
+    pub scales: Option<Scales>,
     pub helpers: &'static MatrixHelpers,
+}
+
+/// Where the stored half of A stands: `mma.sp`.
+pub(crate) struct Sparse {
+    pub sparsity: Sparsity,
+    pub metadata: SlotRef,
+    pub selector: SlotRef,
+}
+
+/// The scales of A and of B: `mma.block_scale`.
+pub(crate) struct Scales {
+    pub scale: BlockScale,
+    pub a: ScaleData,
+    pub b: ScaleData,
+}
+
+/// `scale-data, {byte-id, thread-id}`
+pub(crate) struct ScaleData {
+    pub data: SlotRef,
+    pub byte: SlotRef,
+    pub thread: SlotRef,
 }
 
 /// A matrix of 8 or 16 rows whose addresses the lanes give, in registers.
@@ -104,9 +127,7 @@ impl MatrixOp {
         Some(match effect {
             Effect::Mma => MatrixOp::Multiply(Box::new(Multiply::new(op, dst, src, helpers)?)),
             Effect::LdMatrix => MatrixOp::LoadRows(MatrixRows::new(op, address?, dst)),
-            Effect::StMatrix if op.picks.types().contains(&Type::B16) => {
-                MatrixOp::StoreRows(MatrixRows::new(op, address?, sources()))
-            }
+            Effect::StMatrix => MatrixOp::StoreRows(MatrixRows::new(op, address?, sources())),
             Effect::MovMatrix => MatrixOp::Transpose { dst: *dst.first()?, src: *src.first()? },
             Effect::WmmaLoad => MatrixOp::Load(strided(dst)?),
             Effect::WmmaStore => MatrixOp::Store(strided(sources())?),
@@ -183,11 +204,27 @@ impl Multiply {
     ) -> Option<Multiply> {
         let (form, picks) = (op.form, &op.picks);
         let (shape, product) = (Shape::of(picks)?, Product::of(picks));
-        let mut sources = src.into_iter().map(Some);
-        let mut fragments = form.operands_with(picks).filter(|spec| spec.name != "d").map(|spec| {
+        let mut sources = src.into_iter();
+        let mut registers = |name: &str| -> Option<Vec<_>> {
+            let spec = form.operands.iter().find(|spec| spec.name == name)?;
             let count = isa::matrix::fragment_registers(form, picks, spec);
-            (spec, sources.by_ref().take(count).collect::<Vec<_>>())
-        });
+            Some(sources.by_ref().take(count).map(Some).collect())
+        };
+        let (a, b, c) = (registers("a")?, registers("b")?, registers("c")?);
+        let sparse = match isa::matrix::is_sparse(picks) {
+            true => Some(Sparse {
+                sparsity: Sparsity::of(shape, product.a, picks),
+                metadata: sources.next()?,
+                selector: sources.next()?,
+            }),
+            false => None,
+        };
+        let mut scale_data =
+            || Some(ScaleData { data: sources.next()?, byte: sources.next()?, thread: sources.next()? });
+        let scales = match BlockScale::of(picks) {
+            Some(scale) => Some(Scales { scale, a: scale_data()?, b: scale_data()? }),
+            None => None,
+        };
         let by_pairs = sem::matrix::by_quad_pairs(shape, &product);
         // `.alayout.blayout`: the first `.row` or `.col` is that of A.
         let mut layouts = picks.mods().iter().filter(|m| matches!(m, Mod::Row | Mod::Col));
@@ -196,17 +233,23 @@ impl Multiply {
             let bits = element_bits(ty, picks);
             match by_pairs {
                 true => Fragment::of_quad_pairs(matrix, by_column, bits, registers),
+                // What is stored of a sparse A is laid out as a matrix of half the columns.
+                false if sparse.is_some() && matrix == Matrix::A => {
+                    Fragment::new(matrix, Shape { k: shape.k / 2, ..shape }, bits, registers)
+                }
                 // Fragments of `wmma` have the layout that was named when they were loaded.
                 false => Fragment::new(matrix, shape, bits, registers),
             }
         };
         Some(Multiply {
-            a: fragment(Matrix::A, product.a, fragments.next()?.1),
-            b: fragment(Matrix::B, product.b, fragments.next()?.1),
-            c: fragment(Matrix::Accumulator, product.c, fragments.next()?.1),
+            a: fragment(Matrix::A, product.a, a),
+            b: fragment(Matrix::B, product.b, b),
+            c: fragment(Matrix::Accumulator, product.c, c),
             d: fragment(Matrix::Accumulator, product.d, dst),
             product,
             products: if by_pairs { 4 } else { 1 },
+            sparse,
+            scales,
             helpers,
         })
     }

@@ -25,7 +25,9 @@ use lanes::LaneFn;
 
 pub(crate) use build::{build, function_address};
 pub(crate) use linear::Linear;
-pub(crate) use matrix::{Fragment, MatrixOp, MatrixOperands, MatrixRows, Multiply, RowFormat, Strided};
+pub(crate) use matrix::{
+    Fragment, MatrixOp, MatrixOperands, MatrixRows, Multiply, RowFormat, ScaleData, Strided,
+};
 pub(crate) use shuffle::{ShufflePattern, shuffle_source};
 pub(crate) use special::Special;
 

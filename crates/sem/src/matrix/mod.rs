@@ -5,14 +5,24 @@
 //! Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021). *Ours*: the products are exact, and are added to C one
 //! after the other in ascending k, each sum rounded to nearest even in the precision of the accumulator (of `.f16`
 //! accumulators in `.f32`, with one rounding to `.f16` at the end). No GPU's bits are promised by it.
+//!
+//! A sparse product has a term for each element of A that is stored, in the order in which they are stored: what
+//! is left out is multiplied with nothing, not even infinity. With block scales a term is the exact product of both elements and
+//! both of their scales.
 
-use isa::matrix::{Matrix, Shape, is_by_quad_pairs};
+mod scale;
+mod sparse;
+
+use isa::matrix::{Matrix, Shape, element_bits, is_by_quad_pairs};
 use isa::{Mod, Picks, Rounding, Type};
 
 use crate::arith;
 use crate::convert::convert_float;
 use crate::format::{F16, F32, F64, Format};
-use crate::round::Mode;
+use crate::round::{Mode, Value, pack, unpack};
+
+pub use scale::BlockScale;
+pub use sparse::Sparsity;
 
 /// The types and modifiers of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +41,8 @@ pub struct Product {
     pub and: bool,
     /// Rounding of `.f64`.
     pub rounding: Rounding,
+    /// `.e2m1` elements have 4 bits to themselves, rather than the middle of a byte.
+    pub packed: bool,
 }
 
 impl Product {
@@ -49,6 +61,7 @@ impl Product {
             saturate: picks.has(Mod::Satfinite),
             and: picks.has(Mod::And),
             rounding: picks.rounding().unwrap_or(Rounding::NearestEven),
+            packed: element_bits(Type::E2m1, picks) == 4,
         }
     }
 
@@ -66,15 +79,49 @@ impl Product {
                 pairs.fold(c, |sum, (&a, &b)| arith::fma(&F64, Mode::rounding(self.rounding), a, b, sum))
             }
             _ => {
-                let wide = |ty: Type, bits: u64| match float_format(ty) {
-                    Some(format) => convert_float(format, &F32, Mode::NEAREST, kept_bits(ty, bits)),
-                    None => bits,
+                let wide = |ty: Type, bits: u64| {
+                    convert_float(format_of(ty), &F32, Mode::NEAREST, self.kept_bits(ty, bits))
                 };
                 let sum = pairs.fold(wide(self.c, c), |sum, (&a, &b)| {
                     arith::fma(&F32, Mode::NEAREST, wide(self.a, a), wide(self.b, b), sum)
                 });
                 if self.d == Type::F16 { convert_float(&F32, &F16, Mode::NEAREST, sum) } else { sum }
             }
+        }
+    }
+
+    /// An element of D of a block-scaled product: as [`Product::element`], with the scales of the row and of the column, each for
+    /// an equal part of the terms.
+    pub fn scaled_element(
+        &self,
+        scale: BlockScale,
+        (row, row_scales): (&[u64], &[u64]),
+        (column, column_scales): (&[u64], &[u64]),
+        c: u64,
+    ) -> u64 {
+        let part = row.len() / scale.count;
+        let value = |ty: Type, bits: u64, factor: u64| {
+            let element = unpack(format_of(ty), false, self.kept_bits(ty, bits));
+            arith::product(element, scale.value(factor))
+        };
+        let round = |sum: Value| pack(&F32, Mode::NEAREST, sum);
+        row.iter().zip(column).enumerate().fold(c, |sum, (i, (&a, &b))| {
+            let a = value(self.a, a, row_scales[i / part]);
+            let b = value(self.b, b, column_scales[i / part]);
+            let sum = unpack(&F32, false, sum);
+            round(arith::sum(arith::product(a, b), sum, Rounding::NearestEven))
+        })
+    }
+
+    /// The bits of a register's part that an element means: `.tf32` ignores the low 13, `.e2m1` stands in the middle of
+    /// its byte where it has one (PTX ISA, "mma": `.kind::f8f6f4`).
+    pub fn kept_bits(&self, ty: Type, bits: u64) -> u64 {
+        match ty {
+            Type::Tf32 => bits & !0x1fff,
+            Type::E2m1 if self.packed => bits & 0xf,
+            Type::E2m1 => bits >> 2 & 0xf,
+            Type::E2m3 | Type::E3m2 => bits & 0x3f,
+            _ => bits,
         }
     }
 
@@ -87,26 +134,9 @@ impl Product {
     }
 }
 
-/// The formats of elements that are not `.f32` already.
-fn float_format(ty: Type) -> Option<&'static Format> {
-    match ty {
-        Type::E2m1 => Some(&crate::format::E2M1),
-        Type::E2m3 => Some(&crate::format::E2M3),
-        Type::E3m2 => Some(&crate::format::E3M2),
-        Type::F32 => None,
-        ty => Format::of(ty),
-    }
-}
-
-/// The bits of a register's part that an element means: `.tf32` ignores the low 13, `.e2m1` stands in the middle of its
-/// byte (PTX ISA, "mma": `.kind::f8f6f4`).
-pub fn kept_bits(ty: Type, bits: u64) -> u64 {
-    match ty {
-        Type::Tf32 => bits & !0x1fff,
-        Type::E2m1 => bits >> 2 & 0xf,
-        Type::E2m3 | Type::E3m2 => bits & 0x3f,
-        _ => bits,
-    }
+/// The format of floating-point elements.
+fn format_of(ty: Type) -> &'static Format {
+    Format::of(ty).unwrap_or(&F32)
 }
 
 /// The value of an integer element.

@@ -1,0 +1,162 @@
+//! Matrices that a warp holds together: products, loads, stores, transposition. All lanes of a warp are active.
+
+mod product;
+mod rows;
+mod strided;
+
+use diag::Span;
+
+use super::{Active, Chunk, Step};
+use crate::code::{Fragment, MatrixOp};
+use crate::cta::Shared;
+use crate::mask::WARP_LANES;
+use crate::registers::{SlotRef, Window, load, store};
+
+/// The words of one register in a warp; of lanes that do not exist, zero.
+type Words = [u64; WARP_LANES];
+
+impl Chunk<'_> {
+    #[inline(never)]
+    pub(super) fn matrix(&mut self, op: &MatrixOp, active: &Active, shared: &mut Shared, span: Span) -> Step {
+        match op {
+            MatrixOp::Multiply(multiply) => {
+                let results =
+                    self.for_each_warp(active, multiply.d.registers.len(), |chunk, warp, out| {
+                        chunk.multiply(multiply, active.window, warp, out);
+                        Ok(())
+                    })?;
+                self.write_registers(&multiply.d.registers, active, &results);
+            }
+            MatrixOp::LoadRows(rows) => {
+                let results = self.for_each_warp(active, rows.registers.len(), |chunk, warp, out| {
+                    let bytes = chunk.load_rows(rows, active, warp, shared, span)?;
+                    for (register, words) in out.iter_mut().enumerate() {
+                        for (lane, word) in words.iter_mut().enumerate() {
+                            *word = rows.word(&bytes, register, lane);
+                        }
+                    }
+                    Ok(())
+                })?;
+                self.write_registers(&rows.registers, active, &results);
+            }
+            MatrixOp::StoreRows(rows) => {
+                self.for_each_warp(active, 0, |chunk, warp, _| {
+                    chunk.store_rows(rows, active, warp, shared, span)
+                })?;
+            }
+            MatrixOp::Transpose { dst, src } => {
+                let results = self.for_each_warp(active, 1, |chunk, warp, out| {
+                    let words = chunk.words(active.window, *src, warp);
+                    out[0] = std::array::from_fn(|lane| {
+                        // The halves of two rows of the lane's column.
+                        let half = |row: usize| words[row * 4 + lane / 8] >> (lane / 4 % 2 * 16) & 0xffff;
+                        half(lane % 4 * 2) | half(lane % 4 * 2 + 1) << 16
+                    });
+                    Ok(())
+                })?;
+                self.write_registers(&[*dst], active, &results);
+            }
+            MatrixOp::Load(strided) => {
+                let fragment = &strided.fragment;
+                let results = self.for_each_warp(active, fragment.registers.len(), |chunk, warp, out| {
+                    let area = chunk.area(strided, active, warp, shared, span, false)?;
+                    fragment.spread(out, |place| area.read(place));
+                    Ok(())
+                })?;
+                self.write_registers(&fragment.registers, active, &results);
+            }
+            MatrixOp::Store(strided) => {
+                self.for_each_warp(active, 0, |chunk, warp, _| {
+                    let area = chunk.area(strided, active, warp, shared, span, true)?;
+                    chunk.each_element(&strided.fragment, active.window, warp, |place, bits| {
+                        area.write(place, bits);
+                    });
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `f` for every warp that is active, to fill the words of `registers` registers; returns them for all warps,
+    /// register by register.
+    fn for_each_warp(
+        &mut self,
+        active: &Active,
+        registers: usize,
+        mut f: impl FnMut(&mut Self, usize, &mut [Words]) -> Step,
+    ) -> Step<Vec<Vec<Words>>> {
+        let warps = self.lanes.div_ceil(WARP_LANES);
+        let mut results = Vec::with_capacity(warps);
+        for warp in 0..warps {
+            let mut out = vec![[0; WARP_LANES]; registers];
+            if active.mask.warp(warp) != 0 {
+                f(self, warp, &mut out)?;
+            }
+            results.push(out);
+        }
+        Ok(results)
+    }
+
+    /// Writes what [`Chunk::for_each_warp`] computed.
+    fn write_registers(&mut self, registers: &[Option<SlotRef>], active: &Active, results: &[Vec<Words>]) {
+        for (index, slot) in registers.iter().enumerate() {
+            let Some(slot) = *slot else { continue };
+            self.produce(slot, active, |_, target| {
+                for lane in active.mask {
+                    let word = results[lane / WARP_LANES][index][lane % WARP_LANES];
+                    // SAFETY: the array has an element for every lane.
+                    unsafe { store(target, slot.width, lane, word) }
+                }
+            });
+        }
+    }
+
+    /// The words of a register in a warp.
+    fn words(&mut self, window: Window, slot: SlotRef, warp: usize) -> Words {
+        let array = self.registers.read(window, slot);
+        let first = warp * WARP_LANES;
+        let mut words = [0; WARP_LANES];
+        for (lane, word) in words.iter_mut().enumerate().take(self.lanes - first) {
+            // SAFETY: the array has an element for every lane.
+            *word = unsafe { load(array, slot.width, first + lane) };
+        }
+        words
+    }
+
+    /// Calls `f` with the place and the bits of every element of a matrix.
+    #[inline]
+    fn each_element(
+        &mut self,
+        fragment: &Fragment,
+        window: Window,
+        warp: usize,
+        mut f: impl FnMut(usize, u64),
+    ) {
+        let mask = u64::MAX >> (64 - fragment.bits);
+        let places = fragment.places.chunks_exact(WARP_LANES * fragment.in_register);
+        for (register, places) in fragment.registers.iter().zip(places) {
+            let Some(slot) = *register else { continue };
+            let words = self.words(window, slot, warp);
+            for (word, places) in words.iter().zip(places.chunks_exact(fragment.in_register)) {
+                for (part, &place) in places.iter().enumerate() {
+                    f(place.into(), word >> (part as u32 * fragment.bits) & mask);
+                }
+            }
+        }
+    }
+}
+
+impl Fragment {
+    /// Puts the elements of a matrix into words of registers.
+    fn spread(&self, out: &mut [Words], element: impl Fn(usize) -> u64) {
+        let places = self.places.chunks_exact(WARP_LANES * self.in_register);
+        for (words, places) in out.iter_mut().zip(places) {
+            for (word, places) in words.iter_mut().zip(places.chunks_exact(self.in_register)) {
+                *word = places.iter().enumerate().fold(0, |word, (part, &place)| {
+                    word | element(place.into()) << (part as u32 * self.bits)
+                });
+            }
+        }
+    }
+}

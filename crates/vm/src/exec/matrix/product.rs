@@ -1,0 +1,206 @@
+//! Products of matrices.
+
+use std::sync::LazyLock;
+
+use isa::matrix::Matrix;
+use isa::{Picks, Rounding, Type};
+use sem::matrix::{BlockScale, extended};
+
+use super::Words;
+use crate::code::{Fragment, Multiply, ScaleData};
+use crate::exec::Chunk;
+use crate::mask::WARP_LANES;
+use crate::registers::Window;
+
+impl Chunk<'_> {
+    pub(super) fn multiply(&mut self, op: &Multiply, window: Window, warp: usize, out: &mut [Words]) {
+        match op.product.d {
+            Type::S32 => self.multiply_integers(op, window, warp, out),
+            Type::F64 => self.multiply_doubles(op, window, warp, out),
+            _ => self.multiply_floats(op, window, warp, out),
+        }
+    }
+
+    fn multiply_floats(&mut self, op: &Multiply, window: Window, warp: usize, out: &mut [Words]) {
+        let (a_size, b_size) = (op.a.rows * op.a.columns, op.b.rows * op.b.columns);
+        let a = self.floats(op, &op.a, op.product.a, window, warp);
+        let b = self.floats(op, &op.b, op.product.b, window, warp);
+        let mut d = self.floats(op, &op.c, op.product.c, window, warp);
+        let (m, n, k) = (op.a.rows, op.b.columns, op.a.columns);
+        let columns = self.columns(op, window, warp);
+        match (&op.scales, columns) {
+            (Some(scales), columns) => {
+                let columns = columns.unwrap_or_else(|| (0..k as u16).cycle().take(m * k).collect());
+                let a_scales = self.factors(scales.scale, Matrix::A, m, &scales.a, window, warp);
+                let b_scales = self.factors(scales.scale, Matrix::B, n, &scales.b, window, warp);
+                let count = scales.scale.count;
+                let (a_part, b_part) = (k / count, op.b.rows / count);
+                let scaled = |values: &[f32], factor: &dyn Fn(usize) -> f64| -> Vec<f64> {
+                    values.iter().enumerate().map(|(i, &x)| f64::from(x) * factor(i)).collect()
+                };
+                let a = scaled(&a, &|i| a_scales[i / k * count + i % k / a_part]);
+                let b = scaled(&b, &|i| b_scales[i % n * count + i / n / b_part]);
+                // SAFETY: the path is one that the machine has.
+                unsafe { (op.helpers.multiply_scaled)(n, k, &a, &columns, &b, &mut d) }
+            }
+            // SAFETY: as above.
+            (None, Some(columns)) => unsafe { (op.helpers.multiply_sparse)(n, k, &a, &columns, &b, &mut d) },
+            (None, None) => {
+                for product in 0..op.products {
+                    let (a, b) = (&a[product * a_size..][..a_size], &b[product * b_size..][..b_size]);
+                    // SAFETY: as above.
+                    unsafe { (op.helpers.multiply)(m, n, k, a, b, &mut d[product * m * n..][..m * n]) }
+                }
+            }
+        }
+        for sum in &mut d {
+            if sum.is_nan() {
+                *sum = f32::from_bits(0x7fff_ffff);
+            }
+        }
+        if op.product.d == Type::F16 {
+            let mut halves = vec![0; d.len()];
+            // SAFETY: as above.
+            unsafe { (op.helpers.narrow)(&d, &mut halves) }
+            op.d.spread(out, |place| halves[place].into());
+        } else {
+            op.d.spread(out, |place| d[place].to_bits().into());
+        }
+    }
+
+    /// Of a sparse product, the column of A in which each stored element stands, row by row.
+    fn columns(&mut self, op: &Multiply, window: Window, warp: usize) -> Option<Vec<u16>> {
+        let sparse = op.sparse.as_ref()?;
+        let metadata = self.words(window, sparse.metadata, warp);
+        let selector = self.registers.get(window, sparse.selector, warp * WARP_LANES) as usize;
+        let (rows, stored) = (op.a.rows, op.a.columns);
+        let column = |i: usize| sparse.sparsity.column(&metadata, selector, i / stored, i % stored) as u16;
+        Some((0..rows * stored).map(column).collect())
+    }
+
+    /// The scales of the rows of A or of the columns of B, one line after the other. The selectors are those of the
+    /// lowest lane: they must be the same in all.
+    fn factors(
+        &mut self,
+        scale: BlockScale,
+        matrix: Matrix,
+        lines: usize,
+        from: &ScaleData,
+        window: Window,
+        warp: usize,
+    ) -> Vec<f64> {
+        let data = self.words(window, from.data, warp);
+        let [byte, thread] =
+            [from.byte, from.thread].map(|slot| self.registers.get(window, slot, warp * WARP_LANES) as usize);
+        let lines = (0..lines).flat_map(|line| (0..scale.count).map(move |index| (line, index)));
+        lines
+            .map(|(line, index)| scale.to_f64(scale.bits(matrix, &data, byte, thread, line, index)))
+            .collect()
+    }
+
+    /// The elements of a matrix, exactly.
+    fn floats(
+        &mut self,
+        op: &Multiply,
+        fragment: &Fragment,
+        ty: Type,
+        window: Window,
+        warp: usize,
+    ) -> Vec<f32> {
+        let mut values = vec![0.0; op.products * fragment.rows * fragment.columns];
+        match ty {
+            Type::F16 => {
+                let mut halves = vec![0; values.len()];
+                self.each_element(fragment, window, warp, |place, bits| halves[place] = bits as u16);
+                // SAFETY: the path is one that the machine has.
+                unsafe { (op.helpers.widen)(&halves, &mut values) }
+            }
+            Type::Bf16 => self.each_element(fragment, window, warp, |place, bits| {
+                values[place] = f32::from_bits((bits as u32) << 16);
+            }),
+            Type::F32 | Type::Tf32 => self.each_element(fragment, window, warp, |place, bits| {
+                values[place] = f32::from_bits(op.product.kept_bits(ty, bits) as u32);
+            }),
+            _ => {
+                let table = small_floats(ty);
+                // The tables know `.e2m1` in the middle of a byte.
+                let shift = if op.product.packed { 2 } else { 0 };
+                self.each_element(fragment, window, warp, |place, bits| {
+                    values[place] = table[usize::from((bits << shift) as u8)];
+                });
+            }
+        }
+        values
+    }
+
+    fn multiply_integers(&mut self, op: &Multiply, window: Window, warp: usize, out: &mut [Words]) {
+        let (m, n, k) = (op.a.rows, op.b.columns, op.b.rows);
+        let columns = self.columns(op, window, warp);
+        let single_bits = op.product.a == Type::B1;
+        // Rows of A, and columns of B, one after the other.
+        let (mut a, mut b, mut c) = (vec![0i32; m * k], vec![0i32; n * k], vec![0; m * n]);
+        let value = |ty: Type, bits: u64| if single_bits { bits as i32 } else { extended(ty, bits) as i32 };
+        let stored = op.a.columns;
+        self.each_element(&op.a, window, warp, |place, bits| {
+            let column = columns.as_ref().map_or(place % stored, |columns| columns[place].into());
+            // Two elements with one index count as their sum.
+            a[place / stored * k + column] += value(op.product.a, bits);
+        });
+        self.each_element(&op.b, window, warp, |place, bits| {
+            b[place % n * k + place / n] = value(op.product.b, bits);
+        });
+        self.each_element(&op.c, window, warp, |place, bits| c[place] = bits);
+        for (place, c) in c.iter_mut().enumerate() {
+            let (row, column) = (&a[place / n * k..][..k], &b[place % n * k..][..k]);
+            let pairs = row.iter().zip(column);
+            // No sum of 256 products of 8 bits leaves 32 bits.
+            let sum: i32 = match (single_bits, op.product.and) {
+                (true, true) => pairs.map(|(a, b)| a & b).sum(),
+                (true, false) => pairs.map(|(a, b)| a ^ b).sum(),
+                (false, _) => pairs.map(|(a, b)| a * b).sum(),
+            };
+            let c_value = *c as u32 as i32;
+            let result =
+                if op.product.saturate { c_value.saturating_add(sum) } else { c_value.wrapping_add(sum) };
+            *c = u64::from(result as u32);
+        }
+        op.d.spread(out, |place| c[place]);
+    }
+
+    fn multiply_doubles(&mut self, op: &Multiply, window: Window, warp: usize, out: &mut [Words]) {
+        let (m, n, k) = (op.a.rows, op.b.columns, op.a.columns);
+        let (mut a, mut b, mut c) = (vec![0; m * k], vec![0; n * k], vec![0; m * n]);
+        self.each_element(&op.a, window, warp, |place, bits| a[place] = bits);
+        self.each_element(&op.b, window, warp, |place, bits| b[place % n * k + place / n] = bits);
+        self.each_element(&op.c, window, warp, |place, bits| c[place] = bits);
+        for (place, c) in c.iter_mut().enumerate() {
+            let (row, column) = (&a[place / n * k..][..k], &b[place % n * k..][..k]);
+            let pairs = row.iter().zip(column);
+            let sum = pairs
+                .fold(f64::from_bits(*c), |sum, (&a, &b)| f64::from_bits(a).mul_add(f64::from_bits(b), sum));
+            // The host rounds to nearest, and makes NaNs of its own.
+            let exact = op.product.rounding == Rounding::NearestEven && !sum.is_nan();
+            *c = if exact { sum.to_bits() } else { op.product.element(row, column, *c) };
+        }
+        op.d.spread(out, |place| c[place]);
+    }
+}
+
+/// The values of all bytes that hold an element of a small format.
+fn small_floats(ty: Type) -> &'static [f32; 256] {
+    type Table = (Type, [f32; 256]);
+    static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
+        [Type::E4m3, Type::E5m2, Type::E2m3, Type::E3m2, Type::E2m1]
+            .into_iter()
+            .map(|ty| (ty, std::array::from_fn(|bits| sem_value(ty, bits as u64))))
+            .collect()
+    });
+    &TABLES.iter().find(|(known, _)| *known == ty).unwrap_or(&TABLES[0]).1
+}
+
+fn sem_value(ty: Type, bits: u64) -> f32 {
+    // One times the element, with nothing added.
+    let picks = Picks::new(&[Type::F32, ty, Type::F16, Type::F32], &[]);
+    let one = 0x3c00;
+    f32::from_bits(sem::matrix::Product::of(&picks).element(&[bits], &[one], 0x8000_0000) as u32)
+}

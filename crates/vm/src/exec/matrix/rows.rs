@@ -1,0 +1,127 @@
+//! Rows whose addresses the lanes give: `ldmatrix` and `stmatrix`.
+
+use diag::Span;
+
+use super::Words;
+use crate::code::{MatrixRows, RowFormat};
+use crate::cta::Shared;
+use crate::exec::access::{Place, Request};
+use crate::exec::transfer::address_of;
+use crate::exec::{Active, Chunk, Step};
+use crate::fault::FaultKind;
+use crate::mask::{CHUNK_LANES, WARP_LANES};
+
+/// Bytes of a row that one lane's address stands for.
+const ROW_BYTES: usize = 16;
+type RowBytes = [u8; ROW_BYTES];
+
+impl Chunk<'_> {
+    /// Where the rows of a warp's matrices lie, and the lanes that name them.
+    fn row_places(
+        &mut self,
+        rows: &MatrixRows,
+        active: &Active,
+        warp: usize,
+        shared: &Shared,
+        request: &Request,
+    ) -> Step<Vec<*mut u8>> {
+        let addresses = self.addresses(&rows.address, active);
+        let first = warp * WARP_LANES;
+        let mut places = Vec::with_capacity(WARP_LANES);
+        for lane in first..first + rows.registers.len() * 8 {
+            let address = address_of(&addresses, lane.min(self.lanes - 1));
+            match self.place(shared, request, address) {
+                Ok(Place::Host(at)) => places.push(at),
+                Ok(Place::Local(_)) => {
+                    return Err(self.access_fault(FaultKind::OutOfBounds, request, lane, address));
+                }
+                Err(kind) => return Err(self.access_fault(kind, request, lane, address)),
+            }
+        }
+        Ok(places)
+    }
+
+    pub(super) fn load_rows(
+        &mut self,
+        rows: &MatrixRows,
+        active: &Active,
+        warp: usize,
+        shared: &Shared,
+        span: Span,
+    ) -> Step<[RowBytes; CHUNK_LANES / 8]> {
+        let request = Request { space: rows.address.space, bytes: ROW_BYTES as u64, write: false, span };
+        let places = self.row_places(rows, active, warp, shared, &request)?;
+        let mut bytes = [[0; ROW_BYTES]; CHUNK_LANES / 8];
+        for (row, at) in bytes.iter_mut().zip(places) {
+            // SAFETY: the place holds the bytes of a row.
+            *row = unsafe { at.cast::<RowBytes>().read_unaligned() };
+        }
+        Ok(bytes)
+    }
+
+    pub(super) fn store_rows(
+        &mut self,
+        rows: &MatrixRows,
+        active: &Active,
+        warp: usize,
+        shared: &Shared,
+        span: Span,
+    ) -> Step {
+        let request = Request { space: rows.address.space, bytes: ROW_BYTES as u64, write: true, span };
+        let places = self.row_places(rows, active, warp, shared, &request)?;
+        let registers: Vec<Words> =
+            rows.registers.iter().flatten().map(|&slot| self.words(active.window, slot, warp)).collect();
+        for (row, at) in places.into_iter().enumerate() {
+            let (words, row) = (&registers[row / 8], row % 8);
+            let bytes: RowBytes = std::array::from_fn(|byte| {
+                // The lane, and the byte of its word.
+                let (lane, part) = match (rows.format, rows.transposed) {
+                    (RowFormat::Halves, false) => (row * 4 + byte / 4, byte % 4),
+                    (RowFormat::Halves, true) => (byte / 2 * 4 + row / 2, row % 2 * 2 + byte % 2),
+                    // `.m16n8`, transposed: a row in memory is a column of 16 bytes.
+                    (RowFormat::Packed { .. }, _) => (byte % 8 * 4 + row / 2, byte / 8 * 2 + row % 2),
+                };
+                (words[lane] >> (part * 8)) as u8
+            });
+            // SAFETY: the place holds the bytes of a row.
+            unsafe { at.cast::<RowBytes>().write_unaligned(bytes) }
+        }
+        Ok(())
+    }
+}
+
+impl MatrixRows {
+    /// What a lane's register holds of the rows (PTX ISA, "ldmatrix").
+    pub(super) fn word(&self, rows: &[RowBytes], register: usize, lane: usize) -> u64 {
+        let (group, within) = (lane / 4, lane % 4);
+        match self.format {
+            RowFormat::Halves if self.transposed => {
+                let half = |row: usize| {
+                    let row = &rows[register * 8 + within * 2 + row];
+                    u64::from(u16::from_le_bytes([row[group * 2], row[group * 2 + 1]]))
+                };
+                half(0) | half(1) << 16
+            }
+            RowFormat::Halves => {
+                let row = &rows[register * 8 + group];
+                u64::from(u32::from_le_bytes(std::array::from_fn(|i| row[within * 4 + i])))
+            }
+            RowFormat::Packed { bits, rows: 16 } => {
+                // Two registers a matrix; transposed, so that memory holds its columns.
+                let (matrix, row) = (register / 2, group + register % 2 * 8);
+                let bytes = std::array::from_fn(|i| unpacked(&rows[matrix * 16 + within * 4 + i], bits, row));
+                u64::from(u32::from_le_bytes(bytes))
+            }
+            RowFormat::Packed { bits, .. } => {
+                let row = &rows[register * 8 + group];
+                u64::from(u32::from_le_bytes(std::array::from_fn(|i| unpacked(row, bits, within * 4 + i))))
+            }
+        }
+    }
+}
+
+/// An element of 4, 6 or 8 bits, at the bottom of a byte. (What multiplies 4 bits in the middle of a byte has to shift them.)
+fn unpacked(row: &RowBytes, bits: u32, index: usize) -> u8 {
+    let all = u128::from_le_bytes(*row);
+    (all >> (index as u32 * bits)) as u8 & (u8::MAX >> (8 - bits))
+}
