@@ -49,11 +49,51 @@ fn clamp(ty: Type, width: u32, x: i128) -> i128 {
     saturate(narrow, x)
 }
 
+/// What tells how a scalar instruction ends.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// `vadd`, `vsub`.
+    Sum,
+    /// `vabsdiff`, `vmin`, `vmax`, `vset`.
+    Choice,
+    /// `vshl`, `vshr`.
+    Shift,
+}
+
+/// What `.sat` makes of a result.
+///
+/// The manual's text clamps it to the range of `.dtype`, or of the part of `d` that takes it. ptxas's code does so for signed
+/// results in whole words; otherwise
+/// - an unsigned result has only the lower bound: 2^32 becomes 0;
+/// - into a part there is only the upper bound: a negative result becomes the greatest number of the part;
+/// - a shift has a result of 34 bits and is clamped as a word, whatever part of `d` takes it.
+fn saturated(kind: Kind, dtype: Type, part: Option<u32>, x: i128) -> i128 {
+    match part {
+        _ if kind == Kind::Shift => saturate(dtype, sign_extend(x as u64, 34).into()),
+        Some(width) if (0..1 << 32).contains(&x) => clamp(dtype, width, x),
+        Some(width) => clamp(dtype, width, i128::MAX),
+        None if dtype.is_signed() => saturate(dtype, x),
+        None => x.max(0),
+    }
+}
+
 /// The end of a scalar instruction: saturation, the secondary operation with `c`, or the merge into it.
-fn finish(picks: &Picks, dtype: Type, result: i128, c: u64) -> [u64; 2] {
+///
+/// `.min` and `.max` compare numbers of 64 bits, as ptxas's code does: `c` is extended as a number of `.dtype`, but the
+/// result is as wide as it was computed, and that of `vadd`, `vsub` and a saturated shift is extended from 32 bits with
+/// its sign. So 0x80000000 of `vadd.u32.u32.u32.min` is greater than every `c`, where the manual's text compares 32-bit
+/// numbers.
+fn finish(picks: &Picks, kind: Kind, dtype: Type, result: i128, c: u64) -> [u64; 2] {
     let (low, width) = field(picks.selector(D));
-    let result = if picks.has(Mod::Sat) { clamp(dtype, width, result) } else { result };
-    let (word, addend) = (number(dtype, result as u64), number(dtype, c));
+    let sat = picks.has(Mod::Sat);
+    let result = if sat { saturated(kind, dtype, picks.selector(D).map(|_| width), result) } else { result };
+    let extended = match kind {
+        Kind::Sum => number(Type::S32, result as u64),
+        Kind::Shift if sat => number(Type::S32, result as u64),
+        _ => result,
+    };
+    let wide = if dtype.is_signed() { Type::S64 } else { Type::U64 };
+    let (word, addend) = (number(wide, extended as u64), number(dtype, c));
     let combined = if picks.has(Mod::Add) {
         word + addend
     } else if picks.has(Mod::Min) {
@@ -129,12 +169,12 @@ impl Layout {
 
 /// `vadd`, `vsub` and their kin: an operation on two numbers.
 macro_rules! scalar_and_packed {
-    ($($(#[$doc:meta])* $name:ident $name2:ident $name4:ident = |$a:ident, $b:ident| $result:expr;)*) => { $(
+    ($($(#[$doc:meta])* $name:ident $name2:ident $name4:ident, $kind:expr => |$a:ident, $b:ident| $result:expr;)*) => { $(
         $(#[$doc])*
         pub fn $name(picks: &Picks, s: &[u64]) -> [u64; 2] {
             let [dtype, atype, btype] = types(picks);
             let ($a, $b) = (part(picks, s, 0, atype), part(picks, s, 1, btype));
-            finish(picks, dtype, $result, s.bits(2))
+            finish(picks, $kind, dtype, $result, s.bits(2))
         }
 
         #[doc = concat!("[`", stringify!($name), "`] on two halves.")]
@@ -151,15 +191,15 @@ macro_rules! scalar_and_packed {
 
 scalar_and_packed! {
     /// `vadd`: a + b.
-    add add2 add4 = |a, b| a + b;
+    add add2 add4, Kind::Sum => |a, b| a + b;
     /// `vsub`: a - b.
-    sub sub2 sub4 = |a, b| a - b;
+    sub sub2 sub4, Kind::Sum => |a, b| a - b;
     /// `vabsdiff`: |a - b|.
-    absdiff absdiff2 absdiff4 = |a, b| (a - b).abs();
+    absdiff absdiff2 absdiff4, Kind::Choice => |a, b| (a - b).abs();
     /// `vmin`: the lesser.
-    min min2 min4 = |a, b| a.min(b);
+    min min2 min4, Kind::Choice => |a, b| a.min(b);
     /// `vmax`: the greater.
-    max max2 max4 = |a, b| a.max(b);
+    max max2 max4, Kind::Choice => |a, b| a.max(b);
 }
 
 /// The mean of two numbers; of halves between two integers the one away from zero.
@@ -194,9 +234,9 @@ fn compare(picks: &Picks, a: i128, b: i128) -> i128 {
 
 /// `vset`: 1 or 0.
 pub fn set(picks: &Picks, s: &[u64]) -> [u64; 2] {
-    let [dtype, atype, btype] = types(picks);
+    let [_, atype, btype] = types(picks);
     let (a, b) = (part(picks, s, 0, atype), part(picks, s, 1, btype));
-    finish(picks, dtype, compare(picks, a, b), s.bits(2))
+    finish(picks, Kind::Choice, atype, compare(picks, a, b), s.bits(2))
 }
 
 /// `vset2`: 1 or 0 in each half.
@@ -218,37 +258,35 @@ fn amount(picks: &Picks, s: &[u64]) -> u32 {
 /// `vshl`: a << b.
 pub fn shl(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let [dtype, atype, _] = types(picks);
-    finish(picks, dtype, part(picks, s, 0, atype) << amount(picks, s), s.bits(2))
+    finish(picks, Kind::Shift, dtype, part(picks, s, 0, atype) << amount(picks, s), s.bits(2))
 }
 
 /// `vshr`: a >> b, arithmetic if `.atype` is signed.
 pub fn shr(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let [dtype, atype, _] = types(picks);
-    finish(picks, dtype, part(picks, s, 0, atype) >> amount(picks, s), s.bits(2))
+    finish(picks, Kind::Shift, dtype, part(picks, s, 0, atype) >> amount(picks, s), s.bits(2))
 }
 
-/// `vmad`: ±(a * b) ± c, plus one with `.po`, shifted right by `.shr7` or `.shr15`. Signs are taken as the manual's text
-/// has them, complement and add one, so that -c of an unsigned c is a signed number of 32 bits.
+/// `vmad`: ±(a * b) ± c, plus one with `.po`, shifted right by `.shr7` or `.shr15`.
+///
+/// As in ptxas's code, factors and addend of 32 bits are signed whatever their types are, and the sum has 64 bits. The
+/// result is signed if a type or the sign of the product or of `c` is.
 pub fn mad(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let [_, atype, btype] = types(picks);
     let parts = picks.parts;
     let signed = atype.is_signed() || btype.is_signed() || parts.negated_product || parts.negated_addend;
-    let result_type = if signed { Type::S32 } else { Type::U32 };
-    let product = part(picks, s, 0, atype) * part(picks, s, 1, btype);
-    let (product, addend) = match (parts.negated_product, parts.negated_addend) {
-        (true, _) => (!product, s.bits(2)),
-        (false, true) => (product, !s.bits(2)),
-        (false, false) => (product, s.bits(2)),
+    let factor = |source, ty| number(Type::S32, part(picks, s, source, ty) as u64);
+    let negated_if = |negative: bool, x: i128| if negative { -x } else { x };
+    let product = negated_if(parts.negated_product, factor(0, atype) * factor(1, btype));
+    let addend = negated_if(parts.negated_addend, number(Type::S32, s.bits(2)));
+    let sum = product + addend + i128::from(picks.has(Mod::Po));
+    let scale = match (picks.has(Mod::Shr7), picks.has(Mod::Shr15)) {
+        (true, _) => 7,
+        (_, true) => 15,
+        _ => 0,
     };
-    let one_more = picks.has(Mod::Po) || parts.negated_product || parts.negated_addend;
-    let sum = product + number(result_type, low_bits(addend, 32)) + i128::from(one_more);
-    let scaled = if picks.has(Mod::Shr7) {
-        sum >> 7
-    } else if picks.has(Mod::Shr15) {
-        sum >> 15
-    } else {
-        sum
-    };
-    let result = if picks.has(Mod::Sat) { saturate(result_type, scaled) } else { scaled };
+    let (wide, narrow) = if signed { (Type::S64, Type::S32) } else { (Type::U64, Type::U32) };
+    let scaled = number(Type::S64, (number(wide, sum as u64) >> scale) as u64);
+    let result = if picks.has(Mod::Sat) { saturate(narrow, scaled) } else { scaled };
     one(low_bits(result as u64, 32))
 }

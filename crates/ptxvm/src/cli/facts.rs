@@ -124,8 +124,8 @@ pub const UNVERIFIED: &[(&str, &str)] = &[
     (
         "video instructions (`vadd`, `vmad`, `vset4`, ...)",
         "held against what ptxas 13.5 writes for them, which is plain integer code since sm_50. Where it differs from the \
-         manual's text the text is followed: `.sat` of negative numbers where the destination has a selector or the shift \
-         is to the left, `.min` and `.max` with `c`, and what lies above bit 31 of `vmad` (conformance/README.md).",
+         manual's text it is followed: `.sat` of unsigned results and into parts, `.min` and `.max` with `c`, and what lies \
+         above bit 31 of `vmad` (conformance/README.md).",
     ),
     ("memory, barriers, collectives", "tested by kernels with known results, not against a GPU."),
 ];
