@@ -127,7 +127,7 @@ impl BodyChecker<'_, '_> {
         }
     }
 
-    /// An address without brackets: `cvta`, `isspacep`, `mapa`.
+    /// An address without brackets: `cvta`, `isspacep`, `istypep`, `mapa`, `getctarank`.
     pub(crate) fn fit_address_value(
         &self,
         lowered: &Lowered,
@@ -135,40 +135,66 @@ impl BodyChecker<'_, '_> {
         complaints: &mut Complaints,
     ) -> Verdict {
         let ty = place.ty.unwrap_or(Type::U64);
-        let space = place.context.picks.space();
-        let is_cvta = matches!(place.context.form.action, isa::Action::Effect(Effect::Cvta));
+        let action = place.context.form.action;
         match lowered.value {
-            Value::Register(id, register) if !is_cvta => {
-                let fits = [Type::U32, Type::U64].into_iter().any(|ty| register_allowed(ty, register, false))
-                    && !register.is_float();
+            Value::Register(id, register) if action == isa::Action::Effect(Effect::IsSpaceP) => {
+                let fits = [Type::U32, Type::U64].into_iter().any(|ty| register_allowed(ty, register, false));
                 if fits { Verdict::Fits(Operand::Reg(id)) } else { Verdict::Mismatch }
             }
-            // A texture, sampler or surface by its name.
-            Value::Symbol(symbol) if place.context.form.opcode == "istypep" => {
-                Verdict::Fits(Operand::Symbol(symbol.symbol, symbol.offset))
+            Value::Symbol(symbol) if matches!(action, isa::Action::Effect(_)) => {
+                self.fit_symbol_value(symbol, lowered.span, place, complaints)
             }
-            Value::Symbol(_) if !is_cvta => Verdict::Mismatch,
-            Value::Symbol(_) if place.context.picks.has(isa::Mod::To) => {
-                must_be_register(lowered.span, place, complaints)
+            Value::Function(id, offset)
+                if matches!(action, isa::Action::Effect(Effect::Mapa | Effect::GetCtaRank)) =>
+            {
+                Verdict::Fits(Operand::Symbol(Symbol::Function(id), offset))
             }
-            Value::Symbol(SymbolValue { symbol: Symbol::Variable(_), space: Space::Param, .. }) => {
-                address_of_parameter(lowered.span, place, complaints)
-            }
-            Value::Symbol(symbol) => {
-                if space != symbol.space {
-                    self.check_space(symbol, space, lowered.span, place, complaints);
-                }
-                Verdict::Fits(Operand::Symbol(symbol.symbol, symbol.offset))
-            }
-            Value::Function(..) => {
+            Value::Function(..) if action == isa::Action::Effect(Effect::Cvta) => {
                 let name = place.context.name;
                 let message =
                     format!("State space mismatch between instruction and address in instruction '{name}'");
                 complain(complaints, "space-mismatch", lowered.span, message, None);
                 Verdict::Fits(Operand::Sink)
             }
+            Value::Function(..) => Verdict::Mismatch,
+            Value::Symbol(SymbolValue { sum, opaque, ty: declared, .. })
+                if sum || opaque.is_some() || !register_allowed(ty, declared, false) =>
+            {
+                Verdict::Mismatch
+            }
             _ => fit_scalar(lowered, &Place { ty: Some(ty), ..*place }, complaints),
         }
+    }
+
+    /// A variable where [`Self::fit_address_value`] may find one.
+    fn fit_symbol_value(
+        &self,
+        symbol: SymbolValue,
+        span: Span,
+        place: &Place,
+        complaints: &mut Complaints,
+    ) -> Verdict {
+        let fits = Verdict::Fits(Operand::Symbol(symbol.symbol, symbol.offset));
+        let space = match place.context.form.action {
+            // With an offset it is an expression, which isspacep takes.
+            isa::Action::Effect(Effect::IsSpaceP) if symbol.sum => return fits,
+            isa::Action::Effect(Effect::IsSpaceP) => return must_be_register(span, place, complaints),
+            isa::Action::Effect(Effect::Cvta) => place.context.picks.space(),
+            _ => Space::Shared,
+        };
+        if place.context.picks.has(isa::Mod::To) {
+            return must_be_register(span, place, complaints);
+        }
+        if matches!(symbol, SymbolValue { symbol: Symbol::Variable(_), space: Space::Param, .. }) {
+            address_of_parameter(span, place, complaints);
+            if space == Space::Param {
+                return Verdict::Fits(Operand::Sink);
+            }
+        }
+        if space != symbol.space {
+            self.check_space(symbol, space, span, place, complaints);
+        }
+        fits
     }
 }
 

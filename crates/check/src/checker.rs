@@ -1,7 +1,7 @@
 //! One pass over the items of a module, in order: PTX names must be declared before they are used.
 
 use diag::{SourceFile, Span};
-use isa::{Target, Type, Version};
+use isa::{Opaque, Target, Type, Version};
 use syntax::Tree;
 use syntax::tree::{Item, Linkage as LinkageTree, LinkageKind, Name};
 
@@ -184,7 +184,7 @@ impl<'a> Checker<'a> {
         let found = Type::from_name(ty.text);
         match found {
             // Opaque types are handles of 64 bits.
-            None if matches!(ty.text, "texref" | "surfref" | "samplerref") => return Some(Type::B64),
+            None if Opaque::named(ty.text).is_some() => return Some(Type::B64),
             None => {}
             Some(Type::F16x2) if version_gate => {
                 let feature = ".f16x2 packed data-type";

@@ -1,7 +1,7 @@
 //! Kernels and functions: heads, prototypes and parameters (PTX ISA, "Kernel and Function Directives").
 
 use diag::Span;
-use isa::{Space, Target, Type, Version};
+use isa::{Opaque, Space, Target, Type, Version};
 use syntax::tree::{Function as FunctionTree, FunctionKind, Name, Parameter};
 
 use crate::checker::Checker;
@@ -275,6 +275,7 @@ impl<'a> Checker<'a> {
         Param {
             name: if name.text == "_" { String::new() } else { name.text.to_owned() },
             ty,
+            opaque: Opaque::named(node.qualifiers.ty.text),
             bytes: elements.saturating_mul(shape.map_or(4, |shape| shape.element_bytes())),
             align,
             array: !node.dimensions.is_empty(),

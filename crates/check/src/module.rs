@@ -4,7 +4,7 @@
 //! [`Module`] or [`Body`] that owns them.
 
 use diag::Span;
-use isa::{Form, Picks, Space, SpecialRegister, Target, Type, Version};
+use isa::{Form, Opaque, Picks, Space, SpecialRegister, Target, Type, Version};
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident;)*) => { $(
@@ -69,8 +69,10 @@ pub struct Variable {
     pub name: String,
     /// State space.
     pub space: Space,
-    /// Element type.
+    /// Element type; of a handle `.b64`.
     pub ty: Type,
+    /// What it is a handle of, if it is one.
+    pub opaque: Option<Opaque>,
     /// Declared as an array or a vector.
     pub array: bool,
     /// Size in bytes; 0 for an unsized `.extern .shared x[]`, which starts where dynamic shared memory starts.
@@ -124,8 +126,10 @@ pub enum Symbol {
 pub struct Param {
     /// Name as written; empty in prototypes with `_`.
     pub name: String,
-    /// Element type.
+    /// Element type; of a handle `.b64`.
     pub ty: Type,
+    /// What it is a handle of, if it is one.
+    pub opaque: Option<Opaque>,
     /// Size in bytes (arrays and structures are `.b8 x[N]`).
     pub bytes: u64,
     /// Alignment in bytes.

@@ -2,7 +2,7 @@
 //! (PTX ISA, "Instruction Operands").
 
 use diag::Span;
-use isa::{Selector, Space, SpecialRegister, Type};
+use isa::{Opaque, Selector, Space, SpecialRegister, Type};
 use smallvec::SmallVec;
 use syntax::tree::{BinaryOp, Element, Index, Name, Operand as Tree, OperandList, UnaryOp};
 
@@ -71,6 +71,8 @@ pub(crate) struct SymbolValue {
     pub(crate) array: bool,
     /// The declared type.
     pub(crate) ty: Type,
+    /// What it is a handle of.
+    pub(crate) opaque: Option<Opaque>,
     /// Something was added to it, were it 0.
     pub(crate) sum: bool,
 }
@@ -233,9 +235,9 @@ impl<'a> BodyChecker<'_, 'a> {
                 Value::VectorRegister(ids.iter().copied().flatten().collect(), ty)
             }
             Some(Entity::Variable(id)) => {
-                let Variable { ty, array, space, .. } = self.module.variables[id.index()];
+                let Variable { ty, opaque, array, space, .. } = self.module.variables[id.index()];
                 let symbol = Symbol::Variable(id);
-                Value::Symbol(SymbolValue { symbol, offset: 0, space, array, ty, sum: false })
+                Value::Symbol(SymbolValue { symbol, offset: 0, space, array, ty, opaque, sum: false })
             }
             Some(Entity::Param(i)) => param_symbol(Symbol::Param(i), self.params.get(i as usize)),
             Some(Entity::Return(i)) => param_symbol(Symbol::Return(i), self.returns.get(i as usize)),
@@ -447,6 +449,7 @@ impl<'a> BodyChecker<'_, 'a> {
 
 /// A parameter in `.param` space of the function at hand.
 fn param_symbol(symbol: Symbol, param: Option<&Param>) -> Value {
-    let (ty, array) = param.map_or((Type::B32, false), |param| (param.ty, param.array));
-    Value::Symbol(SymbolValue { symbol, offset: 0, space: Space::Param, array, ty, sum: false })
+    let (ty, array, opaque) =
+        param.map_or((Type::B32, false, None), |param| (param.ty, param.array, param.opaque));
+    Value::Symbol(SymbolValue { symbol, offset: 0, space: Space::Param, array, ty, opaque, sum: false })
 }

@@ -1,7 +1,7 @@
 //! Declarations of variables and registers (PTX ISA, "State Spaces", "Variables").
 
 use diag::Span;
-use isa::{Space, Type, Version};
+use isa::{Opaque, Space, Type, Version};
 use syntax::tree::{Declarator, Operand as Tree, Qualifiers, Variable as VariableTree};
 
 use crate::checker::Checker;
@@ -82,7 +82,8 @@ impl<'a> Checker<'a> {
         }
         let shape = self.shape(&node.qualifiers);
         for declarator in &node.declarators {
-            let declared = Declaration { space, linkage, shape, opaque: is_opaque(&node.qualifiers) };
+            let declared =
+                Declaration { space, linkage, shape, opaque: Opaque::named(node.qualifiers.ty.text) };
             self.declarator(declarator, &declared, &mut place);
         }
     }
@@ -150,7 +151,7 @@ impl<'a> Checker<'a> {
             let help = "keep the predicate in a register, or store 0 or 1 in a .u8";
             self.sink.error("predicate-variable", name.span, message).help(help);
         }
-        if declared.opaque && place.is_some() {
+        if declared.opaque.is_some() && place.is_some() {
             let message = "Texture/surface variable must be at module or entry parameter scope";
             self.sink.error("illegal-scope", name.span, message);
         }
@@ -191,6 +192,7 @@ impl<'a> Checker<'a> {
             name: name.text.to_owned(),
             space,
             ty: shape.ty,
+            opaque: declared.opaque,
             array: !node.dimensions.is_empty() || shape.lanes > 1,
             bytes,
             align: shape.alignment(),
@@ -327,10 +329,5 @@ struct Declaration {
     space: Space,
     linkage: Linkage,
     shape: Option<Shape>,
-    opaque: bool,
-}
-
-/// `.texref` and its kin.
-fn is_opaque(qualifiers: &Qualifiers) -> bool {
-    matches!(qualifiers.ty.text, "texref" | "surfref" | "samplerref")
+    opaque: Option<Opaque>,
 }

@@ -14,7 +14,7 @@ const SOURCE_C: usize = 3;
 pub(crate) fn parts(operands: &[Lowered]) -> Parts {
     let negated = |index: usize| operands.get(index).is_some_and(|operand| operand.negated);
     let selector = |index: usize| match operands.get(index).map(|operand| &operand.value) {
-        Some(Value::Part(_, _, selector)) => *selector,
+        Some(Value::Part(_, _, selector)) => selector.filter(|selector| !selector.is_ignored()),
         _ => None,
     };
     Parts {
@@ -57,6 +57,11 @@ fn known(
     }
 }
 
+/// A selector that ptxas accepts and ignores.
+fn is_ignored(selector: Option<Selector>, place: &Place) -> bool {
+    of_instruction(place) == Some(Selectable::Part) && selector.is_some_and(Selector::is_ignored)
+}
+
 /// `r.h0` as a destination.
 pub(crate) fn destination(
     register: RegId,
@@ -67,6 +72,9 @@ pub(crate) fn destination(
 ) -> Verdict {
     let name = place.context.name;
     let own = selectable(place);
+    if is_ignored(selector, place) {
+        return Verdict::Fits(Operand::Reg(register));
+    }
     known(selector, own.or(of_instruction(place)), span, place, complaints);
     let merges = own != Some(Selectable::Part)
         || ![Mod::Add, Mod::Min, Mod::Max].iter().any(|&operation| place.context.picks.has(operation));
@@ -91,12 +99,14 @@ pub(crate) fn source(
     complaints: &mut Complaints,
 ) -> Verdict {
     let own = selectable(place);
+    let is_addend = own.is_none() && place.index == SOURCE_C;
+    if is_addend && is_ignored(selector, place) {
+        return Verdict::Fits(Operand::Reg(register));
+    }
     known(selector, own.or(of_instruction(place)), span, place, complaints);
     if own.is_none() {
         let message = match of_instruction(place) {
-            Some(_) if place.index == SOURCE_C => {
-                "Video selector is not allowed on 'source C' operand".to_owned()
-            }
+            Some(_) if is_addend => "Video selector is not allowed on 'source C' operand".to_owned(),
             _ => {
                 let name = place.context.name;
                 format!("Video selector is not allowed on source operand for instruction '{name}'")

@@ -9,6 +9,7 @@ mod gate;
 mod generated;
 pub mod matrix;
 mod modifier;
+mod opaque;
 mod part;
 mod picks;
 pub mod prose;
@@ -23,6 +24,7 @@ pub use form::{
 };
 pub use gate::{Gate, Requirement, Stage, Suffix, Target, Version};
 pub use generated::{FORMS, LENIENT, Mod};
+pub use opaque::Opaque;
 pub use part::{Parts, Selectable, Selector, Unit};
 pub use picks::Picks;
 pub use registers::{LiteralForm, literal_allowed, register_allowed};

@@ -35,6 +35,11 @@ impl Selector {
         Some(Selector { unit, digits, count: written.len() as u8 })
     }
 
+    /// `.b01`, `.b12`, `.b23`: ptxas takes these at `d` and `c` of scalar instructions, and its code ignores them.
+    pub fn is_ignored(self) -> bool {
+        self.unit == Unit::Byte && matches!(self.digits(), [0, 1] | [1, 2] | [2, 3])
+    }
+
     /// The numbers of the parts, the highest element's first, as they are written.
     pub fn digits(&self) -> &[u8] {
         &self.digits[..usize::from(self.count)]

@@ -15,7 +15,7 @@ pub fn modifier(modifier: Mod) -> Option<&'static str> {
 /// Why an instruction of this row is checked, but not executed.
 pub fn refusal(form: &crate::Form) -> &'static str {
     match form.opcode {
-        "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" | "istypep" => {
+        "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" => {
             "textures, samplers and surfaces are bound by a driver, and ptxvm has none"
         }
         "wgmma" => "it has no products of four warps, whose matrices lie in shared memory behind descriptors",
@@ -79,7 +79,7 @@ const OPCODES: &[(&str, &str)] = &[
     ("fns", "position of the n-th set bit of a mask, counted from a base"),
     ("getctarank", "rank in the cluster of the block that an address belongs to"),
     ("griddepcontrol", "lets dependent grids start, or waits for those it depends on"),
-    ("istypep", "is this the address of a texture, a sampler or a surface?"),
+    ("istypep", "true if a is the handle of a texture, a sampler or a surface"),
     ("isspacep", "does a generic address lie in this state space?"),
     ("ld", "reads memory"),
     (

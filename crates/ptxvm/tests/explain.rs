@@ -51,7 +51,6 @@ fn every_opcode_has_a_page_whose_example_runs() {
         "brkpt",
         "call",
         "clusterlaunchcontrol",
-        "istypep",
         "multimem",
         "setmaxnreg",
         "suld",

@@ -4,7 +4,7 @@
 
 use crate::integer::number;
 use crate::operands::{Sources, low_bits, one};
-use isa::{BoolOp, Mod, Picks};
+use isa::{BoolOp, Mod, Opaque, Picks};
 
 /// `and`
 pub fn and(_: &Picks, s: &[u64]) -> [u64; 2] {
@@ -104,4 +104,11 @@ fn prmt_mode(mode: Mod, row: u32) -> Option<u32> {
         _ => return None,
     };
     Some(table[row as usize & 3])
+}
+
+/// `istypep`: is this a handle of that kind? As in ptxas's code, a bit of the handle says so.
+pub fn istypep(picks: &Picks, s: &[u64]) -> [u64; 2] {
+    let kinds =
+        [(Mod::Texref, Opaque::Texture), (Mod::Samplerref, Opaque::Sampler), (Mod::Surfref, Opaque::Surface)];
+    one(kinds.iter().any(|&(word, kind)| picks.has(word) && s.bits(0) & kind.mark() != 0).into())
 }

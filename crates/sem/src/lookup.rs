@@ -29,7 +29,7 @@ functions! {
         add sub mul mul_wide mad mad_wide mul24 mad24 sad div rem abs neg min max popc clz bfind fns brev bfe bfi
         szext bmsk dp4a dp2a addc subc madc
     }
-    logic { and or xor not cnot shl shr shf lop3 prmt }
+    logic { and or xor not cnot shl shr shf lop3 prmt istypep }
     mixed { add sub fma }
     video {
         add sub absdiff min max add2 sub2 absdiff2 min2 max2 add4 sub4 absdiff4 min4 max4 avrg2 avrg4 set set2 set4

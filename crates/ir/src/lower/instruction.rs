@@ -242,6 +242,15 @@ impl Lowering<'_> {
 
     fn address_of(&mut self, symbol: Symbol, offset: i64) -> Slot {
         let (_, base) = self.symbol_base(symbol);
+        let opaque = match symbol {
+            Symbol::Variable(id) => self.module.variables[id.index()].opaque,
+            Symbol::Param(index) if self.function.is_entry => {
+                self.function.params.get(index as usize).and_then(|param| param.opaque)
+            }
+            _ => None,
+        };
+        // Addresses leave the upper bits free, which say what a handle is of.
+        let offset = opaque.map_or(offset, |opaque| offset.wrapping_add(opaque.mark() as i64));
         let dst = self.temporary(self.address_width());
         self.push(None, OpKind::AddressOf { dst, base, offset });
         dst

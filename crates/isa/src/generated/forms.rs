@@ -3078,7 +3078,7 @@ pub static FORMS: &[Form] = &[
     Form {
         opcode: "alloca",
         syntax: "alloca.type d, size{, immAlign<imm>:u32}",
-        section: "9.7.15.1",
+        section: "9.7.17.3",
         slots: &[slot("type", C17)],
         ignored: &[],
         head: 0,
@@ -6583,19 +6583,19 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: "istypep",
-        syntax: "istypep.kind p, a<address>:b64",
+        syntax: "istypep.kind p, a<address>:u64",
         section: "9.7.10.6",
         slots: &[slot("kind", C156)],
         ignored: &[],
         head: 0,
         operands: &[
             write("p", Kind::Register, Ty::Fixed(Type::Pred)),
-            read("a", Kind::AddressValue, Ty::Fixed(Type::B64)),
+            read("a", Kind::AddressValue, Ty::Fixed(Type::U64)),
         ],
         rules: &[],
         gates: G155,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Pure("logic::istypep"),
     },
     Form {
         opcode: "ld",
@@ -12139,7 +12139,7 @@ pub static FORMS: &[Form] = &[
     Form {
         opcode: "stackrestore",
         syntax: "stackrestore.type a<reg>",
-        section: "9.7.15.3",
+        section: "9.7.17.2",
         slots: &[slot("type", C17)],
         ignored: &[],
         head: 0,
@@ -12152,7 +12152,7 @@ pub static FORMS: &[Form] = &[
     Form {
         opcode: "stacksave",
         syntax: "stacksave.type d",
-        section: "9.7.15.2",
+        section: "9.7.17.1",
         slots: &[slot("type", C17)],
         ignored: &[],
         head: 0,

@@ -250,6 +250,7 @@ mod tests {
         Param {
             name: "p".to_owned(),
             ty: isa::Type::from_name(ty).unwrap(),
+            opaque: None,
             bytes,
             align: 1,
             array,

@@ -1,0 +1,33 @@
+//! Opaque types: handles of textures, samplers and surfaces (PTX ISA, "Texture, Sampler, and Surface Types").
+
+/// What a handle of 64 bits stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Opaque {
+    /// `.texref`
+    Texture,
+    /// `.samplerref`
+    Sampler,
+    /// `.surfref`
+    Surface,
+}
+
+impl Opaque {
+    /// The type that is written so, without its dot.
+    pub fn named(name: &str) -> Option<Opaque> {
+        Some(match name {
+            "texref" => Opaque::Texture,
+            "samplerref" => Opaque::Sampler,
+            "surfref" => Opaque::Surface,
+            _ => return None,
+        })
+    }
+
+    /// The bit that handles of this kind have set. No document says so, but ptxas's code for `istypep` tests it.
+    pub const fn mark(self) -> u64 {
+        match self {
+            Opaque::Texture => 1 << 61,
+            Opaque::Sampler => 1 << 62,
+            Opaque::Surface => 1 << 63,
+        }
+    }
+}
