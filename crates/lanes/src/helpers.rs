@@ -1,6 +1,7 @@
 //! What the interpreter needs besides handlers, compiled for every path: one table of functions for each.
 
 use super::HostPath;
+use super::chain::{Factor, Shape, fma_chain};
 use super::gather::{copy_rows, deinterleave, gather, interleave, narrow_bytes, scatter, widen_bytes};
 use super::macros::multiversion;
 use super::mask_ops::{extend, fill, merge, permute_warps, ramp, truncate};
@@ -78,6 +79,9 @@ pub struct Helpers {
     pub interleave: unsafe fn(*mut u8, &[*const u8], Width, usize),
     /// `copy_rows(dst, width, src, rows, broadcast)`: lanes from rows of memory.
     pub copy_rows: unsafe fn(*mut u8, Width, *const u8, Rows, bool),
+    /// `fma_chain(dst, first, products, shape)`: lanes of binary32: `first`, and each product added to it, with `fma.rn.f32`.
+    /// `dst` may be the array of a factor that is not splat and steps as `dst` does.
+    pub fma_chain: unsafe fn(*mut u8, Factor, &[[Factor; 2]], Shape),
     /// `permute_warps(dst, src, from, lanes)`: each lane of 4 bytes becomes the lane `from[lane % 32]` of its warp.
     /// `dst` may be `src`.
     pub permute_warps: unsafe fn(*mut u8, *const u8, &[u32; 32], usize),
@@ -139,6 +143,7 @@ fn build(path: HostPath) -> Helpers {
         interleave: version!(interleave(dst: *mut u8, src: &[*const u8], width: Width, lanes: usize)),
         copy_rows: version!(copy_rows(dst: *mut u8, width: Width, src: *const u8, rows: Rows, broadcast: bool)),
         spread: version!(spread(src: *const u8, width: Width, mask: &[u64], groups: Range<usize>) -> Spread),
+        fma_chain: version!(fma_chain(dst: *mut u8, first: Factor, products: &[[Factor; 2]], shape: Shape)),
         permute_warps: version!(permute_warps(dst: *mut u8, src: *const u8, from: &[u32; 32], lanes: usize)),
     }
 }

@@ -12,6 +12,7 @@
 //! - `matrix`: products of matrices
 
 mod approx;
+mod chain;
 mod compare;
 mod convert;
 mod directed;
@@ -37,6 +38,7 @@ mod x86;
 use isa::{Form, Mod, Picks};
 use std::sync::LazyLock;
 
+pub use chain::{Factor, Shape};
 pub use handler::{Handler, LaneBits, Operand};
 pub use helpers::{Element, Extend, Helpers, Rows, Width, helpers};
 pub use matrix::{MatrixHelpers, Multiply};

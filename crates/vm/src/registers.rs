@@ -14,7 +14,7 @@ use ir::Width;
 use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
 use crate::pattern::Pattern;
 use crate::scalar::{Rows, Scalar};
-use lanes::{Helpers, HostPath};
+use lanes::{Factor, Helpers, HostPath};
 
 /// Bytes, aligned for the widest vector loads.
 pub(crate) struct AlignedBytes {
@@ -100,14 +100,22 @@ mod form {
     pub const PATTERN: u8 = 4;
     /// The first group of the array holds the value that all lanes share.
     pub const GROUP: u8 = 8;
-    /// The values stand in memory: [`State::memory`].
+    /// The values stand in memory, one group after the other: [`State::memory`], of which the first step counts.
     pub const MEMORY: u8 = 16;
+    /// They stand in memory in rows: [`State::memory`].
+    pub const ROWS: u8 = 32;
 }
 
 /// What decides how a vector handler reads it.
 #[inline]
 pub(crate) fn without_pattern(forms: u8) -> u8 {
     forms & !form::PATTERN
+}
+
+/// Its values stand in rows of memory.
+#[inline]
+pub(crate) fn is_rows(forms: u8) -> bool {
+    forms & form::ROWS != 0
 }
 
 /// Its values stand in memory.
@@ -121,11 +129,11 @@ pub(crate) fn is_memory(forms: u8) -> bool {
 struct State {
     forms: u8,
     scalar: Scalar,
-    memory: Source,
+    memory: Factor,
 }
 
 impl State {
-    const ZERO: State = State { forms: form::SCALAR, scalar: Scalar::uniform(0), memory: Source::NONE };
+    const ZERO: State = State { forms: form::SCALAR, scalar: Scalar::uniform(0), memory: Factor::NONE };
 }
 
 /// Values of lanes as vector handlers read them: groups of 16, the first at `array`, each `step` bytes after the one
@@ -137,8 +145,6 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    const NONE: Source = Source { array: std::ptr::null(), step: 0 };
-
     /// From group `group` on.
     #[inline]
     pub fn at_group(self, group: usize) -> *const u8 {
@@ -279,7 +285,32 @@ impl Registers {
     pub fn set_memory(&mut self, w: Window, slot: SlotRef, memory: Source) {
         let state = self.state_mut(w, slot);
         state.forms = form::MEMORY;
+        (state.memory.array, state.memory.step) = (memory.array, memory.step);
+    }
+
+    /// The same of rows. Only links of chains take them as they are.
+    #[inline]
+    pub fn set_rows(&mut self, w: Window, slot: SlotRef, memory: Factor) {
+        let state = self.state_mut(w, slot);
+        state.forms = form::ROWS;
         state.memory = memory;
+    }
+
+    /// The values of a slot of 4 bytes for a chain.
+    pub fn factor(&mut self, w: Window, slot: SlotRef) -> Factor {
+        let source = self.source(w, slot);
+        self.spaced(source.array, source.step)
+    }
+
+    /// Values of 4 bytes that stand one after the other.
+    pub fn consecutive(&self, array: *const u8) -> Factor {
+        self.spaced(array, 4 * GROUP_LANES)
+    }
+
+    /// Groups that stand one after the other.
+    fn spaced(&self, array: *const u8, step: usize) -> Factor {
+        let pitch = step * (self.rows.width() / GROUP_LANES);
+        Factor { array, step, pitch, leap: pitch * self.rows.in_block(), splat: false }
     }
 
     /// Sets a slot to zero.
@@ -299,7 +330,8 @@ impl Registers {
     /// Where the values of a slot stand in memory, if they do.
     #[inline]
     pub fn memory(&self, w: Window, slot: SlotRef) -> Source {
-        self.state(w, slot).memory
+        let Factor { array, step, .. } = self.state(w, slot).memory;
+        Source { array, step }
     }
 
     /// The values of a slot for a vector handler.
@@ -307,19 +339,19 @@ impl Registers {
     pub fn source(&mut self, w: Window, slot: SlotRef) -> Source {
         let state = self.state(w, slot);
         match state.forms & (form::ARRAY | form::GROUP | form::MEMORY) {
-            form::MEMORY => state.memory,
+            form::MEMORY => self.memory(w, slot),
             form::GROUP => Source { array: self.array(w, slot), step: 0 },
             0 => self.other_source(w, slot),
             _ => Source { array: self.array(w, slot), step: usize::from(slot.group_bytes) },
         }
     }
 
-    /// The values of a slot that has a scalar form only.
+    /// The values of a slot that has a scalar form only, or stands in rows of memory.
     #[inline(never)]
     fn other_source(&mut self, w: Window, slot: SlotRef) -> Source {
-        let scalar = self.state(w, slot).scalar;
+        let State { forms, scalar, .. } = *self.state(w, slot);
         let array = self.array(w, slot).cast_const();
-        if slot.width == Width::Pred || !scalar.is_uniform() {
+        if slot.width == Width::Pred || forms & form::SCALAR == 0 || !scalar.is_uniform() {
             self.fill(w, slot);
             return Source { array, step: usize::from(slot.group_bytes) };
         }
@@ -339,8 +371,17 @@ impl Registers {
         unsafe {
             if forms & form::MEMORY != 0 {
                 let bytes = usize::from(slot.group_bytes);
+                let memory = Source { array: memory.array, step: memory.step };
                 for group in 0..rows.lanes / GROUP_LANES {
                     std::ptr::copy_nonoverlapping(memory.at_group(group), array.add(group * bytes), bytes);
+                }
+            } else if forms & form::ROWS != 0 {
+                let groups = rows.width() / GROUP_LANES;
+                let of_block = lanes::Rows { count: rows.in_block(), groups, pitch: memory.pitch };
+                for block in 0..rows.blocks() {
+                    let to = array.add(block * rows.block_lanes() * slot.width.bytes());
+                    let from = memory.array.wrapping_add(block.wrapping_mul(memory.leap));
+                    (self.helpers.copy_rows)(to, width, from, of_block, memory.splat);
                 }
             } else if scalar.is_uniform() {
                 (self.helpers.fill)(array, width, scalar.base, rows.lanes);
@@ -355,7 +396,7 @@ impl Registers {
             }
         }
         let state = self.state_mut(w, slot);
-        state.forms = state.forms & !(form::GROUP | form::MEMORY) | form::ARRAY;
+        state.forms = state.forms & !(form::GROUP | form::MEMORY | form::ROWS) | form::ARRAY;
     }
 
     /// The pattern of a slot's array, which must have been [`read`](Self::read), in the lanes of `mask`.
@@ -427,9 +468,19 @@ impl Registers {
             return slot.width.truncate(state.scalar.at(lane, self.rows));
         }
         if state.forms & form::MEMORY != 0 {
-            let group = state.memory.at_group(lane / GROUP_LANES);
+            let group = self.memory(w, slot).at_group(lane / GROUP_LANES);
             // SAFETY: memory that stands for a slot has a value for every lane.
             return unsafe { load_unaligned(group, slot.width, lane % GROUP_LANES) };
+        }
+        if state.forms & form::ROWS != 0 {
+            let Factor { array, step, pitch, leap, splat } = state.memory;
+            let (column, row, block) = self.rows.place(lane);
+            let (group, in_group) = (column as usize / GROUP_LANES, column as usize % GROUP_LANES);
+            let at =
+                array.wrapping_add(group.wrapping_mul(step)).wrapping_add((row as usize).wrapping_mul(pitch));
+            let at = at.wrapping_add((block as usize).wrapping_mul(leap));
+            // SAFETY: as above.
+            return unsafe { load_unaligned(at, slot.width, if splat { 0 } else { in_group }) };
         }
         // SAFETY: `lane` is below `lanes`, and arrays are aligned.
         unsafe { load(self.array(w, slot), slot.width, lane) }

@@ -69,7 +69,7 @@ impl Rows {
 
     /// Column, row and block of a lane.
     #[inline]
-    fn place(self, lane: usize) -> (u64, u64, u64) {
+    pub fn place(self, lane: usize) -> (u64, u64, u64) {
         let (column, row) = (lane & ((1 << self.shift) - 1), lane >> self.shift);
         if self.last.2 == 0 {
             // Divisions are slow.

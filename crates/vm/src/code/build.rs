@@ -25,7 +25,7 @@ pub(crate) fn build(program: &ir::Program, launch: &Launch, lanes: usize, blocks
         .collect();
     let (accesses, pure_operations) = (counts.accesses.get(), counts.pure_operations.get());
     let rows = Rows::of(launch.config.block, lanes, blocks);
-    Code { functions, rows, lanes, accesses, pure_operations }
+    Code { functions, rows, lanes, accesses, pure_operations, chains: counts.chains.get() }
 }
 
 /// What has been counted of all functions so far.
@@ -33,6 +33,7 @@ pub(crate) fn build(program: &ir::Program, launch: &Launch, lanes: usize, blocks
 pub(super) struct Counts {
     accesses: Cell<usize>,
     pure_operations: Cell<usize>,
+    chains: Cell<usize>,
 }
 
 /// The next number.
@@ -122,7 +123,8 @@ impl<'a> Builder<'a> {
             live_in[slot.index() / 64] |= 1 << (slot.index() % 64);
         }
         let mut executable: Vec<Op> = ops.iter().map(|op| self.op(op)).collect();
-        self.fuse(block, ops, &mut executable);
+        let chains = self.fuse(block, ops, &mut executable);
+        self.counts.chains.set(chains.max(self.counts.chains.get()));
         Block {
             cost: block.instructions.len() as u64,
             warp: matches!(ops.first(), Some(ir::Op { kind: ir::OpKind::Warp { .. }, .. })),
@@ -214,6 +216,7 @@ impl<'a> Builder<'a> {
                 bytes: *bytes,
                 signed: *signed,
                 once: false,
+                chained: None,
             })),
             ir::OpKind::Store { address, src, bytes } => Kind::Store(Box::new(Store {
                 address: self.address(address),

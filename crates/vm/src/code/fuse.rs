@@ -3,7 +3,8 @@
 use ir::{OpKind, Slot, SlotKind, Touch};
 
 use super::build::Builder;
-use super::{Kind, Op, PureStore};
+use super::chain::{self, Candidate};
+use super::{Kind, Link, Op, PureStore};
 
 /// What the operations behind a place of a block do with the value that a slot has there.
 #[derive(Clone, Copy, Default)]
@@ -12,15 +13,18 @@ struct Reads {
     count: u32,
     /// The first of them.
     first: usize,
+    /// The next operation that writes it.
+    write: Option<usize>,
 }
 
 impl Builder<'_> {
-    /// Marks loads whose value is read once, and joins pure operations with the store of their result. `source` are
-    /// the operations that `ops` were made of.
+    /// Marks loads whose value is read once, joins pure operations with the store of their result, and makes chains.
+    /// `source` are the operations that `ops` were made of. Returns the number of chains.
     ///
     /// In a block with accesses that are ordered (`.volatile`, `.relaxed`, `.acquire`, atomics, fences) every load is
     /// done in its place.
-    pub(super) fn fuse(&self, block: &ir::Block, source: &[ir::Op], ops: &mut Vec<Op>) {
+    pub(super) fn fuse(&self, block: &ir::Block, source: &[ir::Op], ops: &mut Vec<Op>) -> usize {
+        let (mut candidates, mut joins, mut kept_loads) = (Vec::new(), Vec::new(), Vec::new());
         let mut reads = vec![Reads::default(); self.slots.len()];
         // The next operation that writes memory.
         let mut writer = usize::MAX;
@@ -35,10 +39,11 @@ impl Builder<'_> {
                 OpKind::Load { dst, bytes, .. } if !block.may_spin => {
                     if let [Some(slot)] = dst[..]
                         && self.slot(slot).width.bytes() == *bytes as usize
-                        && is_dead_after_one_read(slot).is_some_and(|reader| reader <= writer)
+                        && let Some(reader) = is_dead_after_one_read(slot).filter(|&reader| reader <= writer)
                         && let Kind::Load(load) = &mut ops[i].kind
                     {
                         load.once = true;
+                        kept_loads.push((i, reader));
                     }
                 }
                 OpKind::Pure { dst: [Some(result), None], .. }
@@ -46,9 +51,21 @@ impl Builder<'_> {
                         && self.stores(&source[i + 1], *result)
                         && matches!(&ops[i].kind, Kind::Pure(pure) if pure.lanes.is_some()) =>
                 {
-                    join(ops, i);
+                    joins.push(i);
                 }
                 _ => {}
+            }
+            if let Some((factors, sum, result)) = Candidate::slots(op) {
+                let write = |slot: Slot| reads[slot.index()].write.unwrap_or(usize::MAX);
+                candidates.push(Candidate {
+                    at: i,
+                    factors,
+                    sum,
+                    result,
+                    reader: is_dead_after_one_read(result),
+                    next_writes: [factors[0], factors[1], sum, result].map(write),
+                    memory_write: writer,
+                });
             }
             if !keeps_memory(&op.kind) {
                 writer = i;
@@ -58,16 +75,34 @@ impl Builder<'_> {
                 let reads = &mut reads[slot.index()];
                 match touch {
                     _ if touch != wanted => {}
-                    Touch::Def if guarded => {}
-                    Touch::Def => *reads = Reads::default(),
+                    Touch::Def if guarded => reads.write = Some(i),
+                    Touch::Def => *reads = Reads { write: Some(i), ..Reads::default() },
                     Touch::Use if reads.count > 0 && reads.first == i => {}
-                    Touch::Use => *reads = Reads { count: reads.count + 1, first: i },
+                    Touch::Use => *reads = Reads { count: reads.count + 1, first: i, ..*reads },
                 }
             };
             let mut op = op.clone();
             op.visit(&mut |slot, touch| touches(slot, touch, Touch::Def));
             op.visit(&mut |slot, touch| touches(slot, touch, Touch::Use));
         }
+        candidates.reverse();
+        let chains = if block.may_spin { Vec::new() } else { chain::find(&candidates) };
+        for place in &chains {
+            link(&mut ops[place.at], place);
+        }
+        for (load, reader) in kept_loads {
+            let Kind::Link(link) = &ops[reader].kind else { continue };
+            let (index, [a, b]) = (link.index, [link.pure.src[0], link.pure.src[1]]);
+            if let Kind::Load(load) = &mut ops[load].kind
+                && a != b
+            {
+                load.chained =
+                    [a, b].iter().position(|&factor| load.dst[0] == Some(factor)).map(|n| (index, n));
+            }
+        }
+        // From the last on: what stands before stays in its place.
+        joins.into_iter().for_each(|at| join(ops, at));
+        chains.iter().map(|place| place.index.chain + 1).max().unwrap_or(0)
     }
 
     /// The operation stores the whole of `result`, alone and always, at an address that is not it.
@@ -80,8 +115,19 @@ impl Builder<'_> {
     }
 }
 
+/// Makes an operation a link of a chain.
+fn link(op: &mut Op, place: &chain::Place) {
+    if let Kind::Pure(pure) = std::mem::replace(&mut op.kind, Kind::Fence) {
+        let chain::Place { index, stable, last, .. } = *place;
+        op.kind = Kind::Link(Box::new(Link { pure: *pure, index, stable, last }));
+    }
+}
+
 /// Makes one operation of a pure one and the store behind it.
 fn join(ops: &mut Vec<Op>, index: usize) {
+    if !matches!(ops[index].kind, Kind::Pure(_)) {
+        return;
+    }
     let Op { kind: Kind::Store(store), span, .. } = ops.remove(index + 1) else { return };
     // Whatever faults is the store.
     ops[index].span = span;

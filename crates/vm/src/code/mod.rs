@@ -4,6 +4,7 @@
 //! variables their addresses, pure operations their vector handler and their function in `sem`.
 
 mod build;
+mod chain;
 mod fuse;
 mod linear;
 mod matrix;
@@ -165,6 +166,15 @@ pub(crate) struct Load {
     pub signed: bool,
     /// One element, read by one operation only, before anything is written to memory: it can stay there until then.
     pub once: bool,
+    /// That operation is a link of a chain, which takes rows of memory as they are: the link, and which factor it is.
+    pub chained: Option<(LinkIndex, usize)>,
+}
+
+/// The place of a link: which chain of the block, and which of its links.
+#[derive(Clone, Copy)]
+pub(crate) struct LinkIndex {
+    pub chain: usize,
+    pub link: usize,
 }
 
 pub(crate) struct Store {
@@ -178,6 +188,16 @@ pub(crate) struct Store {
 pub(crate) struct PureStore {
     pub pure: Pure,
     pub store: Store,
+}
+
+/// An `fma` whose sum is that of the link before, if it is not the first. The last one computes all of them, or an earlier
+/// one those before it.
+pub(crate) struct Link {
+    pub pure: Pure,
+    pub index: LinkIndex,
+    /// Both factors and the sum keep their registers until the chain ends.
+    pub stable: [bool; 3],
+    pub last: bool,
 }
 
 pub(crate) struct Atomic {
@@ -243,6 +263,7 @@ pub(crate) enum Kind {
     Load(Box<Load>),
     Store(Box<Store>),
     PureStore(Box<PureStore>),
+    Link(Box<Link>),
     Atomic(Box<Atomic>),
     AtomicWide(Box<AtomicWide>),
     Stack {
@@ -382,6 +403,8 @@ pub(crate) struct Code {
     /// Number of accesses and of pure operations.
     pub accesses: usize,
     pub pure_operations: usize,
+    /// The most chains of a block.
+    pub chains: usize,
 }
 
 /// Bytes of a slot's array.

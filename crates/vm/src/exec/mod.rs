@@ -9,6 +9,7 @@ mod access;
 mod atomic;
 mod atomic_wide;
 mod builtin;
+mod chain;
 mod control;
 mod copy;
 mod frame;
@@ -203,6 +204,8 @@ pub(crate) struct Chunk<'l> {
     access_plans: Vec<AccessPlan>,
     /// By [`crate::code::Pure::plan`].
     pure_plans: Vec<PurePlan>,
+    /// By [`crate::code::Link::chain`].
+    chains: Vec<chain::Chain>,
     /// Thread-instructions executed.
     pub instructions: u64,
     /// Asynchronous copies that nobody has waited for.
@@ -234,6 +237,7 @@ impl<'l> Chunk<'l> {
             prepared: false,
             access_plans: (0..code.accesses).map(|_| AccessPlan::NONE).collect(),
             pure_plans: (0..code.pure_operations).map(|_| PurePlan::NONE).collect(),
+            chains: (0..code.chains).map(|_| chain::Chain::default()).collect(),
             instructions: 0,
             copies: Copies::default(),
             operands: None,
@@ -509,6 +513,7 @@ impl<'l> Chunk<'l> {
             Kind::Unpack { dst, src, bits } => self.unpack(dst, *src, *bits, active),
             Kind::Load(load) => return self.load(load, active, shared, op.span),
             Kind::Store(store) => return self.store(store, active, shared, op.span),
+            Kind::Link(link) => self.link(link, active),
             Kind::PureStore(both) => return self.pure_store(both, active, shared, op.span),
             Kind::Atomic(atomic) => return self.atomic(atomic, active, shared, op.span),
             Kind::AtomicWide(atomic) => return self.atomic_wide(atomic, active, shared, op.span),

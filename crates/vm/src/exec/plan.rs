@@ -1,7 +1,7 @@
 //! What an operation found out when it ran last, so that it need not again: most run in the same way every time.
 
 use ir::Width;
-use lanes::{LaneArgs, LaneFn};
+use lanes::{Factor, LaneArgs, LaneFn};
 
 use super::transfer::{Even, Region};
 use super::{Active, Chunk};
@@ -180,6 +180,18 @@ impl Chunk<'_> {
         }
         let (rows, broadcast, blocks, between) =
             (plan.rows, plan.broadcast, plan.blocks, plan.between_blocks);
+        if let Some((link, factor)) = op.chained {
+            let group = GROUP_LANES * slot.width.bytes();
+            let memory = if plan.consecutive {
+                self.registers.consecutive(start)
+            } else {
+                let step = if broadcast { 0 } else { group };
+                Factor { array: start, step, pitch: rows.pitch, leap: between.0, splat: broadcast }
+            };
+            self.chains[link.chain].note(link.link, factor, memory);
+            self.registers.set_rows(active.window, slot, memory);
+            return true;
+        }
         if op.once && rows.groups == 1 && blocks == 1 && !broadcast {
             self.registers.set_memory(active.window, slot, Source { array: start, step: rows.pitch });
             return true;

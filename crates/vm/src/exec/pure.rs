@@ -84,7 +84,7 @@ impl Chunk<'_> {
 
     /// All sources have scalar forms.
     #[inline]
-    fn all_scalar(&self, op: &Pure, active: &Active) -> bool {
+    pub(super) fn all_scalar(&self, op: &Pure, active: &Active) -> bool {
         op.src().iter().all(|&slot| self.registers.has_scalar(active.window, slot))
     }
 
