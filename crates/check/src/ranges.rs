@@ -20,6 +20,12 @@ pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lo
         };
         if context.form.opcode == "cp" && spec.name == "cp-size" {
             copy_size(sink, context, i, value as i64, lowered.span);
+        } else if context.picks.has(isa::Mod::Bulk) && spec.name == "size" && value as i64 % 16 != 0 {
+            let message = format!(
+                "Argument {i} of instruction '{}': unexpected value '{}', expected to be multiple of 16",
+                context.name, value as i64
+            );
+            sink.error("out-of-range", lowered.span, message);
         } else if context.form.opcode == "mma" && spec.name == "selector" {
             sparsity_selector(sink, context, i, range, value as i64, lowered.span);
         } else if let Some((least, greatest)) = range

@@ -172,6 +172,26 @@ pub enum AtomicOp {
     Max,
 }
 
+/// What a bulk copy leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BulkMask {
+    /// `.cp_mask`: of each 16 bytes those whose bits are set are copied.
+    Bytes(Slot),
+    /// `.multicast::cluster`: the blocks of the cluster whose bits are set receive the data. Every cluster is one block.
+    Blocks(Slot),
+}
+
+/// How each element that `cp.reduce.async.bulk` brings is combined with the one that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Reduction {
+    /// The operation.
+    pub op: AtomicOp,
+    /// The type of the elements.
+    pub ty: Type,
+    /// Subnormal operands and results of the addition are zeros of their sign.
+    pub flush: bool,
+}
+
 /// What to do with the stack of `alloca`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StackOp {
@@ -497,6 +517,8 @@ pub enum OpKind {
         src: Address,
         size: Slot,
         mbarrier: Option<Address>,
+        mask: Option<BulkMask>,
+        reduction: Option<Reduction>,
     },
     /// `dst`: the state before the operation, the count, or whether the phase is over.
     Mbarrier {

@@ -1,6 +1,8 @@
 //! Walks over the slots of an operation.
 
-use crate::op::{Address, Argument, Base, Callee, Guard, Op, OpKind, Returned, Slot, Terminator, WarpOp};
+use crate::op::{
+    Address, Argument, Base, BulkMask, Callee, Guard, Op, OpKind, Returned, Slot, Terminator, WarpOp,
+};
 
 /// How an operation touches a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,10 +127,13 @@ impl Op {
                 uses(size, f);
                 uses(ignore.as_mut().map(|guard| &mut guard.slot), f);
             }
-            OpKind::CopyBulk { dst, src, size, mbarrier } => {
+            OpKind::CopyBulk { dst, src, size, mbarrier, mask, .. } => {
                 address(dst, f);
                 address(src, f);
                 f(size, Touch::Use);
+                if let Some(BulkMask::Bytes(mask) | BulkMask::Blocks(mask)) = mask {
+                    f(mask, Touch::Use);
+                }
                 mbarrier.iter_mut().for_each(|a| address(a, f));
             }
             OpKind::Mbarrier { address: a, dst, value, .. } => {

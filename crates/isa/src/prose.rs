@@ -26,7 +26,6 @@ pub fn refusal(form: &crate::Form) -> &'static str {
         }
         "multimem" => "it works on the memory of several GPUs",
         "clusterlaunchcontrol" => "it starts no clusters of its own accord",
-        "mma" => "it has no products of sparse or block-scaled matrices",
         _ => "it is known and checked, but not executed yet",
     }
 }

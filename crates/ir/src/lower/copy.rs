@@ -4,7 +4,8 @@ use check::module::{Instruction, Operand};
 use isa::{Effect, Mod, OperandKind, Type};
 
 use super::Lowering;
-use crate::op::{CopyGroup, Guard, MbarrierOp, OpKind};
+use super::memory::atomic_op;
+use crate::op::{BulkMask, CopyGroup, Guard, MbarrierOp, OpKind, Reduction};
 
 impl Lowering<'_> {
     /// The operand of this name.
@@ -39,7 +40,15 @@ impl Lowering<'_> {
         };
         let dst = self.address(dst, i.picks.space_of(0));
         let src = self.address(src, i.picks.space_of(1));
-        self.push(guard, OpKind::CopyBulk { dst, src, size, mbarrier });
+        let mask = self.named(i, "mask").map(|operand| self.source(operand, Type::U16)).map(|mask| {
+            if i.picks.has(Mod::CpMask) { BulkMask::Bytes(mask) } else { BulkMask::Blocks(mask) }
+        });
+        // As those of `red`, additions of f32 in global memory flush subnormals.
+        let reduction = atomic_op(i).map(|op| {
+            let ty = i.picks.ty(0);
+            Reduction { op, ty, flush: ty == Type::F32 }
+        });
+        self.push(guard, OpKind::CopyBulk { dst, src, size, mbarrier, mask, reduction });
     }
 
     pub(super) fn copy_group(&mut self, i: &Instruction) {

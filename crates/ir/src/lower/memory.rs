@@ -202,7 +202,7 @@ impl Lowering<'_> {
     }
 }
 
-fn atomic_op(i: &Instruction) -> Option<AtomicOp> {
+pub(super) fn atomic_op(i: &Instruction) -> Option<AtomicOp> {
     i.picks.mods().iter().find_map(|m| {
         Some(match m {
             Mod::And => AtomicOp::And,

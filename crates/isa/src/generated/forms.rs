@@ -4365,7 +4365,7 @@ pub static FORMS: &[Form] = &[
         rules: &[Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G83) }],
         gates: G80,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::CpAsyncBulk),
     },
     Form {
         opcode: "cp",
@@ -4390,7 +4390,7 @@ pub static FORMS: &[Form] = &[
         rules: &[Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G83) }],
         gates: G80,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::CpAsyncBulk),
     },
     Form {
         opcode: "cp",
@@ -4417,7 +4417,7 @@ pub static FORMS: &[Form] = &[
         rules: &[Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G83) }],
         gates: G80,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::CpAsyncBulk),
     },
     Form {
         opcode: "cp",
@@ -4476,7 +4476,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G84,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::CpAsyncBulk),
     },
     Form {
         opcode: "cp",
@@ -4520,7 +4520,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G84,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::CpAsyncBulk),
     },
     Form {
         opcode: "cp",

@@ -177,6 +177,16 @@ fn coverage() -> String {
             count(&|row| !row.oracles.is_empty()),
         );
     }
+    text += "\n## What is refused, and why\n";
+    let mut refused: Vec<&Form> =
+        isa::FORMS.iter().zip(&rows).filter(|(_, row)| !row.executed).map(|(form, _)| form).collect();
+    refused.sort_by_key(|form| isa::prose::refusal(form));
+    for forms in refused.chunk_by(|a, b| isa::prose::refusal(a) == isa::prose::refusal(b)) {
+        let _ = writeln!(text, "\nptxvm does not execute these: {}.\n", isa::prose::refusal(forms[0]));
+        forms.iter().for_each(|form| {
+            let _ = writeln!(text, "- `{}`", form.syntax);
+        });
+    }
     text
 }
 

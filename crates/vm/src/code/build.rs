@@ -5,8 +5,8 @@ use std::cell::Cell;
 use check::module::FuncId;
 
 use super::{
-    Address, Argument, Atomic, AtomicWide, Barrier, Base, Block, Call, Callee, Code, CopyAsync, CopyBulk,
-    Function, Guard, Kind, Linear, Load, MAX_SOURCES, MatrixOp, MatrixOperands, Mbarrier, Op, Pure,
+    Address, Argument, Atomic, AtomicWide, Barrier, Base, Block, BulkMask, Call, Callee, Code, CopyAsync,
+    CopyBulk, Function, Guard, Kind, Linear, Load, MAX_SOURCES, MatrixOp, MatrixOperands, Mbarrier, Op, Pure,
     Reduction, Returned, ShufflePattern, Special, Store, Terminator, WarpOp, array_bytes,
 };
 use crate::grid::Launch;
@@ -264,12 +264,19 @@ impl<'a> Builder<'a> {
                 ignore: ignore.map(|g| Guard { slot: self.slot(g.slot), negated: g.negated }),
             })),
             ir::OpKind::CopyGroup(group) => Kind::CopyGroup(*group),
-            ir::OpKind::CopyBulk { dst, src, size, mbarrier } => Kind::CopyBulk(Box::new(CopyBulk {
-                dst: self.address(dst),
-                src: self.address(src),
-                size: self.slot(*size),
-                mbarrier: mbarrier.as_ref().map(|a| self.address(a)),
-            })),
+            ir::OpKind::CopyBulk { dst, src, size, mbarrier, mask, reduction } => {
+                Kind::CopyBulk(Box::new(CopyBulk {
+                    dst: self.address(dst),
+                    src: self.address(src),
+                    size: self.slot(*size),
+                    mbarrier: mbarrier.as_ref().map(|a| self.address(a)),
+                    mask: mask.map(|mask| match mask {
+                        ir::BulkMask::Bytes(slot) => BulkMask::Bytes(self.slot(slot)),
+                        ir::BulkMask::Blocks(slot) => BulkMask::Blocks(self.slot(slot)),
+                    }),
+                    reduction: *reduction,
+                }))
+            }
             ir::OpKind::Mbarrier { op, address, dst, value } => Kind::Mbarrier(Box::new(Mbarrier {
                 op: *op,
                 address: address.as_ref().map(|a| self.address(a)),

@@ -149,6 +149,14 @@ pub(crate) struct CopyBulk {
     pub src: Address,
     pub size: SlotRef,
     pub mbarrier: Option<Address>,
+    pub mask: Option<BulkMask>,
+    pub reduction: Option<ir::Reduction>,
+}
+
+/// What a bulk copy leaves out: [`ir::BulkMask`].
+pub(crate) enum BulkMask {
+    Bytes(SlotRef),
+    Blocks(SlotRef),
 }
 
 pub(crate) struct Mbarrier {

@@ -73,7 +73,7 @@ impl Chunk<'_> {
         if let Some(b) = op.b {
             self.registers.widen(active.window, b, &mut operands.b[..end]);
         }
-        let update = Update::new(op);
+        let update = Update::new(op.op, op.ty, op.flush);
         // SAFETY: the region holds the elements of all active lanes, which are aligned.
         unsafe {
             match op.ty.bytes() {
@@ -102,7 +102,7 @@ impl Chunk<'_> {
         addresses: &Addresses,
     ) -> Step {
         let bytes = op.ty.bytes();
-        let update = Update::new(op);
+        let update = Update::new(op.op, op.ty, op.flush);
         // Old values go to the destination after all lanes are done: it may be one of the sources.
         let old_values = self.registers.scratch(1);
         // Shared memory is touched by this host thread alone.
@@ -137,6 +137,22 @@ impl Chunk<'_> {
             self.registers.merge(active.window, dst, 1, active.mask);
         }
         Ok(())
+    }
+}
+
+/// Combines `bytes` bytes of elements at `from` with those at `to`, each in one step.
+///
+/// # Safety
+/// Both places must be valid for so many bytes, and aligned to an element.
+pub(super) unsafe fn reduce_elements(reduction: &ir::Reduction, from: *const u8, to: *mut u8, bytes: usize) {
+    let &ir::Reduction { op, ty, flush } = reduction;
+    let (update, size) = (Update::new(op, ty, flush), ty.bytes());
+    for offset in (0..bytes).step_by(size as usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let a = read(from.add(offset).cast_mut(), size, false);
+            update_atomically(to.add(offset), size, |old| update.apply(old, a, 0));
+        }
     }
 }
 
@@ -216,13 +232,13 @@ struct Update {
 }
 
 impl Update {
-    fn new(op: &Atomic) -> Update {
-        let mods: &[Mod] = match op.op {
-            AtomicOp::Add if op.flush => &[Mod::Rn, Mod::Ftz],
+    fn new(op: AtomicOp, ty: Type, flush: bool) -> Update {
+        let mods: &[Mod] = match op {
+            AtomicOp::Add if flush => &[Mod::Rn, Mod::Ftz],
             AtomicOp::Add => &[Mod::Rn],
             _ => &[],
         };
-        Update { op: op.op, ty: op.ty, picks: Picks::new(&[op.ty], mods) }
+        Update { op, ty, picks: Picks::new(&[ty], mods) }
     }
 
     /// The operation in all active lanes, in ascending order.

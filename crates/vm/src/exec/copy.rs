@@ -7,9 +7,10 @@ use diag::Span;
 use ir::{CopyGroup, MbarrierOp};
 
 use super::access::{Place, Request};
+use super::atomic::reduce_elements;
 use super::transfer::address_of;
 use super::{Active, Chunk, Step};
-use crate::code::{Address, CopyAsync, CopyBulk};
+use crate::code::{Address, BulkMask, CopyAsync, CopyBulk};
 use crate::cta::Shared;
 use crate::fault::FaultKind;
 use crate::mask::{CHUNK_LANES, Mask};
@@ -185,13 +186,32 @@ impl Chunk<'_> {
         let objects = op.mbarrier.as_ref().map(|address| (at(self, address), address.space));
         for lane in active.mask {
             let bytes = self.registers.get(active.window, op.size, lane);
+            let mut byte_mask = u64::MAX;
+            match op.mask {
+                Some(BulkMask::Bytes(mask)) => byte_mask = self.registers.get(active.window, mask, lane),
+                // The only block of the cluster has rank 0.
+                Some(BulkMask::Blocks(mask)) if self.registers.get(active.window, mask, lane) & 1 == 0 => {
+                    continue;
+                }
+                _ => {}
+            }
             if bytes > 0 {
                 let write = Request { space: op.dst.space, bytes, write: true, span };
                 let read = Request { space: op.src.space, bytes, write: false, span };
                 let to = self.bulk_place(shared, &write, lane, to[lane])?;
                 let from = self.bulk_place(shared, &read, lane, from[lane])?;
-                // SAFETY: both places hold so many bytes.
-                unsafe { std::ptr::copy(from, to, bytes as usize) }
+                let bytes = bytes as usize;
+                // SAFETY: both places hold so many bytes, and are aligned to 16.
+                unsafe {
+                    match &op.reduction {
+                        Some(reduction) => reduce_elements(reduction, from, to, bytes),
+                        None if byte_mask & 0xffff == 0xffff => std::ptr::copy(from, to, bytes),
+                        None => {
+                            let chosen = (0..bytes).filter(|byte| byte_mask >> (byte % 16) & 1 != 0);
+                            chosen.for_each(|byte| to.add(byte).write(from.add(byte).read()));
+                        }
+                    }
+                }
             }
             if let Some((objects, space)) = &objects {
                 let complete = MbarrierOp::CompleteTransactions;

@@ -112,10 +112,14 @@ const EFFECTS: &[(&str, &str)] = &[
     ),
     ("trap", "mov.u32 %r0, %tid.x;\nsetp.gt.u32 %p0, %r0, 5;\n@%p0 trap;"),
     ("vote", "setp.eq.u32 %p0, 1, 1;\nvote.sync.ballot.b32 %r0, %p0, 1;\nst.global.u32 [%rd0], %r0;"),
+    (
+        "wmma",
+        ".shared .align 32 .b8 %tile[512];\n.reg .b32 %a<8>, %b<8>;\n.reg .f32 %c, %d<8>;\nmov.u32 %r0, %tile;\nmov.u32 %r1, %laneid;\nmad.lo.u32 %r1, %r1, 16, %r0;\nmov.u32 %r2, 0x3c003c00;\nst.shared.v4.u32 [%r1], {%r2, %r2, %r2, %r2};\nbar.warp.sync -1;\nwmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7}, [%r0];\nwmma.load.b.sync.aligned.col.m16n16k16.shared.f16 {%b0, %b1, %b2, %b3, %b4, %b5, %b6, %b7}, [%r0];\nmov.f32 %c, 0.5;\nwmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {%d0, %d1, %d2, %d3, %d4, %d5, %d6, %d7}, {%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7}, {%b0, %b1, %b2, %b3, %b4, %b5, %b6, %b7}, {%c, %c, %c, %c, %c, %c, %c, %c};\nst.global.f32 [%rd0], %d0;",
+    ),
 ];
 
 /// What all lanes of a warp execute together.
-const WARPS: &[&str] = &["ldmatrix", "mma", "movmatrix", "stmatrix"];
+const WARPS: &[&str] = &["ldmatrix", "mma", "movmatrix", "stmatrix", "wmma"];
 
 /// Constants into registers, the instruction, the results to memory.
 fn pure(spelling: &Spelling) -> String {
