@@ -1,7 +1,5 @@
 //! A block (CTA), or several that run together: chunks, shared memory, barriers.
 
-use std::collections::HashMap;
-
 use diag::Span;
 
 use crate::code::Code;
@@ -27,11 +25,20 @@ pub(crate) struct Barrier {
     pub generation: u32,
     /// Reduction so far: threads whose predicate holds, threads that take part.
     tally: (u32, u32),
-    /// Results of completed reductions, by generation.
-    pub results: HashMap<u32, (u32, u32)>,
+    /// Results of completed reductions, with their generations.
+    results: Vec<(u32, (u32, u32))>,
 }
 
+/// A barrier that nobody has come to.
+static IDLE: Barrier =
+    Barrier { arrived: Vec::new(), expected: None, generation: 0, tally: (0, 0), results: Vec::new() };
+
 impl Barrier {
+    /// The result of the reduction that a generation ended with: threads whose predicate holds, and threads that took part.
+    pub fn result(&self, generation: u32) -> Option<(u32, u32)> {
+        self.results.iter().rev().find(|result| result.0 == generation).map(|result| result.1)
+    }
+
     /// The lanes of a warp that wait here.
     pub fn waiting(&self, warp: usize) -> u32 {
         self.arrived.get(warp).copied().unwrap_or(0)
@@ -50,7 +57,8 @@ impl Barrier {
 /// The barriers of one block.
 #[derive(Default)]
 struct Barriers {
-    list: [Barrier; BARRIERS + 1],
+    /// Empty if there are none.
+    list: Vec<Barrier>,
     /// Those that anyone has arrived at, a bit each.
     used: u32,
 }
@@ -65,6 +73,8 @@ pub(crate) struct Shared {
     pub stride: usize,
     /// By block.
     barriers: Vec<Barriers>,
+    /// Somebody has arrived at one.
+    barriers_used: bool,
     /// Warps of a block.
     warps: usize,
     /// Who waits at mbarrier objects.
@@ -82,6 +92,7 @@ impl Shared {
             memory_bytes: launch.shared_bytes,
             stride,
             barriers: (0..blocks).map(|_| Barriers::default()).collect(),
+            barriers_used: false,
             warps: launch.config.block_threads().div_ceil(WARP_LANES as u64) as usize,
             waiting: Waiting::default(),
             alive: Vec::new(),
@@ -95,8 +106,10 @@ impl Shared {
             // SAFETY: the bytes are the blocks' own.
             unsafe { std::ptr::write_bytes(self.memory.as_ptr(), 0, self.memory.len()) }
         }
-        for barriers in &mut self.barriers {
-            bits(std::mem::take(&mut barriers.used)).for_each(|index| barriers.list[index].reset());
+        if std::mem::take(&mut self.barriers_used) {
+            for barriers in &mut self.barriers {
+                bits(std::mem::take(&mut barriers.used)).for_each(|index| barriers.list[index].reset());
+            }
         }
         self.waiting.reset();
         self.alive.clear();
@@ -115,12 +128,12 @@ impl Shared {
 
     /// Nobody has arrived at any barrier yet.
     pub fn no_barrier_used(&self) -> bool {
-        self.barriers.iter().all(|barriers| barriers.used == 0)
+        !self.barriers_used
     }
 
     /// A barrier of a block.
     pub fn barrier(&self, block: usize, index: usize) -> &Barrier {
-        &self.barriers[block].list[index]
+        self.barriers[block].list.get(index).unwrap_or(&IDLE)
     }
 
     /// The lanes of a warp that wait at some barrier.
@@ -140,6 +153,8 @@ impl Shared {
     ) {
         let barriers = &mut self.barriers[warp / self.warps];
         barriers.used |= 1 << index;
+        self.barriers_used = true;
+        barriers.list.resize_with(BARRIERS + 1, Barrier::default);
         let barrier = &mut barriers.list[index];
         barrier.arrived.resize(self.warps, 0);
         barrier.arrived[warp % self.warps] |= lanes;
@@ -152,7 +167,7 @@ impl Shared {
 
     /// Completes a barrier of a block if all have arrived whom it waits for.
     pub fn complete(&mut self, block: usize, index: usize) {
-        let barrier = &mut self.barriers[block].list[index];
+        let Some(barrier) = self.barriers[block].list.get_mut(index) else { return };
         if barrier.arrived.iter().all(|&lanes| lanes == 0) {
             return;
         }
@@ -171,7 +186,7 @@ impl Shared {
         };
         if done {
             if barrier.tally.1 > 0 {
-                barrier.results.insert(barrier.generation, barrier.tally);
+                barrier.results.push((barrier.generation, barrier.tally));
             }
             self.waiting.reset();
             barrier.generation += 1;
@@ -183,11 +198,18 @@ impl Shared {
 
     /// Lanes of the warps from `first` on end: barriers no longer wait for them.
     pub fn end(&mut self, first: usize, lanes: Mask) {
-        for (warps, word) in self.alive[first..].chunks_mut(2).zip(lanes.0) {
-            warps[0] &= !(word as u32);
-            if let Some(warp) = warps.get_mut(1) {
-                *warp &= !((word >> 32) as u32);
-            }
+        // Two warps of the set are a word.
+        let (pairs, rest) = self.alive[first..].as_chunks_mut::<2>();
+        let split = |word: u64| [word as u32, (word >> 32) as u32];
+        for (pair, word) in pairs.iter_mut().zip(lanes.0) {
+            let [low, high] = split(word);
+            *pair = [pair[0] & !low, pair[1] & !high];
+        }
+        if let [warp] = rest {
+            *warp &= !lanes.warp(2 * pairs.len());
+        }
+        if self.no_barrier_used() {
+            return;
         }
         for block in 0..self.barriers.len() {
             for index in bits(self.barriers[block].used) {
@@ -244,8 +266,7 @@ impl<'l> Cta<'l> {
     pub fn start(&mut self, block: u64, blocks: usize) -> Step {
         self.shared.reset(blocks, self.launch.config.block_threads() as usize);
         self.random = self.launch.config.schedule.unwrap_or(0) ^ block.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let ctaid = self.launch.ctaid(block);
-        self.chunks.iter_mut().try_for_each(|chunk| chunk.start(ctaid, blocks, &mut self.shared))
+        self.chunks.iter_mut().try_for_each(|chunk| chunk.start(block, blocks, &mut self.shared))
     }
 
     /// Gives every chunk a turn.

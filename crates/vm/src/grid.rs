@@ -73,6 +73,7 @@ impl Launch<'_> {
     }
 
     /// `%ctaid` of a block.
+    #[inline]
     pub fn ctaid(&self, index: u64) -> [u32; 3] {
         let [nx, ny, _] = self.config.grid.map(|n| u64::from(n.max(1)));
         if index < nx {

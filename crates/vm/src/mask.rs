@@ -14,7 +14,7 @@ pub const WARP_LANES: usize = 32;
 /// A set of lanes of a chunk: bit `i` of the little-endian number is lane `i`.
 ///
 /// This is also how a predicate register lies in the register file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Eq)]
 #[repr(C, align(64))]
 pub struct Mask(pub [u64; WORDS]);
 
@@ -54,7 +54,7 @@ impl Mask {
 
     /// No lane is in the set.
     pub fn is_empty(self) -> bool {
-        self.0 == [0; WORDS]
+        self.0.iter().fold(0, |any, word| any | word) == 0
     }
 
     /// Number of lanes in the set.
@@ -143,6 +143,15 @@ impl Mask {
             }
         }
         span
+    }
+}
+
+impl PartialEq for Mask {
+    /// Without the call that comparing arrays would be.
+    #[inline(always)]
+    fn eq(&self, other: &Mask) -> bool {
+        let differ = self.0.iter().zip(&other.0).fold(0, |differ, (a, b)| differ | (a ^ b));
+        differ == 0
     }
 }
 

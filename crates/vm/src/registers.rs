@@ -7,6 +7,7 @@
 //! loaded may stay in memory until the one operation that reads it.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::cell::Cell;
 use std::ptr::NonNull;
 
 use ir::Width;
@@ -130,10 +131,13 @@ struct State {
     forms: u8,
     scalar: Scalar,
     memory: Factor,
+    /// All lanes of its array have been written in this launch, so that no lane tells of an earlier one.
+    written: bool,
 }
 
 impl State {
-    const ZERO: State = State { forms: form::SCALAR, scalar: Scalar::uniform(0), memory: Factor::NONE };
+    const ZERO: State =
+        State { forms: form::SCALAR, scalar: Scalar::uniform(0), memory: Factor::NONE, written: false };
 }
 
 /// Values of lanes as vector handlers read them: groups of 16, the first at `array`, each `step` bytes after the one
@@ -152,12 +156,22 @@ impl Source {
     }
 }
 
+thread_local! {
+    /// What the registers of an earlier launch were kept in: clearing new memory takes longer than a small launch.
+    static SPARE: Cell<Option<AlignedBytes>> = const { Cell::new(None) };
+}
+
+/// The most bytes that are kept for the next launch.
+const SPARE_BYTES: usize = 1 << 20;
+
+/// Bytes of an array of the widest lanes.
+const SCRATCH_BYTES: usize = 8 * CHUNK_LANES;
+
 pub(crate) struct Registers {
+    /// The arrays of the slots; at the end two for results that are merged into their slots afterwards.
     data: AlignedBytes,
     states: Vec<State>,
     patterns: Vec<Option<Box<Pattern>>>,
-    /// Two arrays for results that are merged into their slots afterwards.
-    scratch: [AlignedBytes; 2],
     /// Lanes of an array.
     rows: Rows,
     helpers: &'static Helpers,
@@ -166,10 +180,9 @@ pub(crate) struct Registers {
 impl Registers {
     pub fn new(rows: Rows, path: HostPath) -> Registers {
         Registers {
-            data: AlignedBytes::zeroed(0),
+            data: SPARE.take().unwrap_or_else(|| AlignedBytes::zeroed(2 * SCRATCH_BYTES)),
             states: Vec::new(),
             patterns: Vec::new(),
-            scratch: [AlignedBytes::zeroed(CHUNK_LANES * 8), AlignedBytes::zeroed(CHUNK_LANES * 8)],
             rows,
             helpers: lanes::helpers(path),
         }
@@ -190,6 +203,7 @@ impl Registers {
             self.states.resize(slots, State::ZERO);
             self.patterns.resize(slots, None);
         }
+        let bytes = bytes + 2 * SCRATCH_BYTES;
         if bytes > self.data.len() {
             let data = AlignedBytes::zeroed(bytes.next_power_of_two());
             // SAFETY: both are at least as long as the old one and do not overlap.
@@ -274,9 +288,13 @@ impl Registers {
     #[inline]
     pub fn set_scalar(&mut self, w: Window, slot: SlotRef, scalar: Scalar) {
         let bits = slot.width.truncate(u64::MAX);
+        let scalar = scalar.map(|part| part & bits);
         let state = self.state_mut(w, slot);
-        state.forms = form::SCALAR;
-        state.scalar = scalar.map(|part| part & bits);
+        // What has been made of the same value before is still right.
+        if state.forms & form::GROUP == 0 || state.scalar != scalar {
+            state.forms = form::SCALAR;
+            state.scalar = scalar;
+        }
     }
 
     /// All lanes get the values that stand in memory, which stays as it is until the slot is written or no longer
@@ -315,7 +333,8 @@ impl Registers {
 
     /// Sets a slot to zero.
     pub fn reset(&mut self, w: Window, index: u32) {
-        self.states[(w.index + index) as usize] = State::ZERO;
+        let state = &mut self.states[(w.index + index) as usize];
+        *state = State { written: state.written, ..State::ZERO };
     }
 
     /// The array of a slot, filled from its other forms where necessary, for reading.
@@ -364,7 +383,7 @@ impl Registers {
     #[cold]
     #[inline(never)]
     fn fill(&mut self, w: Window, slot: SlotRef) {
-        let State { forms, scalar, memory } = *self.state(w, slot);
+        let State { forms, scalar, memory, .. } = *self.state(w, slot);
         let array = self.array(w, slot);
         let (rows, width) = (self.rows, lane_width(slot.width));
         // SAFETY: the slot's array has `lanes` elements of its width, and so has the memory.
@@ -396,6 +415,7 @@ impl Registers {
             }
         }
         let state = self.state_mut(w, slot);
+        state.written = true;
         state.forms = state.forms & !(form::GROUP | form::MEMORY | form::ROWS) | form::ARRAY;
     }
 
@@ -423,8 +443,21 @@ impl Registers {
     /// The array of a slot for writing all lanes: its old values may be lost.
     #[inline]
     pub fn overwrite(&mut self, w: Window, slot: SlotRef) -> *mut u8 {
-        self.state_mut(w, slot).forms = form::ARRAY;
+        let state = self.state_mut(w, slot);
+        state.forms = form::ARRAY;
+        if !state.written {
+            self.clear(w, slot);
+        }
         self.array(w, slot)
+    }
+
+    /// Zeroes the array of a slot.
+    #[cold]
+    fn clear(&mut self, w: Window, slot: SlotRef) {
+        let bytes = usize::from(slot.group_bytes) * self.rows.lanes / GROUP_LANES;
+        // SAFETY: the array has so many bytes.
+        unsafe { std::ptr::write_bytes(self.array(w, slot), 0, bytes) }
+        self.state_mut(w, slot).written = true;
     }
 
     /// The array of a slot for writing some lanes: the others keep their values.
@@ -437,7 +470,8 @@ impl Registers {
     /// Where the results of output `which` go before they are merged.
     #[inline]
     pub fn scratch(&self, which: usize) -> *mut u8 {
-        self.scratch[which].as_ptr()
+        // SAFETY: the file ends with two such arrays.
+        unsafe { self.data.as_ptr().add(self.data.len() - (which + 1) * SCRATCH_BYTES) }
     }
 
     /// Copies the lanes of `mask` from scratch array `which` into a slot.
@@ -586,6 +620,15 @@ impl Registers {
             // SAFETY: the scratch array has room for `lanes` elements.
             unsafe { (self.helpers.fill)(self.scratch(0), lane_width(slot.width), value, self.rows.lanes) }
             self.merge(w, slot, 0, mask);
+        }
+    }
+}
+
+impl Drop for Registers {
+    fn drop(&mut self) {
+        let data = std::mem::replace(&mut self.data, AlignedBytes::zeroed(0));
+        if data.len() <= SPARE_BYTES {
+            SPARE.set(Some(data));
         }
     }
 }

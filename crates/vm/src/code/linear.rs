@@ -77,7 +77,7 @@ impl Linear {
 
     /// The result for these sources, if it steps evenly too; an instruction reads as many of them as it has. `width` is
     /// the result's.
-    #[inline(never)]
+    #[inline]
     pub fn apply(self, [&a, &b, &c]: [&Scalar; 3], width: Width, rows: Rows) -> Option<Scalar> {
         Some(match self {
             Linear::Add => a.plus(&b),

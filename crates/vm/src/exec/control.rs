@@ -335,7 +335,7 @@ impl Chunk<'_> {
             return;
         };
         let Some(Reduction { op, dst, .. }) = &barrier.reduction else { return };
-        let Some(&(holds, all)) = shared.barrier(block.into(), index.into()).results.get(&generation) else {
+        let Some((holds, all)) = shared.barrier(block.into(), index.into()).result(generation) else {
             return;
         };
         let value = match op {

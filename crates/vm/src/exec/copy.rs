@@ -33,8 +33,8 @@ pub(super) struct Copies {
     pending: Vec<Pending>,
     /// Lanes with pending copies: a superset.
     lanes: Mask,
-    /// How often each lane has committed.
-    commits: [u32; CHUNK_LANES],
+    /// How often each lane has committed; empty if nothing is in use.
+    commits: Vec<u32>,
     /// There were copies or commits in this block.
     used: bool,
 }
@@ -44,7 +44,7 @@ unsafe impl Send for Copies {}
 
 impl Default for Copies {
     fn default() -> Self {
-        Copies { pending: Vec::new(), lanes: Mask::EMPTY, commits: [0; CHUNK_LANES], used: false }
+        Copies { pending: Vec::new(), lanes: Mask::EMPTY, commits: Vec::new(), used: false }
     }
 }
 
@@ -54,8 +54,14 @@ impl Copies {
         if std::mem::take(&mut self.used) {
             self.pending.clear();
             self.lanes = Mask::EMPTY;
-            self.commits = [0; CHUNK_LANES];
+            self.commits.clear();
         }
+    }
+
+    /// There are copies or commits from now on.
+    fn begin(&mut self) {
+        self.used = true;
+        self.commits.resize(CHUNK_LANES, 0);
     }
 
     /// Does all copies of these lanes.
@@ -163,7 +169,7 @@ impl Chunk<'_> {
             });
         }
         self.copies.lanes |= active.mask;
-        self.copies.used = true;
+        self.copies.begin();
         Ok(())
     }
 
@@ -237,7 +243,7 @@ impl Chunk<'_> {
     pub(super) fn copy_group(&mut self, group: CopyGroup, lanes: Mask) {
         match group {
             CopyGroup::Commit => {
-                self.copies.used = true;
+                self.copies.begin();
                 lanes.into_iter().for_each(|lane| self.copies.commits[lane] += 1);
             }
             CopyGroup::Wait(keep) => self.copies.finish_groups(lanes, keep, false),

@@ -249,9 +249,9 @@ impl<'l> Chunk<'l> {
         self.code.functions.get(index as usize)?.as_ref()
     }
 
-    /// Starts so many blocks, or part of one: all threads at the kernel's entry.
-    pub fn start(&mut self, ctaid: [u32; 3], blocks: usize, shared: &mut Shared) -> Step {
-        self.ctaid = ctaid;
+    /// Starts so many blocks from `block` on, or part of one: all threads at the kernel's entry.
+    pub fn start(&mut self, block: u64, blocks: usize, shared: &mut Shared) -> Step {
+        self.ctaid = self.launch.ctaid(block);
         let rows = self.registers.rows();
         if rows.blocks() > 1 && self.everyone.threads != blocks * rows.block_lanes() {
             self.everyone = Everyone::new(blocks * rows.block_lanes(), self.lanes);

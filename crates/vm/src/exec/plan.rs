@@ -304,9 +304,11 @@ impl Chunk<'_> {
         if self.pure_plans[op.plan].memory {
             self.find_memory(op, active);
         }
-        let plan = &self.pure_plans[op.plan];
+        let plan = &mut self.pure_plans[op.plan];
+        let register = std::mem::replace(&mut plan.args.dst[0], target);
         // SAFETY: as above, and the caller's promise.
-        unsafe { (plan.handler)(&LaneArgs { dst: [target, std::ptr::null_mut()], ..plan.args }) }
+        unsafe { (plan.handler)(&plan.args) }
+        plan.args.dst[0] = register;
     }
 
     fn may_write(&self, active: &Active, slot: Option<SlotRef>) -> bool {
