@@ -100,6 +100,7 @@ impl Chunk<'_> {
         shared: &mut Shared,
         span: Span,
     ) -> Step {
+        self.copies.begin();
         let bytes = u64::from(op.bytes);
         let to = Request { space: op.dst.space, bytes, write: true, span };
         let from = Request { space: op.src.space, bytes, write: false, span };
@@ -169,7 +170,6 @@ impl Chunk<'_> {
             });
         }
         self.copies.lanes |= active.mask;
-        self.copies.begin();
         Ok(())
     }
 
