@@ -277,9 +277,12 @@ pub enum Effect {
     StackSave,
     Trap,
     Vote,
+    Wgmma,
+    /// `wgmma.fence`, `.commit_group`, `.wait_group`.
+    WgmmaGroup,
     WmmaLoad,
     WmmaStore,
-    /// Checked, and refused at launch: what needs units that only some GPUs have (textures, tensor maps, `wgmma`,
+    /// Checked, and refused at launch: what needs units that only some GPUs have (textures, tensor maps,
     /// `tcgen05`).
     Unsupported,
 }

@@ -18,7 +18,6 @@ pub fn refusal(form: &crate::Form) -> &'static str {
         "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" => {
             "textures, samplers and surfaces are bound by a driver, and ptxvm has none"
         }
-        "wgmma" => "it has no products of four warps, whose matrices lie in shared memory behind descriptors",
         "tcgen05" => "it has no tensor memory, which such instructions work on",
         "tensormap" => "tensor maps are objects that a driver makes, and ptxvm has none",
         "cp" if form.syntax.contains(".tensor") => {

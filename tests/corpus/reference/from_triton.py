@@ -15,6 +15,7 @@ def cases():
     reductions(rng)
     matmul(np.random.default_rng(601))
     siblings(np.random.default_rng(602))
+    attention()
 
 
 def elementwise(rng):
@@ -130,6 +131,30 @@ def matmul(rng):
     # a leaky ReLU at the end
     out = np.where(total >= 0, total, np.float32(0.01) * total).astype(np.float16)
     case("triton39/matmul_f16_sm80.ptx", 4, 128, args, {2: out}, shared=16384, note=note)
+
+
+def attention():
+    """Causal attention, softmax(q k^T scale log 2) v, by wgmma. The rows of q are eight times one key each; keys are rows of a Hadamard
+    matrix, so that all other scores are 128 or more below and count for nothing. Keys 64 apart are the same or negated: where both may be
+    seen and are the same, the result is the mean of two rows of v."""
+    rng = np.random.default_rng(64)
+    hadamard = np.array([[1]])
+    for _ in range(6):
+        hadamard = np.block([[hadamard, hadamard], [hadamard, -hadamard]])
+    count = 192
+    signs = rng.choice([-1, 1], (count, 1))
+    k = np.tile(hadamard, (3, 1)) * signs
+    v = rng.integers(-30, 31, (count, 64)) * 2
+    q, out = np.zeros((2, count, 64))
+    for i in range(count):
+        same = [[j for j in range(i + 1) if (k[j] == key).all()] for key in k[: i + 1]]
+        # The mean of three would not be exact.
+        seen = same[rng.choice([j for j in range(i + 1) if len(same[j]) < 3])]
+        q[i], out[i] = 8 * k[seen[0]], v[seen].mean(axis=0)
+    halves = [x.astype(np.float16) for x in (q, k, v)]
+    for file, scratch in (("triton34", SCRATCH34), ("triton39", SCRATCH39)):
+        args = [*halves, f"f16[{count}x64]", 0.25, count] + scratch
+        case(f"{file}/attn_f16_sm90.ptx", count // 64, 128, args, {3: out.astype(np.float16)}, shared=65536)
 
 
 def siblings(rng):

@@ -52,6 +52,7 @@ impl Lowering<'_> {
             | Effect::StMatrix
             | Effect::MovMatrix
             | Effect::Mma
+            | Effect::Wgmma
             | Effect::WmmaLoad
             | Effect::WmmaStore => self.matrix(i),
             Effect::CpAsync => self.copy_async(i),
@@ -84,6 +85,8 @@ impl Lowering<'_> {
             | Effect::Discard
             | Effect::GridDepControl
             | Effect::PmEvent
+            // `wgmma` is done at once.
+            | Effect::WgmmaGroup
             | Effect::Prefetch
             | Effect::SetMaxNReg => {}
             // An opaque value that only cache hints read.

@@ -29,6 +29,10 @@ impl Lowering<'_> {
                 _ if spec.name == "stride" => op.stride = Some(self.source(operand, Type::U32)),
                 _ if spec.access == Access::Write => {
                     op.dst.extend(parts.iter().map(|part| self.part(part)));
+                    // The accumulator of `wgmma` is read, too.
+                    if i.form.opcode == "wgmma" {
+                        op.src.extend(parts.iter().map(|part| self.source(part, ty)));
+                    }
                 }
                 _ => op.src.extend(parts.iter().map(|part| self.source(part, ty))),
             }

@@ -10,6 +10,7 @@
 //! is left out is multiplied with nothing, not even infinity. With block scales a term is the exact product of both elements and
 //! both of their scales.
 
+mod descriptor;
 mod scale;
 mod sparse;
 
@@ -21,6 +22,7 @@ use crate::convert::convert_float;
 use crate::format::{F16, F32, F64, Format};
 use crate::round::{Mode, Value, pack, unpack};
 
+pub use descriptor::Descriptor;
 pub use scale::BlockScale;
 pub use sparse::Sparsity;
 
@@ -46,10 +48,12 @@ pub struct Product {
 }
 
 impl Product {
-    /// The product that the picks of `mma` or `wmma.mma` mean.
+    /// The product that the picks of `mma`, `wmma.mma` or `wgmma.mma_async` mean.
     pub fn of(picks: &Picks) -> Product {
         let (d, a, b, c) = match *picks.types() {
             [d, a, b, c, ..] => (d, a, b, c),
+            // `wgmma` adds to D.
+            [d, a, b] => (d, a, b, d),
             // `wmma.mma` with halves names the accumulators only.
             _ => (picks.ty(0), Type::F16, Type::F16, picks.ty(1)),
         };

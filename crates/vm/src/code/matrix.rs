@@ -24,17 +24,41 @@ pub(crate) struct Fragment {
     pub places: Vec<u16>,
 }
 
+/// A matrix that is multiplied.
+pub(crate) struct Factor {
+    /// Of A of `wgmma`, those of one warp.
+    pub rows: usize,
+    pub columns: usize,
+    pub source: Source,
+}
+
+/// Where the elements of a factor are.
+pub(crate) enum Source {
+    Registers(Fragment),
+    /// In shared memory, behind a matrix descriptor; transposed if the immediate says so.
+    Shared {
+        descriptor: SlotRef,
+        transposed: Option<SlotRef>,
+        matrix: Matrix,
+        bits: u32,
+    },
+}
+
 /// What `mma` multiplies.
 pub(crate) struct Multiply {
     pub product: Product,
-    pub a: Fragment,
-    pub b: Fragment,
-    pub c: Fragment,
+    pub a: Factor,
+    pub b: Factor,
+    pub c: Factor,
     pub d: Fragment,
     /// So many products of the same size: four for `m8n8k4` of halves.
     pub products: usize,
     pub sparse: Option<Sparse>,
     pub scales: Option<Scales>,
+    /// `wgmma`: whether C counts; it is zero if not.
+    pub accumulate: Option<SlotRef>,
+    /// `wgmma`: 1 or -1, by which A and B count.
+    pub signs: Option<[SlotRef; 2]>,
     pub helpers: &'static MatrixHelpers,
 }
 
@@ -126,6 +150,7 @@ impl MatrixOp {
         };
         Some(match effect {
             Effect::Mma => MatrixOp::Multiply(Box::new(Multiply::new(op, dst, src, helpers)?)),
+            Effect::Wgmma => MatrixOp::Multiply(Box::new(Multiply::of_group(op, dst, src, helpers)?)),
             Effect::LdMatrix => MatrixOp::LoadRows(MatrixRows::new(op, address?, dst)),
             Effect::StMatrix => MatrixOp::StoreRows(MatrixRows::new(op, address?, sources())),
             Effect::MovMatrix => MatrixOp::Transpose { dst: *dst.first()?, src: *src.first()? },
@@ -242,15 +267,82 @@ impl Multiply {
             }
         };
         Some(Multiply {
-            a: fragment(Matrix::A, product.a, a),
-            b: fragment(Matrix::B, product.b, b),
-            c: fragment(Matrix::Accumulator, product.c, c),
+            a: fragment(Matrix::A, product.a, a).into(),
+            b: fragment(Matrix::B, product.b, b).into(),
+            c: fragment(Matrix::Accumulator, product.c, c).into(),
             d: fragment(Matrix::Accumulator, product.d, dst),
             product,
             products: if by_pairs { 4 } else { 1 },
             sparse,
             scales,
+            accumulate: None,
+            signs: None,
             helpers,
         })
+    }
+
+    /// `wgmma`: what one of the four warps computes, 16 rows of D. Its share of fragments is laid out as those of `mma`.
+    fn of_group(
+        op: &ir::MatrixOp,
+        dst: Vec<Option<SlotRef>>,
+        src: Vec<SlotRef>,
+        helpers: &'static MatrixHelpers,
+    ) -> Option<Multiply> {
+        let (form, picks) = (op.form, &op.picks);
+        let (whole, product) = (Shape::of(picks)?, Product::of(picks));
+        let shape = Shape { m: 16, ..whole };
+        let mut sources = src.into_iter();
+        // The operands in order; `None` where the row has none of this name.
+        let mut next = |name: &str| -> Option<Vec<SlotRef>> {
+            let spec = form.operands.iter().find(|spec| spec.name == name)?;
+            let (count, _) = spec.count(form, picks);
+            Some(sources.by_ref().take(count).collect())
+        };
+        let fragment = |matrix: Matrix, ty: Type, registers: Vec<Option<SlotRef>>| {
+            Fragment::new(matrix, shape, ty.bits(), registers)
+        };
+        let c = next("d")?.into_iter().map(Some).collect();
+        let in_registers = next("a");
+        let descriptor_a = next("a-desc");
+        let descriptor_b = *next("b-desc")?.first()?;
+        let accumulate = *next("scale-d")?.first()?;
+        let mut first = |name: &str| next(name).and_then(|slots| slots.first().copied());
+        let signs = match (first("imm-scale-a"), first("imm-scale-b")) {
+            (Some(a), Some(b)) => Some([a, b]),
+            _ => None,
+        };
+        let [transposed_a, transposed_b] = ["imm-trans-a", "imm-trans-b"].map(first);
+        let shared = |descriptor, transposed, matrix: Matrix, ty: Type| {
+            let (rows, columns) = matrix.size(shape, false);
+            Factor {
+                rows,
+                columns,
+                source: Source::Shared { descriptor, transposed, matrix, bits: ty.bits() },
+            }
+        };
+        Some(Multiply {
+            a: match in_registers {
+                Some(registers) => {
+                    fragment(Matrix::A, product.a, registers.into_iter().map(Some).collect()).into()
+                }
+                None => shared(*descriptor_a?.first()?, transposed_a, Matrix::A, product.a),
+            },
+            b: shared(descriptor_b, transposed_b, Matrix::B, product.b),
+            c: fragment(Matrix::Accumulator, product.c, c).into(),
+            d: fragment(Matrix::Accumulator, product.d, dst),
+            product,
+            products: 1,
+            sparse: None,
+            scales: None,
+            accumulate: Some(accumulate),
+            signs,
+            helpers,
+        })
+    }
+}
+
+impl From<Fragment> for Factor {
+    fn from(fragment: Fragment) -> Factor {
+        Factor { rows: fragment.rows, columns: fragment.columns, source: Source::Registers(fragment) }
     }
 }

@@ -27,7 +27,7 @@ use lanes::LaneFn;
 pub(crate) use build::{build, function_address};
 pub(crate) use linear::Linear;
 pub(crate) use matrix::{
-    Fragment, MatrixOp, MatrixOperands, MatrixRows, Multiply, RowFormat, ScaleData, Strided,
+    Factor, Fragment, MatrixOp, MatrixOperands, MatrixRows, Multiply, RowFormat, ScaleData, Source, Strided,
 };
 pub(crate) use shuffle::{ShufflePattern, shuffle_source};
 pub(crate) use special::Special;

@@ -30,8 +30,12 @@ pub fn example(spelling: &Spelling) -> Option<String> {
     let least = if matches!(form.action, Action::Pure(_)) { Target::sm(50) } else { Target::sm(90) };
     let target = if target.number < least.number { least } else { target };
     let body = body.trim_end().replace('\n', "\n    ");
-    // What a warp does together needs one.
-    let warp = if WARPS.contains(&form.opcode) { " .reqntid 32" } else { "" };
+    // What a warp does together needs one; `wgmma` is done by four.
+    let warp = match form.opcode {
+        "wgmma" => " .reqntid 128",
+        opcode if WARPS.contains(&opcode) => " .reqntid 32",
+        _ => "",
+    };
     Some(format!(
         ".version {version}\n.target {target}\n.address_size 64\n\n\
          .visible .entry example(.param .u64 out){warp}\n{{\n    {body}\n    ret;\n}}\n"
@@ -112,6 +116,10 @@ const EFFECTS: &[(&str, &str)] = &[
     ),
     ("trap", "mov.u32 %r0, %tid.x;\nsetp.gt.u32 %p0, %r0, 5;\n@%p0 trap;"),
     ("vote", "setp.eq.u32 %p0, 1, 1;\nvote.sync.ballot.b32 %r0, %p0, 1;\nst.global.u32 [%rd0], %r0;"),
+    (
+        "wgmma",
+        ".shared .align 1024 .b8 %tile[2048];\n.reg .f32 %f<4>;\nmov.u32 %r0, %tile;\nmov.u32 %r1, %tid.x;\nmad.lo.u32 %r1, %r1, 16, %r0;\nmov.u32 %r2, 0x3c003c00;\nst.shared.v4.u32 [%r1], {%r2, %r2, %r2, %r2};\nfence.proxy.async.shared::cta;\nbar.sync 0;\nshr.u32 %r0, %r0, 4;\ncvt.u64.u32 %rd1, %r0;\nor.b64 %rd1, %rd1, 0x1000080000;\nmov.f32 %f0, 0.5;\nwgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd1, 1, 1, 1, 0, 0;\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\nst.global.f32 [%rd0], %f0;",
+    ),
     (
         "wmma",
         ".shared .align 32 .b8 %tile[512];\n.reg .b32 %a<8>, %b<8>;\n.reg .f32 %c, %d<8>;\nmov.u32 %r0, %tile;\nmov.u32 %r1, %laneid;\nmad.lo.u32 %r1, %r1, 16, %r0;\nmov.u32 %r2, 0x3c003c00;\nst.shared.v4.u32 [%r1], {%r2, %r2, %r2, %r2};\nbar.warp.sync -1;\nwmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7}, [%r0];\nwmma.load.b.sync.aligned.col.m16n16k16.shared.f16 {%b0, %b1, %b2, %b3, %b4, %b5, %b6, %b7}, [%r0];\nmov.f32 %c, 0.5;\nwmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {%d0, %d1, %d2, %d3, %d4, %d5, %d6, %d7}, {%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7}, {%b0, %b1, %b2, %b3, %b4, %b5, %b6, %b7}, {%c, %c, %c, %c, %c, %c, %c, %c};\nst.global.f32 [%rd0], %d0;",

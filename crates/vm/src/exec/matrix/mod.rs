@@ -2,6 +2,7 @@
 
 mod product;
 mod rows;
+mod shared;
 mod strided;
 
 use diag::Span;
@@ -15,6 +16,14 @@ use crate::registers::{SlotRef, Window, load, store};
 /// The words of one register in a warp; of lanes that do not exist, zero.
 type Words = [u64; WARP_LANES];
 
+/// Where the matrices of a warp's product are found.
+struct Warp<'a> {
+    window: Window,
+    index: usize,
+    shared: &'a Shared,
+    span: Span,
+}
+
 impl Chunk<'_> {
     #[inline(never)]
     pub(super) fn matrix(&mut self, op: &MatrixOp, active: &Active, shared: &mut Shared, span: Span) -> Step {
@@ -22,8 +31,11 @@ impl Chunk<'_> {
             MatrixOp::Multiply(multiply) => {
                 let results =
                     self.for_each_warp(active, multiply.d.registers.len(), |chunk, warp, out| {
-                        chunk.multiply(multiply, active.window, warp, out);
-                        Ok(())
+                        chunk.multiply(
+                            multiply,
+                            &Warp { window: active.window, index: warp, shared, span },
+                            out,
+                        )
                     })?;
                 self.write_registers(&multiply.d.registers, active, &results);
             }

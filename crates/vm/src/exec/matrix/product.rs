@@ -6,33 +6,50 @@ use isa::matrix::Matrix;
 use isa::{Picks, Rounding, Type};
 use sem::matrix::{BlockScale, extended};
 
-use super::Words;
-use crate::code::{Fragment, Multiply, ScaleData};
-use crate::exec::Chunk;
+use super::{Warp, Words};
+use crate::code::{Factor, Multiply, ScaleData};
+use crate::exec::{Chunk, Step};
 use crate::mask::WARP_LANES;
-use crate::registers::Window;
+use crate::registers::SlotRef;
 
 impl Chunk<'_> {
-    pub(super) fn multiply(&mut self, op: &Multiply, window: Window, warp: usize, out: &mut [Words]) {
+    pub(super) fn multiply(&mut self, op: &Multiply, warp: &Warp, out: &mut [Words]) -> Step {
         match op.product.d {
-            Type::S32 => self.multiply_integers(op, window, warp, out),
-            Type::F64 => self.multiply_doubles(op, window, warp, out),
-            _ => self.multiply_floats(op, window, warp, out),
+            Type::S32 => self.multiply_integers(op, warp, out),
+            Type::F64 => self.multiply_doubles(op, warp, out),
+            _ => self.multiply_floats(op, warp, out),
         }
     }
 
-    fn multiply_floats(&mut self, op: &Multiply, window: Window, warp: usize, out: &mut [Words]) {
+    /// The value of the warp's lowest lane.
+    pub(super) fn number(&self, slot: SlotRef, warp: &Warp) -> u64 {
+        self.registers.get(warp.window, slot, warp.index * WARP_LANES)
+    }
+
+    /// Does C count?
+    fn accumulates(&self, op: &Multiply, warp: &Warp) -> bool {
+        op.accumulate.is_none_or(|slot| self.number(slot, warp) != 0)
+    }
+
+    fn multiply_floats(&mut self, op: &Multiply, warp: &Warp, out: &mut [Words]) -> Step {
         let (a_size, b_size) = (op.a.rows * op.a.columns, op.b.rows * op.b.columns);
-        let a = self.floats(op, &op.a, op.product.a, window, warp);
-        let b = self.floats(op, &op.b, op.product.b, window, warp);
-        let mut d = self.floats(op, &op.c, op.product.c, window, warp);
+        let mut a = self.floats(op, &op.a, op.product.a, warp)?;
+        let b = self.floats(op, &op.b, op.product.b, warp)?;
+        let mut d = match self.accumulates(op, warp) {
+            true => self.floats(op, &op.c, op.product.c, warp)?,
+            false => vec![0.0; op.products * op.c.rows * op.c.columns],
+        };
+        // Products of which one factor is negated.
+        if op.signs.is_some_and(|[a, b]| self.number(a, warp) != self.number(b, warp)) {
+            a.iter_mut().for_each(|x| *x = -*x);
+        }
         let (m, n, k) = (op.a.rows, op.b.columns, op.a.columns);
-        let columns = self.columns(op, window, warp);
+        let columns = self.columns(op, warp);
         match (&op.scales, columns) {
             (Some(scales), columns) => {
                 let columns = columns.unwrap_or_else(|| (0..k as u16).cycle().take(m * k).collect());
-                let a_scales = self.factors(scales.scale, Matrix::A, m, &scales.a, window, warp);
-                let b_scales = self.factors(scales.scale, Matrix::B, n, &scales.b, window, warp);
+                let a_scales = self.factors(scales.scale, Matrix::A, m, &scales.a, warp);
+                let b_scales = self.factors(scales.scale, Matrix::B, n, &scales.b, warp);
                 let count = scales.scale.count;
                 let (a_part, b_part) = (k / count, op.b.rows / count);
                 let scaled = |values: &[f32], factor: &dyn Fn(usize) -> f64| -> Vec<f64> {
@@ -66,13 +83,14 @@ impl Chunk<'_> {
         } else {
             op.d.spread(out, |place| d[place].to_bits().into());
         }
+        Ok(())
     }
 
     /// Of a sparse product, the column of A in which each stored element stands, row by row.
-    fn columns(&mut self, op: &Multiply, window: Window, warp: usize) -> Option<Vec<u16>> {
+    fn columns(&mut self, op: &Multiply, warp: &Warp) -> Option<Vec<u16>> {
         let sparse = op.sparse.as_ref()?;
-        let metadata = self.words(window, sparse.metadata, warp);
-        let selector = self.registers.get(window, sparse.selector, warp * WARP_LANES) as usize;
+        let metadata = self.words(warp.window, sparse.metadata, warp.index);
+        let selector = self.number(sparse.selector, warp) as usize;
         let (rows, stored) = (op.a.rows, op.a.columns);
         let column = |i: usize| sparse.sparsity.column(&metadata, selector, i / stored, i % stored) as u16;
         Some((0..rows * stored).map(column).collect())
@@ -86,12 +104,10 @@ impl Chunk<'_> {
         matrix: Matrix,
         lines: usize,
         from: &ScaleData,
-        window: Window,
-        warp: usize,
+        warp: &Warp,
     ) -> Vec<f64> {
-        let data = self.words(window, from.data, warp);
-        let [byte, thread] =
-            [from.byte, from.thread].map(|slot| self.registers.get(window, slot, warp * WARP_LANES) as usize);
+        let data = self.words(warp.window, from.data, warp.index);
+        let [byte, thread] = [from.byte, from.thread].map(|slot| self.number(slot, warp) as usize);
         let lines = (0..lines).flat_map(|line| (0..scale.count).map(move |index| (line, index)));
         lines
             .map(|(line, index)| scale.to_f64(scale.bits(matrix, &data, byte, thread, line, index)))
@@ -99,57 +115,52 @@ impl Chunk<'_> {
     }
 
     /// The elements of a matrix, exactly.
-    fn floats(
-        &mut self,
-        op: &Multiply,
-        fragment: &Fragment,
-        ty: Type,
-        window: Window,
-        warp: usize,
-    ) -> Vec<f32> {
-        let mut values = vec![0.0; op.products * fragment.rows * fragment.columns];
+    fn floats(&mut self, op: &Multiply, factor: &Factor, ty: Type, warp: &Warp) -> Step<Vec<f32>> {
+        let mut values = vec![0.0; op.products * factor.rows * factor.columns];
         match ty {
             Type::F16 => {
                 let mut halves = vec![0; values.len()];
-                self.each_element(fragment, window, warp, |place, bits| halves[place] = bits as u16);
+                self.each_of_factor(factor, warp, |place, bits| halves[place] = bits as u16)?;
                 // SAFETY: the path is one that the machine has.
                 unsafe { (op.helpers.widen)(&halves, &mut values) }
             }
-            Type::Bf16 => self.each_element(fragment, window, warp, |place, bits| {
+            Type::Bf16 => self.each_of_factor(factor, warp, |place, bits| {
                 values[place] = f32::from_bits((bits as u32) << 16);
-            }),
-            Type::F32 | Type::Tf32 => self.each_element(fragment, window, warp, |place, bits| {
+            })?,
+            Type::F32 | Type::Tf32 => self.each_of_factor(factor, warp, |place, bits| {
                 values[place] = f32::from_bits(op.product.kept_bits(ty, bits) as u32);
-            }),
+            })?,
             _ => {
                 let table = small_floats(ty);
                 // The tables know `.e2m1` in the middle of a byte.
                 let shift = if op.product.packed { 2 } else { 0 };
-                self.each_element(fragment, window, warp, |place, bits| {
+                self.each_of_factor(factor, warp, |place, bits| {
                     values[place] = table[usize::from((bits << shift) as u8)];
-                });
+                })?;
             }
         }
-        values
+        Ok(values)
     }
 
-    fn multiply_integers(&mut self, op: &Multiply, window: Window, warp: usize, out: &mut [Words]) {
+    fn multiply_integers(&mut self, op: &Multiply, warp: &Warp, out: &mut [Words]) -> Step {
         let (m, n, k) = (op.a.rows, op.b.columns, op.b.rows);
-        let columns = self.columns(op, window, warp);
+        let columns = self.columns(op, warp);
         let single_bits = op.product.a == Type::B1;
         // Rows of A, and columns of B, one after the other.
         let (mut a, mut b, mut c) = (vec![0i32; m * k], vec![0i32; n * k], vec![0; m * n]);
         let value = |ty: Type, bits: u64| if single_bits { bits as i32 } else { extended(ty, bits) as i32 };
         let stored = op.a.columns;
-        self.each_element(&op.a, window, warp, |place, bits| {
+        self.each_of_factor(&op.a, warp, |place, bits| {
             let column = columns.as_ref().map_or(place % stored, |columns| columns[place].into());
             // Two elements with one index count as their sum.
             a[place / stored * k + column] += value(op.product.a, bits);
-        });
-        self.each_element(&op.b, window, warp, |place, bits| {
+        })?;
+        self.each_of_factor(&op.b, warp, |place, bits| {
             b[place % n * k + place / n] = value(op.product.b, bits);
-        });
-        self.each_element(&op.c, window, warp, |place, bits| c[place] = bits);
+        })?;
+        if self.accumulates(op, warp) {
+            self.each_of_factor(&op.c, warp, |place, bits| c[place] = bits)?;
+        }
         for (place, c) in c.iter_mut().enumerate() {
             let (row, column) = (&a[place / n * k..][..k], &b[place % n * k..][..k]);
             let pairs = row.iter().zip(column);
@@ -165,14 +176,15 @@ impl Chunk<'_> {
             *c = u64::from(result as u32);
         }
         op.d.spread(out, |place| c[place]);
+        Ok(())
     }
 
-    fn multiply_doubles(&mut self, op: &Multiply, window: Window, warp: usize, out: &mut [Words]) {
+    fn multiply_doubles(&mut self, op: &Multiply, warp: &Warp, out: &mut [Words]) -> Step {
         let (m, n, k) = (op.a.rows, op.b.columns, op.a.columns);
         let (mut a, mut b, mut c) = (vec![0; m * k], vec![0; n * k], vec![0; m * n]);
-        self.each_element(&op.a, window, warp, |place, bits| a[place] = bits);
-        self.each_element(&op.b, window, warp, |place, bits| b[place % n * k + place / n] = bits);
-        self.each_element(&op.c, window, warp, |place, bits| c[place] = bits);
+        self.each_of_factor(&op.a, warp, |place, bits| a[place] = bits)?;
+        self.each_of_factor(&op.b, warp, |place, bits| b[place % n * k + place / n] = bits)?;
+        self.each_of_factor(&op.c, warp, |place, bits| c[place] = bits)?;
         for (place, c) in c.iter_mut().enumerate() {
             let (row, column) = (&a[place / n * k..][..k], &b[place % n * k..][..k]);
             let pairs = row.iter().zip(column);
@@ -183,6 +195,7 @@ impl Chunk<'_> {
             *c = if exact { sum.to_bits() } else { op.product.element(row, column, *c) };
         }
         op.d.spread(out, |place| c[place]);
+        Ok(())
     }
 }
 

@@ -1,0 +1,56 @@
+//! Matrices in shared memory that `wgmma` reads: where each 16 bytes of them stand.
+//!
+//! PTX ISA, "Shared Memory Matrix Layout", "Matrix Descriptor Format". The strides' meaning under each swizzle mode is that of CUTLASS
+//! (`make_gmma_desc`), where the manual has figures.
+
+/// A matrix descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Descriptor {
+    start: u64,
+    /// Leading-dimension and stride-dimension byte offsets.
+    leading: u64,
+    stride: u64,
+    /// Rows of 128 bytes by which the repeating pattern starts too late.
+    base_offset: u64,
+    /// Units of 16 bytes in a row of the pattern: 1 (no swizzle), 2, 4 or 8.
+    width: u64,
+}
+
+impl Descriptor {
+    /// What the 64 bits mean.
+    pub fn new(bits: u64) -> Descriptor {
+        let field = |at: u32| (bits >> at & 0x3fff) << 4;
+        Descriptor {
+            start: field(0),
+            leading: field(16),
+            stride: field(32),
+            base_offset: bits >> 49 & 7,
+            width: [1, 8, 4, 2][(bits >> 62) as usize],
+        }
+    }
+
+    /// The address of unit `unit` along k of a line: a row of A or a column of B. Lines come in groups of 8.
+    pub fn along_k(self, line: usize, unit: usize) -> u64 {
+        let (line, unit) = (line as u64, unit as u64);
+        let within = line % 8 * self.width + unit % self.width;
+        self.address(within, line / 8 * self.stride + unit / self.width * self.leading)
+    }
+
+    /// The same of a transposed matrix: unit `unit` along a column of A or a row of B, which is number `k`. What is
+    /// along k comes in groups of 8.
+    pub fn across_k(self, unit: usize, k: usize) -> u64 {
+        let (unit, k) = (unit as u64, k as u64);
+        let within = k % 8 * self.width + unit % self.width;
+        // Without a swizzle the offsets change places.
+        let (along, across) =
+            if self.width == 1 { (self.leading, self.stride) } else { (self.stride, self.leading) };
+        self.address(within, k / 8 * along + unit / self.width * across)
+    }
+
+    /// The swizzle exchanges units by the bits of the address above its 128 bytes.
+    fn address(self, units: u64, bytes: u64) -> u64 {
+        let address = self.start + units * 16 + bytes;
+        let row = (address >> 7).wrapping_sub(self.base_offset);
+        address ^ (row & (self.width - 1)) << 4
+    }
+}
