@@ -171,6 +171,8 @@ pub(crate) struct Registers {
     /// The arrays of the slots; at the end two for results that are merged into their slots afterwards.
     data: AlignedBytes,
     states: Vec<State>,
+    /// There have been calls in this launch: what lies behind the kernel's own slots was cleared.
+    has_calls: bool,
     patterns: Vec<Option<Box<Pattern>>>,
     /// Lanes of an array.
     rows: Rows,
@@ -182,6 +184,7 @@ impl Registers {
         Registers {
             data: SPARE.take().unwrap_or_else(|| AlignedBytes::zeroed(2 * SCRATCH_BYTES)),
             states: Vec::new(),
+            has_calls: false,
             patterns: Vec::new(),
             rows,
             helpers: lanes::helpers(path),
@@ -206,12 +209,26 @@ impl Registers {
         let bytes = bytes + 2 * SCRATCH_BYTES;
         if bytes > self.data.len() {
             let data = AlignedBytes::zeroed(bytes.next_power_of_two());
-            // SAFETY: both are at least as long as the old one and do not overlap.
-            unsafe { std::ptr::copy_nonoverlapping(self.data.as_ptr(), data.as_ptr(), self.data.len()) }
+            let slots = self.data.len() - 2 * SCRATCH_BYTES;
+            // SAFETY: both are at least so long and do not overlap.
+            unsafe { std::ptr::copy_nonoverlapping(self.data.as_ptr(), data.as_ptr(), slots) }
             self.data = data;
             return true;
         }
         false
+    }
+
+    /// Makes room for the window of a call, whose slots may be where those of other functions were, and forgets these. True if
+    /// the arrays have moved.
+    pub fn open(&mut self, w: Window, slots: usize, bytes: usize) -> bool {
+        let moved = self.grow(w.index as usize + slots, w.offset as usize + bytes);
+        if !std::mem::replace(&mut self.has_calls, true) {
+            let (start, end) = (w.offset as usize, self.data.len() - 2 * SCRATCH_BYTES);
+            // SAFETY: the file has these bytes, and no slot that is in use.
+            unsafe { std::ptr::write_bytes(self.data.as_ptr().add(start), 0, end - start) }
+        }
+        self.states[w.index as usize..][..slots].fill(State { written: true, ..State::ZERO });
+        moved
     }
 
     #[inline]

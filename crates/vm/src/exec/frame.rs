@@ -178,8 +178,7 @@ impl Chunk<'_> {
             return Err(self.fault(FaultKind::StackOverflow, call.span, mask, None, "calls nest too deeply"));
         }
         self.check_local(u64::from(local_base) + u64::from(function.frame_bytes), call.span, mask)?;
-        let (slots, bytes) = (window.index + function.slots, window.offset + function.bytes);
-        if self.registers.grow(slots as usize, bytes as usize) {
+        if self.registers.open(window, function.slots as usize, function.bytes as usize) {
             self.pure_plans.fill_with(|| PurePlan::NONE);
         }
         self.initialise(function, window);
