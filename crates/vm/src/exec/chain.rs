@@ -63,11 +63,12 @@ impl Chunk<'_> {
         let Some((slot, begin)) = chain.begin.take() else { return };
         let products = &mut chain.factors[begin..=link.index.link];
         let mut first = self.registers.factor(active.window, slot);
-        let target = self.registers.overwrite(active.window, dst);
-        // One group that stands for all would be overwritten by the first result.
+        // One group that stands for all would be lost with the first result.
         let mut group = [0u8; 4 * GROUP_LANES];
+        let target = self.registers.array(active.window, dst);
         // SAFETY: the array has at least one group.
         unsafe { std::ptr::copy_nonoverlapping(target, group.as_mut_ptr(), group.len()) }
+        self.registers.overwrite(active.window, dst);
         for factor in products.as_flattened_mut().iter_mut().chain([&mut first]) {
             if factor.array == target && factor.step == 0 {
                 factor.array = group.as_ptr();
