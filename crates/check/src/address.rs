@@ -18,7 +18,7 @@ impl BodyChecker<'_, '_> {
     ) -> Verdict {
         let (base, offset) = match lowered.value {
             Value::Address(base, offset) if !has_coordinates(place) => (base, offset),
-            Value::Tensor(base, offset) if has_coordinates(place) => (base, offset),
+            Value::Tensor(base, offset, _) if has_coordinates(place) => (base, offset),
             Value::Indexed(symbol) => (Base::Symbol(symbol), symbol.offset),
             _ => return Verdict::Mismatch,
         };
@@ -219,7 +219,7 @@ pub(crate) fn address_of_parameter(span: Span, place: &Place, complaints: &mut C
     Verdict::Fits(Operand::Sink)
 }
 
-/// Does an address name a tensor map, a texture or a surface, and coordinates in it?
+/// Does an address name a tensor map and coordinates in it?
 fn has_coordinates(place: &Place) -> bool {
-    matches!(place.spec.name, "tensor" | "texture" | "surface")
+    place.spec.name == "tensor"
 }

@@ -1,5 +1,6 @@
 //! Bodies of functions: scopes, labels and the statements that are no instructions.
 
+use diag::Span;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -35,6 +36,10 @@ pub(crate) struct BodyChecker<'c, 'a> {
     pub(crate) call_targets: Vec<Vec<FuncId>>,
     /// The most elements that an operand of the instruction has, by the table.
     pub(crate) longest_vector: usize,
+    /// Vectors of the instruction at hand whose sizes no instruction takes.
+    pub(crate) illegal_vectors: Vec<(usize, Span)>,
+    /// Is it an instruction on textures or surfaces?
+    pub(crate) accesses_texels: bool,
 }
 
 impl<'a> Checker<'a> {
@@ -53,6 +58,8 @@ impl<'a> Checker<'a> {
             pending_targets: Vec::new(),
             call_targets: Vec::new(),
             longest_vector: 1,
+            illegal_vectors: Vec::new(),
+            accesses_texels: false,
         };
         checker.declare_params(node);
         checker.statements(&block.statements);

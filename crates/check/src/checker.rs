@@ -17,6 +17,8 @@ pub(crate) struct Checker<'a> {
     pub(crate) sink: Sink,
     pub(crate) version: Version,
     pub(crate) target: Target,
+    /// `texmode_independent`: textures and samplers have handles of their own.
+    pub(crate) independent_samplers: bool,
     pub(crate) address_size: u32,
     /// `.version` or `.target` is missing, which the parser reports.
     pub(crate) headless: bool,
@@ -38,6 +40,7 @@ impl<'a> Checker<'a> {
             sink: Sink::default(),
             version: Version::MAX,
             target: Target::sm(u16::MAX),
+            independent_samplers: false,
             address_size: 32,
             headless: false,
             variables: Vec::new(),

@@ -127,6 +127,7 @@ impl<'a> Checker<'a> {
                 },
             }
         }
+        self.independent_samplers = texture_mode == Some("texmode_independent");
         match architecture {
             Some(target) => self.target = target,
             None => {

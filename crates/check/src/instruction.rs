@@ -54,12 +54,15 @@ impl<'a> BodyChecker<'_, 'a> {
         };
         self.token_errors(node, &selection);
         if form.action == isa::Action::Effect(Effect::Call) {
-            return self.call(node, guard.flatten(), form, &selection, errors_before);
+            self.call(node, guard.flatten(), form, &selection, errors_before);
+            return self.report_vector_sizes();
         }
         let picks = &selection.picks;
         let lengths = form.operands_with(picks).map(|spec| spec.count(form, picks).0);
         self.longest_vector = lengths.max().unwrap_or(1);
+        self.accesses_texels = crate::texture::is_texel_access(form);
         let operands: SmallVec<[Lowered; 6]> = node.operands.iter().map(|tree| self.lower(tree)).collect();
+        self.report_vector_sizes();
         for error in &selection.errors {
             match error {
                 SelectError::UnknownInstruction | SelectError::Types => {
@@ -114,6 +117,9 @@ impl<'a> BodyChecker<'_, 'a> {
             self.sink().error(code, span, message).maybe_help(help);
             return;
         }
+        let (unlike, complaints): (Several, Several) =
+            complaints.into_iter().partition(|complaint| complaint.code == "unlike-elements");
+        complain(self, unlike);
         for wanted in [Rank::Operation, Rank::RoundingFirst, Rank::Modifier, Rank::Flush, Rank::Saturation] {
             self.late_errors(node, &selection, |error| rank(error) == wanted);
         }
@@ -177,6 +183,7 @@ impl<'a> BodyChecker<'_, 'a> {
         for tree in &node.operands {
             self.lower(tree);
         }
+        self.illegal_vectors.clear();
     }
 
     /// Fits the operands into a form; where the first does not, that one and its place.
@@ -352,6 +359,7 @@ impl<'a> BodyChecker<'_, 'a> {
         for tree in &node.operands {
             self.lower(tree);
         }
+        self.report_vector_sizes();
         let near = diag::nearest(opcode, crate::opcodes::all());
         let help = near.map(|near| format!("did you mean '{near}'?"));
         let message = format!("Not a name of any known instruction: '{opcode}'");

@@ -24,6 +24,7 @@ mod ranges;
 mod rank;
 mod scope;
 mod special;
+mod texture;
 mod variable;
 mod vector;
 mod video;

@@ -13,6 +13,7 @@ use crate::instruction::Context;
 use crate::literal::Const;
 use crate::module::{Operand, RegId, Symbol};
 use crate::operand::{Base, Lowered, SymbolValue, Value};
+use crate::texture::{fit_geometry, is_texel_access};
 use crate::vector::{fit_pack, fit_vector};
 
 /// Does an operand fit?
@@ -98,6 +99,8 @@ impl<'a> BodyChecker<'_, 'a> {
         }
         match spec.kind {
             OperandKind::Address => self.fit_address(lowered, &place, complaints),
+            OperandKind::Texels => self.fit_texels(lowered, &place, complaints),
+            OperandKind::Handle => self.fit_handle(lowered, &place, complaints),
             OperandKind::Label => fit_label(lowered, &place, complaints),
             OperandKind::BranchTargets => match lowered.value {
                 Value::BranchTargets(id) => Verdict::Fits(Operand::BranchTargets(id)),
@@ -116,6 +119,12 @@ impl<'a> BodyChecker<'_, 'a> {
             // `call` is checked apart.
             OperandKind::Call => Verdict::Mismatch,
             _ => match spec.count(context.form, context.picks) {
+                (count, braces)
+                    if is_texel_access(context.form) && (braces || spec.elements == Elements::Vector) =>
+                {
+                    self.fit_texel_values(lowered, &place, count, complaints)
+                }
+                _ if spec.elements == Elements::Geometry => fit_geometry(lowered, &place, complaints),
                 _ if spec.elements == Elements::Braced && matches!(lowered.value, Value::Vector(..)) => {
                     fit_vector(lowered, &place, 1, complaints)
                 }

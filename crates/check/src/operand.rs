@@ -45,8 +45,8 @@ pub(crate) enum Value {
     Prototype,
     CallTargets,
     Address(Base, i64),
-    /// `[map, {x, y}]`: a tensor map and coordinates.
-    Tensor(Base, i64),
+    /// `[map, {x, y}]`: a tensor map, texture or surface, and coordinates.
+    Tensor(Base, i64, SmallVec<[Box<Lowered>; 2]>),
     /// `{a, b}`: the elements and the type of those that are registers.
     Vector(SmallVec<[Box<Lowered>; 4]>, Option<Type>),
     Pair(Box<Lowered>, Box<Lowered>),
@@ -139,10 +139,8 @@ impl<'a> BodyChecker<'_, 'a> {
                 if node.coordinates.is_empty() {
                     return Value::Address(base, offset);
                 }
-                for coordinate in &node.coordinates {
-                    self.lower(coordinate);
-                }
-                Value::Tensor(base, offset)
+                let inner = node.coordinates.iter().map(|tree| Box::new(self.lower(tree))).collect();
+                Value::Tensor(base, offset, inner)
             }
             Tree::Vector(node) => self.lower_vector(node),
             Tree::List(_) => Value::List,
@@ -403,40 +401,49 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
+    /// ptxas looks at the sizes of vectors once it has read all operands.
+    pub(crate) fn report_vector_sizes(&mut self) {
+        for (count, span) in std::mem::take(&mut self.illegal_vectors) {
+            let help = "vectors have 2, 4 or 8 elements";
+            self.sink()
+                .error("illegal-vector-size", span, format!("Illegal vector size: {count}"))
+                .help(help);
+        }
+    }
+
     /// `{a, b}`: elements must be of one size.
     fn lower_vector(&mut self, node: &OperandList<'a>) -> Value {
         let mut elements: SmallVec<[Box<Lowered>; 4]> = SmallVec::new();
         for tree in &node.operands {
             let lowered = self.lower(tree);
-            if matches!(lowered.value, Value::Unknown | Value::Label(..)) {
+            if matches!(lowered.value, Value::Unknown | Value::Label(..))
+                || self.accesses_texels && matches!(lowered.value, Value::Symbol(_))
+            {
                 let word = self.module.source.slice(lowered.span).to_owned();
                 let message = format!("Illegal expression '{word}'");
                 self.sink().error("illegal-expression", lowered.span, message);
             }
             elements.push(Box::new(lowered));
         }
-        let count = elements.len();
-        if !matches!(count, 1 | 2 | 4 | 8) && self.longest_vector <= 8 {
-            let help = "vectors have 2, 4 or 8 elements";
-            self.sink()
-                .error("illegal-vector-size", node.span, format!("Illegal vector size: {count}"))
-                .help(help);
-        }
         let mut ty: Option<Type> = None;
+        let mut bits = None;
         for element in &elements {
             let Value::Register(_, found) = element.value else { continue };
-            match ty {
-                Some(first) if first.bits() != found.bits() => {
-                    let message = "Incompatible elements of vector expression";
-                    let help = "all registers of a vector have the same size";
-                    self.sink().error("incompatible-elements", element.span, message).help(help);
-                    break;
-                }
-                // Registers of several kinds together are bits.
-                Some(first) if first != found => ty = Some(Type::of_bits(found.bits())),
-                Some(_) => {}
-                None => ty = Some(found),
+            // On textures and surfaces a predicate passes for 32 bits.
+            let width = if self.accesses_texels && found == Type::Pred { 32 } else { found.bits() };
+            if width != *bits.get_or_insert(width) {
+                let message = "Incompatible elements of vector expression";
+                let help = "all registers of a vector have the same size";
+                self.sink().error("incompatible-elements", element.span, message).help(help);
+                continue;
             }
+            // Registers of several kinds together are bits.
+            ty = Some(ty.map_or(found, |first| if first == found { first } else { Type::of_bits(width) }));
+        }
+        let count = elements.len();
+        let legal = matches!(count, 1 | 2 | 4) || count == 8 && !self.accesses_texels;
+        if !legal && self.longest_vector <= 8 {
+            self.illegal_vectors.push((count, node.span));
         }
         if elements.iter().all(|e| matches!(e.value, Value::Sink | Value::Unknown | Value::Label(..))) {
             let message = "Unable to infer type of vector elements (assuming .b8)";

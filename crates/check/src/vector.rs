@@ -16,8 +16,9 @@ pub(crate) fn fit_vector(
 ) -> Verdict {
     let name = place.context.name;
     let writes = place.spec.access == Access::Write;
+    let of_texels = crate::texture::is_texel_access(place.context.form);
     let size_mismatch = |complaints: &mut Complaints| {
-        for _ in 0..1 + usize::from(writes) {
+        for _ in 0..1 + usize::from(writes && !of_texels) {
             let message = format!("Argument vector size mismatch for instruction '{name}'");
             let help = format!("write {count} elements");
             complain(complaints, "vector-size", lowered.span, message, Some(&help));
@@ -63,6 +64,9 @@ pub(crate) fn fit_vector(
         Some(ty) if !register_allowed(wanted, ty, place.spec.wider) => return Verdict::Mismatch,
         found => found.is_some(),
     };
+    if of_texels {
+        crate::texture::check_alike(elements, place, complaints);
+    }
     let mut operands = Vec::with_capacity(elements.len());
     for element in elements {
         let verdict = match element.value {
@@ -75,6 +79,12 @@ pub(crate) fn fit_vector(
             Value::Unknown => Verdict::Fits(Operand::Sink),
             // The first register speaks for all: the others only have its size.
             Value::Register(id, _) if typed => Verdict::Fits(Operand::Reg(id)),
+            // Of several types they are bits, whatever the constant is.
+            Value::Const(value) if of_texels && typed && !writes => {
+                Verdict::Fits(Operand::Imm(value.bits(wanted)))
+            }
+            // ptxas takes even these, and has no code for them.
+            Value::Special(_) if of_texels && writes => Verdict::Fits(Operand::Sink),
             Value::Const(_) if writes => return result_required(element.span, place, complaints),
             _ if writes => fit_destination(element, wanted, &scalar, complaints),
             _ => fit_source(element, wanted, &scalar, complaints),

@@ -1,6 +1,6 @@
 //! Messages about modifiers that ptxas words in its own way for some instructions.
 
-use isa::{Form, Mod, Picks, SelectError, Target, Type};
+use isa::{Form, Mod, Picks, SelectError, Target, Token, Type};
 
 /// The messages for an error of selection, where ptxas does not say what the table says of all instructions.
 pub(crate) fn special(
@@ -101,6 +101,34 @@ pub(crate) fn special(
                 "ld" | "st" | "atom" | "red" if written.space().is_some() => {
                     one(format!("State space incorrect for instruction '{name}'"))
                 }
+                "txq" | "suq" if is_query(written) => {
+                    let message = format!("Illegal query modifier for instruction '{name}'");
+                    let of_sampler = crate::texture::is_of_sampler(written);
+                    Some(vec![message; 1 + usize::from(picks.has(Mod::Level) && of_sampler)])
+                }
+                "tex" if matches!(written.name(), "cube" | "acube") => {
+                    one("Floating-point coordinates required".to_owned())
+                }
+                "tex" if matches!(written.name(), "2dms" | "a2dms") => {
+                    let geometry =
+                        format!("Illegal modifier 'Multi-sample geometry' for instruction '{name}'");
+                    let mut messages = Vec::new();
+                    if picks.types().last() != Some(&Type::S32) {
+                        messages.push("Integer coordinates require .s32 instruction type".to_owned());
+                    }
+                    if picks.has(Mod::Level) || picks.has(Mod::Grad) {
+                        messages.push(geometry);
+                    }
+                    Some(messages)
+                }
+                "suld" | "sust" | "sured" if matches!(written.name(), "2dms" | "a2dms") => {
+                    one(format!("Illegal modifier 'Multi-sample geometry' for instruction '{name}'"))
+                }
+                "sured" if operation_types(written).is_some() => one(format!(
+                    "Incorrect type '{}' for operation '.{}' in instruction '{name}'",
+                    picks.ty(0),
+                    written.name()
+                )),
                 "cvt" if written == Mod::Ftz => {
                     let types = picks.types();
                     let mut messages =
@@ -192,4 +220,10 @@ fn applies_to_signed(ty: Type) -> bool {
 /// Integers that `add` and `sub` take without `.sat`.
 fn is_integer_sum(picks: &Picks) -> bool {
     matches!(picks.types(), [ty] if !ty.is_float())
+}
+
+/// Is it an attribute of textures, samplers or surfaces?
+fn is_query(modifier: Mod) -> bool {
+    let slots = ["txq", "suq"].into_iter().flat_map(isa::forms).flat_map(|form| form.slots);
+    slots.filter(|slot| slot.name == "query").any(|slot| slot.choice(Token::Mod(modifier)).is_some())
 }

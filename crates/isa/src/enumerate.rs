@@ -117,7 +117,8 @@ fn operand(form: &Form, spec: &OperandSpec, index: usize, picks: &Picks) -> Stri
     let ty = spec.resolve(picks);
     let (count, braces) = spec.count(form, picks);
     let mut text = match spec.kind {
-        OperandKind::Address if matches!(spec.name, "texture" | "surface") => return texels(picks),
+        OperandKind::Texels => return texels(picks),
+        OperandKind::Handle => return "[%b64_8]".into(),
         OperandKind::Address => return address(form, picks, picks.space_of(ordinal(form, spec))),
         OperandKind::Label => return "label".into(),
         OperandKind::BranchTargets => return "targets".into(),

@@ -86,6 +86,10 @@ pub enum OperandKind {
     MovDestination,
     /// `[a]`, `[a+imm]`, `[symbol]`, `[imm]`.
     Address,
+    /// `[a, {x, y}]`, `[a, b, {x, y}]`: a texture or surface, a sampler, coordinates.
+    Texels,
+    /// `[a]`: the handle of a texture or surface.
+    Handle,
     /// A constant expression only.
     Immediate,
     /// A label of this function.
@@ -140,6 +144,8 @@ pub enum Elements {
     Fragment,
     /// A scalar, around which braces may stand.
     Braced,
+    /// What the geometry asks for: a scalar or a vector.
+    Geometry,
     /// A scalar, of which a selector may name parts (`a.h0`).
     Selected(Selectable),
 }
@@ -208,7 +214,7 @@ impl OperandSpec {
     /// The number of registers that the operand has in an instruction of `form`, and whether braces stand around them.
     pub fn count(&self, form: &Form, picks: &Picks) -> (usize, bool) {
         match self.elements {
-            Elements::One | Elements::Braced | Elements::Selected(_) => (1, false),
+            Elements::One | Elements::Braced | Elements::Geometry | Elements::Selected(_) => (1, false),
             Elements::Vector => (picks.vector(), picks.vector() > 1),
             Elements::Fixed(count) => (count.into(), true),
             Elements::Fragment => (crate::matrix::fragment_registers(form, picks, self), true),

@@ -14,12 +14,16 @@ pub enum Opaque {
 impl Opaque {
     /// The type that is written so, without its dot.
     pub fn named(name: &str) -> Option<Opaque> {
-        Some(match name {
-            "texref" => Opaque::Texture,
-            "samplerref" => Opaque::Sampler,
-            "surfref" => Opaque::Surface,
-            _ => return None,
-        })
+        [Opaque::Texture, Opaque::Sampler, Opaque::Surface].into_iter().find(|opaque| opaque.name() == name)
+    }
+
+    /// Its type, without the dot.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Opaque::Texture => "texref",
+            Opaque::Sampler => "samplerref",
+            Opaque::Surface => "surfref",
+        }
     }
 
     /// The bit that handles of this kind have set. No document says so, but ptxas's code for `istypep` tests it.

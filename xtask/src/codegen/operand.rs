@@ -92,7 +92,11 @@ fn operand(text: &str, row: &Row) -> Result<Operand, String> {
     }
     if let Some(inner) = text.strip_prefix('[') {
         operand.name = inner.strip_suffix(']').ok_or_else(|| format!("`{text}` lacks `]`"))?.into();
-        operand.kind = "Address";
+        operand.kind = match operand.name.as_str() {
+            "texture" | "surface" => "Texels",
+            "texref" | "surfref" => "Handle",
+            _ => "Address",
+        };
         operand.ty = "None".into();
         return Ok(operand);
     }
@@ -115,6 +119,7 @@ fn operand(text: &str, row: &Row) -> Result<Operand, String> {
             "vec" => "Vector".into(),
             "frag" => "Fragment".into(),
             "braced" => "Braced".into(),
+            "geom" => "Geometry".into(),
             "part" => "Selected(Selectable::Part)".into(),
             "halves" => "Selected(Selectable::Halves)".into(),
             "bytes" => "Selected(Selectable::Bytes)".into(),

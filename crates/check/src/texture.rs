@@ -1,0 +1,439 @@
+//! Textures, samplers and surfaces as operands, and what their geometry asks of the operands beside them
+//! (PTX ISA, "Texture Instructions" and "Surface Instructions").
+
+use diag::Span;
+use isa::{Access, Elements, Kind, Mod, Opaque, Picks, Second, Target, Type, Version, register_allowed};
+
+use crate::body::BodyChecker;
+use crate::literal::Const;
+use crate::matching::{Complaints, Place, Verdict, complain, fit_scalar};
+use crate::module::{AddressBase, Operand};
+use crate::operand::{Base, Lowered, SymbolValue, Value};
+use crate::vector::fit_vector;
+
+/// What a geometry asks for.
+struct Geometry {
+    name: &'static str,
+    /// The least number of coordinates, with the index into an array and the number of a sample.
+    coordinates: usize,
+    /// The least number of offsets.
+    offsets: usize,
+    /// The number of gradients, if it matters.
+    gradients: Option<usize>,
+    /// Where among the coordinates the index into an array stands.
+    index: Option<usize>,
+}
+
+impl Geometry {
+    fn of(picks: &Picks) -> Option<Geometry> {
+        picks.mods().iter().find_map(|modifier| {
+            let (coordinates, offsets, gradients, index) = match modifier.name() {
+                "1d" => (1, 1, Some(1), None),
+                "2d" => (2, 2, Some(2), None),
+                "3d" => (3, 3, Some(4), None),
+                "a1d" => (2, 1, Some(1), Some(0)),
+                "a2d" => (3, 2, Some(2), Some(0)),
+                "cube" => (3, 3, None, None),
+                "acube" => (4, 3, None, Some(0)),
+                "2dms" => (3, 2, None, None),
+                "a2dms" => (4, 2, None, Some(1)),
+                _ => return None,
+            };
+            Some(Geometry { name: modifier.name(), coordinates, offsets, gradients, index })
+        })
+    }
+
+    fn is_cube(&self) -> bool {
+        matches!(self.name, "cube" | "acube")
+    }
+}
+
+/// Is this an instruction on textures or surfaces?
+pub(crate) fn is_texel_access(form: &isa::Form) -> bool {
+    form.operands.iter().any(|spec| spec.kind == isa::OperandKind::Texels)
+}
+
+/// What the name of an operand says that its handle is of.
+fn handle_of(name: &str) -> Opaque {
+    if matches!(name, "surface" | "surfref") { Opaque::Surface } else { Opaque::Texture }
+}
+
+impl BodyChecker<'_, '_> {
+    /// What an operand needs of `.target` and `.version`.
+    fn need_for_texels(
+        &self,
+        feature: &str,
+        target: u16,
+        version: Version,
+        span: Span,
+        complaints: &mut Complaints,
+    ) {
+        let target = Target::sm(target);
+        if self.module.knows_target() && !self.module.target.has(target) {
+            let message = format!("Feature '{feature}' requires .target {target} or higher");
+            complain(complaints, "requires-target", span, message, None);
+        }
+        if self.module.version < version {
+            let message = format!("Feature '{feature}' requires PTX ISA .version {version} or later");
+            complain(complaints, "requires-version", span, message, None);
+        }
+    }
+
+    /// A handle in a register.
+    fn need_for_handle(&self, kind: Opaque, span: Span, complaints: &mut Complaints) {
+        let independent = self.module.independent_samplers;
+        let (feature, version) = match kind {
+            Opaque::Surface => ("indirect surface access", Version::new(3, 1)),
+            _ if independent => ("indirect texture access with texmode_independent", Version::new(4, 3)),
+            _ => ("indirect texture access", Version::new(3, 1)),
+        };
+        self.need_for_texels(feature, 0, version, span, complaints);
+    }
+
+    /// `[a, {x, y}]`, `[a, b, {x, y}]`: a texture or surface, a sampler, coordinates.
+    pub(crate) fn fit_texels(
+        &self,
+        lowered: &Lowered,
+        place: &Place,
+        complaints: &mut Complaints,
+    ) -> Verdict {
+        let kind = handle_of(place.spec.name);
+        let Value::Tensor(base, _, inner) = &lowered.value else { return Verdict::Mismatch };
+        let (sampler, coordinates) = match &inner[..] {
+            [coordinates] => (None, coordinates),
+            [sampler, coordinates] if kind == Opaque::Texture => (Some(sampler), coordinates),
+            _ => return Verdict::Mismatch,
+        };
+        let base = match handle(base, kind) {
+            None => return Verdict::Mismatch,
+            Some((base, is_kind)) => {
+                let in_register = |lowered: &Lowered| matches!(lowered.value, Value::Register(..));
+                if matches!(base, AddressBase::Reg(_)) || sampler.is_some_and(|sampler| in_register(sampler))
+                {
+                    self.need_for_handle(kind, lowered.span, complaints);
+                }
+                if !is_kind {
+                    handle_expected(place.index, kind, lowered.span, place, complaints);
+                }
+                base
+            }
+        };
+        let has_sampler = match sampler {
+            None => false,
+            Some(sampler) => {
+                let base = match sampler.value {
+                    Value::Register(id, ty) => Base::Register(id, ty),
+                    Value::Symbol(symbol) => Base::Symbol(symbol),
+                    _ => return Verdict::Mismatch,
+                };
+                match handle(&base, Opaque::Sampler) {
+                    None => return Verdict::Mismatch,
+                    Some((_, is_sampler)) => is_sampler,
+                }
+            }
+        };
+        if kind == Opaque::Texture && self.module.independent_samplers && !has_sampler {
+            let span = sampler.map_or(lowered.span, |s| s.span);
+            handle_expected(place.index + 1, Opaque::Sampler, span, place, complaints);
+        }
+        let verdict = match (sampler, self.module.independent_samplers) {
+            // With one handle for both, ptxas counts the operands on from the sampler: it takes the coordinates for offsets.
+            (Some(_), false) => {
+                let mut unseen = Complaints::new();
+                let verdict = fit_coordinates(coordinates, place, &mut unseen);
+                unseen.retain(|complaint| matches!(complaint.code, "sink" | "unlike-elements"));
+                complaints.append(&mut unseen);
+                let picks = place.context.picks;
+                let size = match &coordinates.value {
+                    Value::Vector(elements, _) => Some(elements.len()),
+                    Value::VectorRegister(ids, _) => Some(ids.len()),
+                    _ => None,
+                };
+                if let Some(size) = size.filter(|_| !picks.has(Mod::Level)) {
+                    check_size(size, picks.has(Mod::Grad), coordinates.span, place, complaints);
+                }
+                // What stands behind them it takes for offsets of a cube, or the reference of a depth comparison.
+                if let Some(geometry) = Geometry::of(picks)
+                    && (picks.has(Mod::Grad) && geometry.is_cube()
+                        || picks.has(Mod::Level) && geometry.name == "3d")
+                {
+                    illegal_geometry(&geometry, lowered.span, place, complaints);
+                }
+                self.need_for_texels("offset operand", 30, Version::new(1, 0), lowered.span, complaints);
+                self.need_for_texels("tex", 0, Version::new(4, 3), lowered.span, complaints);
+                verdict
+            }
+            _ => fit_coordinates(coordinates, place, complaints),
+        };
+        match verdict {
+            Verdict::Mismatch => Verdict::Mismatch,
+            Verdict::Fits(_) => Verdict::Fits(Operand::Address(base, 0)),
+        }
+    }
+
+    /// `[a]`: a handle, whose attributes are asked for.
+    pub(crate) fn fit_handle(
+        &self,
+        lowered: &Lowered,
+        place: &Place,
+        complaints: &mut Complaints,
+    ) -> Verdict {
+        let mods = place.context.picks.mods();
+        let is_asked = |name| mods.iter().any(|m| m.name() == name);
+        let of_sampler = mods.iter().any(|&m| is_of_sampler(m));
+        let kind = match handle_of(place.spec.name) {
+            Opaque::Texture if of_sampler && self.module.independent_samplers => Opaque::Sampler,
+            kind => kind,
+        };
+        let Value::Address(base, offset) = &lowered.value else { return Verdict::Mismatch };
+        let Some((operand, is_kind)) = handle(base, kind) else { return Verdict::Mismatch };
+        if matches!(base, Base::Symbol(symbol) if symbol.sum) {
+            return Verdict::Mismatch;
+        }
+        let independent = kind != Opaque::Surface && self.module.independent_samplers;
+        if !independent && matches!(operand, AddressBase::Reg(_)) {
+            self.need_for_handle(kind, lowered.span, complaints);
+        }
+        // ptxas looks at no handle for this one if samplers have their own.
+        let any = is_asked("memory_layout") && independent;
+        if !any && (!is_kind || *offset != 0) {
+            handle_expected(place.index, kind, lowered.span, place, complaints);
+        }
+        let is_sampler =
+            handle(base, Opaque::Sampler).is_some_and(|(_, is_sampler)| is_sampler) && *offset == 0;
+        if kind != Opaque::Surface && is_asked("force_unnormalized_coords") && !is_sampler {
+            let name = place.context.name;
+            let message = format!("Argument {} of instruction '{name}': .samplerref expected", place.index);
+            complain(complaints, "handle-expected", lowered.span, message, None);
+        }
+        Verdict::Fits(Operand::Address(operand, 0))
+    }
+
+    /// The registers that texels are read into or written from; beside a destination a predicate says whether they are in
+    /// memory.
+    pub(crate) fn fit_texel_values(
+        &self,
+        lowered: &Lowered,
+        place: &Place,
+        count: usize,
+        complaints: &mut Complaints,
+    ) -> Verdict {
+        let vector = match &lowered.value {
+            Value::Pair(first, second) if place.spec.second == Second::Optional => {
+                let verdict = fit_vector(first, place, count, complaints);
+                if matches!(verdict, Verdict::Fits(_))
+                    && !matches!(second.value, Value::Register(_, Type::Pred))
+                {
+                    let message =
+                        format!("Predicate output expected for instruction '{}'", place.context.name);
+                    complain(complaints, "predicate-output", second.span, message, None);
+                }
+                let feature = "Texture instruction with optional predicate result";
+                self.need_for_texels(feature, 60, Version::new(7, 1), lowered.span, complaints);
+                return verdict;
+            }
+            Value::Vector(elements, _) => Some(elements.len()),
+            Value::VectorRegister(ids, _) => Some(ids.len()),
+            _ => None,
+        };
+        let is_surface = place.spec.elements == Elements::Vector;
+        match vector {
+            // Without `.v2` or `.v4` a surface's operand may have any size, with it a single register can be written.
+            Some(own) if is_surface && count == 1 => fit_vector(lowered, place, own, complaints),
+            None if is_surface && (count == 1 || place.spec.access == Access::Read) => {
+                fit_scalar(lowered, place, complaints)
+            }
+            _ => fit_vector(lowered, place, count, complaints),
+        }
+    }
+}
+
+/// Is it an attribute of samplers?
+pub(crate) fn is_of_sampler(attribute: Mod) -> bool {
+    matches!(
+        attribute.name(),
+        "force_unnormalized_coords" | "filter_mode" | "addr_mode_0" | "addr_mode_1" | "addr_mode_2"
+    )
+}
+
+fn handle_expected(index: usize, kind: Opaque, span: Span, place: &Place, complaints: &mut Complaints) {
+    let (name, kind) = (place.context.name, kind.name());
+    let message = format!("Argument {index} of instruction '{name}': .{kind} or .u64 register expected");
+    complain(complaints, "handle-expected", span, message, None);
+}
+
+/// What a handle is taken from, and whether it is one of that kind; `None` if its type is wrong.
+fn handle(base: &Base, kind: Opaque) -> Option<(AddressBase, bool)> {
+    match *base {
+        Base::Register(id, ty) => {
+            register_allowed(Type::U64, ty, false).then_some((AddressBase::Reg(id), true))
+        }
+        Base::Symbol(SymbolValue { symbol, opaque, ty, .. }) => (opaque.is_some()
+            || register_allowed(Type::U64, ty, false))
+        .then_some((AddressBase::Symbol(symbol), opaque == Some(kind))),
+        Base::Reported => Some((AddressBase::Absolute(0), true)),
+        _ => None,
+    }
+}
+
+/// The coordinates: `.ctype` of textures, integers of surfaces.
+fn fit_coordinates(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Verdict {
+    let picks = place.context.picks;
+    let is_surface = handle_of(place.spec.name) == Opaque::Surface;
+    let ty = if is_surface { Type::S32 } else { picks.types().last().copied().unwrap_or(Type::S32) };
+    let fits = |found: Type, vector: bool| match ty {
+        _ if is_surface => matches!(found, Type::S32 | Type::U32 | Type::B32),
+        // An index may stand among floating-point coordinates.
+        Type::F32 if vector && matches!(found, Type::S32 | Type::U32) => true,
+        _ => register_allowed(ty, found, false),
+    };
+    let elements = match &lowered.value {
+        Value::Register(_, found) if fits(*found, false) => return Verdict::Fits(Operand::Sink),
+        Value::VectorRegister(ids, found) if fits(*found, true) => {
+            check_geometry(ids.len(), lowered.span, place, complaints);
+            return Verdict::Fits(Operand::Sink);
+        }
+        Value::Vector(elements, _) => elements,
+        _ => return Verdict::Mismatch,
+    };
+    if vector_type(elements).is_some_and(|found| !fits(found, true)) {
+        return Verdict::Mismatch;
+    }
+    let index = Geometry::of(picks).and_then(|geometry| geometry.index).filter(|_| !is_surface);
+    if let Some(element) = index.and_then(|index| elements.get(index))
+        && !matches!(element_type(element), Some(Type::S32 | Type::U32 | Type::B32) | None)
+    {
+        let message = format!(
+            "Array index in the '{}' instruction has unexpected type. Expecting type .u32",
+            place.context.name
+        );
+        complain(complaints, "array-index", element.span, message, None);
+    }
+    let like = index.map_or(&elements[..], |index| elements.get(index + 1..).unwrap_or_default());
+    check_alike(like, place, complaints);
+    for element in elements.iter().filter(|element| matches!(element.value, Value::Sink)) {
+        let message = "Sink '_' not allowed as a source operand".to_owned();
+        complain(complaints, "sink", element.span, message, None);
+    }
+    check_geometry(elements.len(), lowered.span, place, complaints);
+    Verdict::Fits(Operand::Sink)
+}
+
+fn check_geometry(count: usize, span: Span, place: &Place, complaints: &mut Complaints) {
+    let Some(geometry) = Geometry::of(place.context.picks) else { return };
+    if count < geometry.coordinates {
+        // ptxas says so for the coordinates and for the operand that they stand in.
+        for _ in 0..1 + usize::from(place.index > 0) {
+            geometry_mismatch(&geometry, geometry.coordinates, span, place, complaints);
+        }
+    }
+}
+
+fn geometry_mismatch(
+    geometry: &Geometry,
+    count: usize,
+    span: Span,
+    place: &Place,
+    complaints: &mut Complaints,
+) {
+    let name = place.context.name;
+    let message = format!("Operand vector size doesn't match geometry for instruction '{name}'");
+    // There are vectors of 2 and 4.
+    let help = format!(".{} takes {} elements here", geometry.name, count.next_power_of_two());
+    complain(complaints, "vector-size", span, message, Some(&help));
+}
+
+/// An operand that depends on the geometry: offsets, gradients, the reference of a depth comparison.
+pub(crate) fn fit_geometry(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> Verdict {
+    let (Some(geometry), Some(ty)) = (Geometry::of(place.context.picks), place.ty) else {
+        return Verdict::Mismatch;
+    };
+    let is_gradient = place.spec.name.starts_with("dP");
+    let fits = |found: Type| register_allowed(ty, found, false);
+    let count = match &lowered.value {
+        Value::VectorRegister(ids, found) if ty == Type::S32 || is_gradient => {
+            if !fits(*found) {
+                return Verdict::Mismatch;
+            }
+            ids.len()
+        }
+        Value::Vector(elements, _) if ty == Type::S32 || is_gradient => {
+            if vector_type(elements).is_some_and(|found| !fits(found)) {
+                return Verdict::Mismatch;
+            }
+            check_alike(elements, place, complaints);
+            elements.len()
+        }
+        Value::Vector(..) | Value::VectorRegister(..) => return Verdict::Mismatch,
+        _ => {
+            let verdict = fit_scalar(lowered, place, complaints);
+            if is_gradient && matches!(verdict, Verdict::Fits(_)) {
+                let message = format!("Vector expected for argument {}", place.index + 1);
+                complain(complaints, "vector-expected", lowered.span, message, None);
+            } else if ty == Type::F32 && geometry.name == "3d" {
+                illegal_geometry(&geometry, lowered.span, place, complaints);
+            }
+            return verdict;
+        }
+    };
+    check_size(count, is_gradient, lowered.span, place, complaints);
+    Verdict::Fits(Operand::Sink)
+}
+
+/// The size of a vector of offsets or gradients.
+fn check_size(count: usize, are_gradients: bool, span: Span, place: &Place, complaints: &mut Complaints) {
+    let Some(geometry) = Geometry::of(place.context.picks) else { return };
+    if are_gradients {
+        if let Some(wanted) = geometry.gradients.filter(|&wanted| wanted != count) {
+            geometry_mismatch(&geometry, wanted, span, place, complaints);
+        }
+        return;
+    }
+    if geometry.is_cube() {
+        illegal_geometry(&geometry, span, place, complaints);
+    }
+    if count < geometry.offsets {
+        geometry_mismatch(&geometry, geometry.offsets, span, place, complaints);
+    }
+}
+
+fn illegal_geometry(geometry: &Geometry, span: Span, place: &Place, complaints: &mut Complaints) {
+    let message = format!("Illegal modifier '.{}' for instruction '{}'", geometry.name, place.context.name);
+    complain(complaints, "illegal-modifier", span, message, None);
+}
+
+/// The type that an element counts as; `None` for what is reported already.
+fn element_type(element: &Lowered) -> Option<Type> {
+    match element.value {
+        Value::Register(_, ty) | Value::RegisterPlus(_, ty, _) => Some(ty),
+        Value::Const(Const::Int { .. }) => Some(Type::S32),
+        Value::Const(_) => Some(Type::F32),
+        Value::Special(_) => Some(Type::B32),
+        Value::Symbol(_) => Some(Type::U64),
+        _ => None,
+    }
+}
+
+/// The type of a vector: that of its elements, or bits if they are of several.
+fn vector_type(elements: &[Box<Lowered>]) -> Option<Type> {
+    let mut types = elements.iter().filter_map(|element| element_type(element));
+    let first = types.next()?;
+    // A predicate among others passes for 32 bits.
+    Some(if types.all(|ty| ty == first) { first } else { Type::of_bits(first.bits().max(32)) })
+}
+
+/// ptxas compares each element of a vector with the one before it.
+pub(crate) fn check_alike(elements: &[Box<Lowered>], place: &Place, complaints: &mut Complaints) {
+    for pair in elements.windows(2) {
+        let (Some(first), Some(second)) = (element_type(&pair[0]), element_type(&pair[1])) else { continue };
+        let are_alike = first == second
+            || [first, second].iter().any(|ty| ty.kind() == Kind::Bits)
+            || ![first, second].iter().any(|ty| ty.is_float() || *ty == Type::Pred);
+        if !are_alike {
+            let name = place.context.name;
+            let message =
+                format!("Vector with elements of different types are not allowed in {name} instruction");
+            complain(complaints, "unlike-elements", pair[1].span, message, None);
+        }
+    }
+}
