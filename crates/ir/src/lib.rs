@@ -11,6 +11,7 @@ mod liveness;
 mod lower;
 mod op;
 mod order;
+mod pairs;
 mod reach;
 mod unused;
 mod visit;

@@ -61,7 +61,7 @@ impl Function {
 }
 
 /// For each block, the values it reads before it has written them in all its lanes.
-fn upward_exposed(function: &mut Function) -> Vec<Vec<u32>> {
+pub(crate) fn upward_exposed(function: &mut Function) -> Vec<Vec<u32>> {
     let fixed: Vec<bool> = function.slots.iter().map(is_fixed).collect();
     let returns: Vec<u32> = function.returns.iter().flatten().map(|s| s.0).collect();
     // The block that wrote, or exposed, a value last.

@@ -435,6 +435,13 @@ pub enum OpKind {
         src: Slot,
         bits: u32,
     },
+    /// Of two pairs of 16-bit halves, the low half of the first where the first predicate holds, else that of the second; the
+    /// high half by the other predicate.
+    SelectPair {
+        dst: Slot,
+        pairs: [Slot; 2],
+        preds: [Slot; 2],
+    },
     /// Elements of `bytes` bytes each, one after the other; extended by sign or zero to their slot's width.
     Load {
         address: Address,
@@ -547,6 +554,7 @@ impl OpKind {
                 | OpKind::AddressOf { .. }
                 | OpKind::Pack { .. }
                 | OpKind::Unpack { .. }
+                | OpKind::SelectPair { .. }
                 | OpKind::Cvta { .. }
                 | OpKind::IsSpace { .. }
         )

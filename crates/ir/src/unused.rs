@@ -1,9 +1,58 @@
-//! Second results that nobody reads: the old value of an atomic operation, the predicate of a shuffle.
+//! Results that nobody reads: the old value of an atomic operation, the predicate of a shuffle, and what other passes leave
+//! behind.
 //!
 //! PTX wants a register there, and compilers name one.
 
 use crate::op::{Function, OpKind, Slot, WarpOp};
 use crate::visit::Touch;
+
+/// Drops operations that only compute what no operation behind them reads. Values must not share slots yet.
+pub(crate) fn drop_operations(function: &mut Function) {
+    // What is read in another block is live at the end of each.
+    let exposed = crate::liveness::upward_exposed(function);
+    let mut crosses = vec![false; function.slots.len()];
+    exposed.iter().flatten().for_each(|&value| crosses[value as usize] = true);
+    function.params.iter().chain(&function.returns).flatten().for_each(|slot| crosses[slot.index()] = true);
+    // The block in which a value is read behind the place that is looked at.
+    let mut read = vec![usize::MAX; function.slots.len()];
+    let mut dead = vec![false; function.ops.len()];
+    for (number, block) in function.blocks.iter_mut().enumerate() {
+        block.terminator.visit(&mut |slot, touch| {
+            if touch == Touch::Use {
+                read[slot.index()] = number;
+            }
+        });
+        for index in block.ops.clone().rev() {
+            let op = &mut function.ops[index as usize];
+            let mut needed = !op.kind.computes();
+            op.visit(&mut |slot, touch| {
+                needed |= touch == Touch::Def && (crosses[slot.index()] || read[slot.index()] == number);
+            });
+            dead[index as usize] = !needed;
+            let always = op.guard.is_none();
+            op.visit(&mut |slot, touch| {
+                if touch == Touch::Def && always {
+                    read[slot.index()] = usize::MAX;
+                }
+            });
+            op.visit(&mut |slot, touch| {
+                if touch == Touch::Use && needed {
+                    read[slot.index()] = number;
+                }
+            });
+        }
+    }
+    let mut dead = dead.into_iter();
+    let mut ops = Vec::with_capacity(function.ops.len());
+    let mut rest = std::mem::take(&mut function.ops).into_iter();
+    for block in &mut function.blocks {
+        let start = ops.len() as u32;
+        let kept = rest.by_ref().take(block.ops.len()).filter(|_| !dead.next().unwrap_or(false));
+        ops.extend(kept);
+        block.ops = start..ops.len() as u32;
+    }
+    function.ops = ops;
+}
 
 /// Drops these destinations. Values must not share slots yet.
 pub(crate) fn drop(function: &mut Function) {

@@ -67,6 +67,10 @@ impl Op {
                 f(src, Touch::Use);
                 defs(dst, f);
             }
+            OpKind::SelectPair { dst, pairs, preds } => {
+                uses(pairs.iter_mut().chain(preds), f);
+                f(dst, Touch::Def);
+            }
             OpKind::Load { address: a, dst, .. } => {
                 address(a, f);
                 defs(dst, f);

@@ -42,6 +42,7 @@ pub use chain::{Factor, Shape};
 pub use handler::{Handler, LaneBits, Operand};
 pub use helpers::{Element, Extend, Helpers, Rows, Width, helpers};
 pub use matrix::{MatrixHelpers, Multiply};
+pub use select::select_pair;
 pub use spread::Spread;
 
 /// Operands of a handler.

@@ -1,6 +1,6 @@
 //! selp and slct, and copysign: lanes chosen from two sources.
 
-use super::drive::{Lane, load, load_mask, map2, map3, store};
+use super::drive::{Lane, apply2, load, load_mask, map2, map3, store};
 use super::macros::flags;
 use super::path::{BLOCK, Block, Kernel, Path, version};
 use super::{HostPath, LaneArgs, LaneFn, only};
@@ -42,6 +42,29 @@ impl<T: Select> Kernel for Selp<T> {
             }
         }
     }
+}
+
+/// Pairs of halves: each half from a where its predicate holds (c for the low one, d for the high one), else from b.
+struct SelectPair;
+
+impl Kernel for SelectPair {
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs) {
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: two sources and the destination of `lanes` elements, and two predicates; `P` by contract.
+            unsafe {
+                let (a, b): (Block<u32>, Block<u32>) = (load(args, 0, i), load(args, 1, i));
+                let low = u32::select::<P>(load_mask(args, 2, i), a, b);
+                let high = u32::select::<P>(load_mask(args, 3, i), a, b);
+                store(args, 0, i, apply2(|low: u32, high: u32| low & 0xffff | high & !0xffff, low, high));
+            }
+        }
+    }
+}
+
+/// The handler that chooses halves of pairs: of sources a and b of 4 bytes, by predicates for the low and the high halves.
+pub fn select_pair(path: HostPath) -> LaneFn {
+    version::<SelectPair>(path)
 }
 
 /// a if c >= 0, else b; NaN selects b.

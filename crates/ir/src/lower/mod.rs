@@ -21,7 +21,7 @@ use crate::op::{
     Terminator, Width,
 };
 use crate::order::weak_topological_order;
-use crate::{copies, invariant, liveness, unused};
+use crate::{copies, invariant, liveness, pairs, unused};
 
 /// Lowers one function; `None` for a declaration without a body.
 pub(crate) fn function(module: &Module, id: FuncId) -> Option<Function> {
@@ -336,6 +336,9 @@ impl<'m> Lowering<'m> {
             Function { slots, blocks, ops, prologue: Vec::new(), frame_bytes, params, returns };
         copies::propagate(&mut function);
         unused::drop(&mut function);
+        if pairs::join(&mut function) {
+            unused::drop_operations(&mut function);
+        }
         if self.function.is_entry {
             invariant::hoist(&mut function, &self.function.params);
         }

@@ -3,6 +3,7 @@
 mod chain;
 mod helpers;
 mod matrix;
+mod select;
 mod values;
 
 use super::{HostPath, LaneArgs, available_paths, choose_host_path, lookup};

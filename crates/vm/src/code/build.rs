@@ -28,6 +28,12 @@ pub(crate) fn build(program: &ir::Program, launch: &Launch, lanes: usize, blocks
     Code { functions, rows, lanes, accesses, pure_operations, chains: counts.chains.get() }
 }
 
+/// [`ir::OpKind::SelectPair`] of one lane: two pairs, and the predicates of the halves.
+fn select_pair(_: &isa::Picks, values: &[u64]) -> [u64; 2] {
+    let half = |pred: u64, mask: u64| values[usize::from(pred == 0)] & mask;
+    [half(values[2], 0xffff) | half(values[3], 0xffff_0000), 0]
+}
+
 /// What has been counted of all functions so far.
 #[derive(Default)]
 pub(super) struct Counts {
@@ -199,6 +205,23 @@ impl<'a> Builder<'a> {
             ir::OpKind::Pack { dst, src, bits } => {
                 let src = src.iter().map(|&s| self.slot(s)).collect();
                 Kind::Pack { dst: self.slot(*dst), src, bits: *bits }
+            }
+            ir::OpKind::SelectPair { dst, pairs, preds } => {
+                let [a, b] = pairs.map(|slot| self.slot(slot));
+                let [p, q] = preds.map(|slot| self.slot(slot));
+                let dst = self.slot(*dst);
+                Kind::Pure(Box::new(Pure {
+                    lanes: Some(lanes::select_pair(self.launch.path)),
+                    sem: select_pair,
+                    picks: isa::Picks::new(&[], &[]),
+                    dst: [Some(dst), None],
+                    src: [a, b, p, q, a],
+                    sources: 4,
+                    in_place: [a, b, p, q].map(|slot| slot == dst),
+                    linear: Linear::No,
+                    linear_src: [a; 3],
+                    plan: next(&self.counts.pure_operations),
+                }))
             }
             ir::OpKind::Unpack { dst, src, bits } => {
                 let dst = dst.iter().map(|&d| self.maybe(d)).collect();

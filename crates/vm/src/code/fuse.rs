@@ -46,7 +46,7 @@ impl Builder<'_> {
                         kept_loads.push((i, reader));
                     }
                 }
-                OpKind::Pure { dst: [Some(result), None], .. }
+                OpKind::Pure { dst: [Some(result), None], .. } | OpKind::SelectPair { dst: result, .. }
                     if is_dead_after_one_read(*result) == Some(i + 1)
                         && self.stores(&source[i + 1], *result)
                         && matches!(&ops[i].kind, Kind::Pure(pure) if pure.lanes.is_some()) =>

@@ -1,0 +1,145 @@
+//! Halves chosen one by one and put together again: one choice of pairs.
+//!
+//! Who works with `setp.f16x2 p|q` takes both operands apart, chooses each half by its predicate (`selp.b16`), and packs the two
+//! results. [`OpKind::SelectPair`] does that on the pairs; what it replaces is dropped if nobody else reads it.
+
+use crate::op::{Function, Op, OpKind, Slot, Width};
+use crate::visit::Touch;
+
+/// A value that a slot had when it was looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Value {
+    slot: Slot,
+    /// How often the slot had been written.
+    version: u32,
+}
+
+/// What a slot of 16 bits is known to hold.
+#[derive(Clone, Copy)]
+enum Half {
+    /// This half of a pair: 0 is the low one.
+    Of(Value, usize),
+    /// The halves of two pairs, the first where the predicate holds.
+    Chosen { pred: Value, pairs: [Value; 2], half: usize },
+}
+
+/// What an operation tells.
+enum Fact {
+    /// Two slots hold the halves of a pair, once the operation has run.
+    Parts {
+        pair: Slot,
+        halves: [Option<Slot>; 2],
+    },
+    Is(Slot, Half),
+}
+
+/// What is known at a place of a block.
+struct Knowledge {
+    versions: Vec<u32>,
+    /// By slot: what it holds, if it was learned in this block and the slot has been written so often.
+    halves: Vec<Option<(usize, u32, Half)>>,
+    block: usize,
+}
+
+impl Knowledge {
+    fn value(&self, slot: Slot) -> Value {
+        Value { slot, version: self.versions[slot.index()] }
+    }
+
+    fn still(&self, value: Value) -> bool {
+        self.versions[value.slot.index()] == value.version
+    }
+
+    fn half(&self, slot: Slot) -> Option<Half> {
+        let (block, version, half) = self.halves[slot.index()]?;
+        (block == self.block && version == self.versions[slot.index()]).then_some(half)
+    }
+
+    fn learn(&mut self, slot: Slot, half: Half) {
+        self.halves[slot.index()] = Some((self.block, self.versions[slot.index()], half));
+    }
+
+    /// The pair and the half that a slot holds, if the pair still has this value.
+    fn part(&self, slot: Slot) -> Option<(Value, usize)> {
+        match self.half(slot)? {
+            Half::Of(pair, half) if self.still(pair) => Some((pair, half)),
+            _ => None,
+        }
+    }
+
+    /// What `selp` makes of its sources.
+    fn chosen(&self, [a, b, pred]: [Slot; 3]) -> Option<Half> {
+        let ((first, half), (second, other)) = (self.part(a)?, self.part(b)?);
+        (half == other).then(|| Half::Chosen { pred: self.value(pred), pairs: [first, second], half })
+    }
+
+    /// The choice of pairs that packing these halves is.
+    fn packed(&self, [low, high]: [Slot; 2]) -> Option<([Slot; 2], [Slot; 2])> {
+        let (Half::Chosen { pred: p, pairs, half: 0 }, Half::Chosen { pred: q, pairs: same, half: 1 }) =
+            (self.half(low)?, self.half(high)?)
+        else {
+            return None;
+        };
+        let fresh = [p, q, pairs[0], pairs[1]].into_iter().all(|value| self.still(value));
+        (fresh && pairs == same).then(|| (pairs.map(|pair| pair.slot), [p.slot, q.slot]))
+    }
+
+    /// What an operation that is about to run will tell.
+    fn fact(&self, op: &Op, width: impl Fn(Slot) -> Width) -> Option<Fact> {
+        if op.guard.is_some() {
+            return None;
+        }
+        match &op.kind {
+            OpKind::Unpack { dst, src, bits: 16 } if width(*src) == Width::W32 => match dst[..] {
+                [low, high] => Some(Fact::Parts { pair: *src, halves: [low, high] }),
+                _ => None,
+            },
+            OpKind::Pack { dst, src, bits: 16 } if width(*dst) == Width::W32 => match src[..] {
+                [low, high] => Some(Fact::Parts { pair: *dst, halves: [Some(low), Some(high)] }),
+                _ => None,
+            },
+            OpKind::Pure { form, dst: [Some(dst), None], src, .. }
+                if form.opcode == "selp" && width(*dst) == Width::W16 =>
+            {
+                let [a, b, pred] = src[..] else { return None };
+                Some(Fact::Is(*dst, self.chosen([a, b, pred])?))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Replaces them. Values must not share slots yet. True if there were any.
+pub(crate) fn join(function: &mut Function) -> bool {
+    let count = function.slots.len();
+    let mut known = Knowledge { versions: vec![0; count], halves: vec![None; count], block: 0 };
+    let mut found = false;
+    for block in 0..function.blocks.len() {
+        known.block = block;
+        let range = function.blocks[block].ops.clone();
+        for op in &mut function.ops[range.start as usize..range.end as usize] {
+            let fact = known.fact(op, |slot| function.slots[slot.index()].width);
+            if let (OpKind::Pack { dst, .. }, Some(Fact::Parts { halves: [Some(low), Some(high)], .. })) =
+                (&op.kind, &fact)
+                && let Some((pairs, preds)) = known.packed([*low, *high])
+            {
+                op.kind = OpKind::SelectPair { dst: *dst, pairs, preds };
+                found = true;
+            }
+            op.visit(&mut |slot, touch| known.versions[slot.index()] += u32::from(touch == Touch::Def));
+            match fact {
+                Some(Fact::Is(slot, half)) => known.learn(slot, half),
+                Some(Fact::Parts { pair, halves }) => {
+                    let pair = known.value(pair);
+                    for (half, slot) in halves.into_iter().enumerate() {
+                        if let Some(slot) = slot {
+                            known.learn(slot, Half::Of(pair, half));
+                        }
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+    found
+}
