@@ -442,7 +442,8 @@ impl<'a> BodyChecker<'_, 'a> {
         }
         let count = elements.len();
         let legal = matches!(count, 1 | 2 | 4) || count == 8 && !self.accesses_texels;
-        if !legal && self.longest_vector <= 8 {
+        // Fragments of `wgmma` have other sizes.
+        if !legal && matches!(self.longest_vector, 1 | 2 | 4 | 8) {
             self.illegal_vectors.push((count, node.span));
         }
         if elements.iter().all(|e| matches!(e.value, Value::Sink | Value::Unknown | Value::Label(..))) {

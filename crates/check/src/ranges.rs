@@ -26,6 +26,8 @@ pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lo
                 context.name, value as i64
             );
             sink.error("out-of-range", lowered.span, message);
+        } else if context.form.action == Action::Effect(Effect::Wgmma) {
+            group_constant(sink, context, i, spec, value as i64, lowered.span);
         } else if context.form.opcode == "mma" && spec.name == "selector" {
             sparsity_selector(sink, context, i, range, value as i64, lowered.span);
         } else if let Some((least, greatest)) = range
@@ -68,6 +70,38 @@ fn copy_size(sink: &mut Sink, context: &Context, index: usize, value: i64, span:
         );
         sink.error("out-of-range", span, message);
     }
+}
+
+/// `wgmma.mma_async`: signs, transpositions, whether D counts, and which threads hold the metadata.
+fn group_constant(
+    sink: &mut Sink,
+    context: &Context,
+    index: usize,
+    spec: &isa::OperandSpec,
+    value: i64,
+    span: diag::Span,
+) {
+    let (allowed, text): (&[i64], _) = match (spec.name, spec.range) {
+        ("imm-scale-a" | "imm-scale-b", _) => (&[-1, 1], "-1 or 1"),
+        ("sp-sel", Some((_, 0))) => (&[0], "0"),
+        _ => (&[0, 1], "0 or 1"),
+    };
+    if allowed.contains(&value) {
+        return;
+    }
+    let factor = context.picks.ty(1);
+    let kind = match factor {
+        isa::Type::B1 => "boolean type",
+        _ if !factor.is_float() && factor != context.picks.ty(2) => "mixed integer types",
+        _ if !factor.is_float() => "integer types",
+        _ if factor.bits() == 8 => "FP8 types",
+        _ => "floating point types",
+    };
+    let sparse = if isa::matrix::is_sparse(context.picks) { "Sparse " } else { "" };
+    let message = format!(
+        "Argument {index} of instruction '{sparse}wgmma.mma_async with {kind}': unexpected value '{value}', expected to be {text}"
+    );
+    sink.error("out-of-range", span, message);
 }
 
 /// `mma.sp`: which threads hold the metadata. Where all of them do, ptxas words it differently from type to type.

@@ -10,6 +10,7 @@ import numpy as np
 
 import matrix
 from matrix import A, BITS, HERE, encode, g, header, t
+from sparse import METADATA, sparse_matrix
 
 SWIZZLES = {16: 0, 128: 1, 64: 2, 32: 3}
 
@@ -60,13 +61,20 @@ def across_k(numbers, ty, width):
     return data, k * width, 8 * width, 16 * width
 
 
-def wgmma(name, n, steps, d, a, b, a_width, b_width, a_across=False, b_across=False, groups=1, signs=(1, 1), modifiers="", suffix="", add=True):
-    """a_width 0: A in registers."""
+def wgmma(name, n, steps, d, a, b, a_width, b_width, a_across=False, b_across=False, groups=1, signs=(1, 1), modifiers="", suffix="", add=True, selector=None):
+    """a_width 0: A in registers; with a selector, half of A."""
     rng = np.random.default_rng(n + steps)
     k = {16: 16, 32: 8, 8: 32, 1: 256}[BITS[a]]
-    total = k * steps
     limits = matrix.limits
-    am = rng.integers(limits(a)[0], limits(a)[1] + 1, (64 * groups, total))
+    sparse = selector is not None
+    held = k * steps
+    k *= 2 if sparse else 1
+    total = k * steps
+    stored = rng.integers(limits(a)[0], limits(a)[1] + 1, (64 * groups, held))
+    am = stored
+    if sparse:
+        assert steps == 1
+        am, stored, nibbles = sparse_matrix(rng, stored, BITS[a], True)
     bm = rng.integers(limits(b)[0], limits(b)[1] + 1, (total, n))
     cm = rng.integers(-9, 10, (64 * groups, n))
     if "satfinite" in modifiers:
@@ -76,7 +84,7 @@ def wgmma(name, n, steps, d, a, b, a_width, b_width, a_across=False, b_across=Fa
         dm = np.clip(dm, -(2**31), 2**31 - 1)
     tiles, descriptors, advances = {}, {}, {}
     if a_width:
-        parts = [(across_k if a_across else along_k)(am[64 * i : 64 * i + 64], a, a_width) for i in range(groups)]
+        parts = [(across_k if a_across else along_k)(stored[64 * i : 64 * i + 64], a, a_width) for i in range(groups)]
         tiles["a"] = np.concatenate([part[0] for part in parts])
         descriptors["a"], advances["a"] = (parts[0][1], parts[0][2], a_width), parts[0][3]
         group_bytes = len(parts[0][0])
@@ -98,7 +106,7 @@ def wgmma(name, n, steps, d, a, b, a_width, b_width, a_across=False, b_across=Fa
 
     expected = [word(dm, thread, register) for thread in range(threads) for register in range(count)]
     before = [word(cm, thread, register) for thread in range(threads) for register in range(count)]
-    instruction = f"wgmma.mma_async.sync.aligned.m64n{n}k{k}{modifiers}.{d}.{a}.{b}{suffix}"
+    instruction = f"wgmma.mma_async{'.sp' if sparse else ''}.sync.aligned.m64n{n}k{k}{modifiers}.{d}.{a}.{b}{suffix}"
     text = ".version 8.4\n.target sm_90a\n.address_size 64\n\n"
     for label, tile in tiles.items():
         text += f".global .align 16 .b8 in_{label}[{len(tile)}] = {{{', '.join(map(str, tile.tolist()))}}};\n"
@@ -107,22 +115,31 @@ def wgmma(name, n, steps, d, a, b, a_width, b_width, a_across=False, b_across=Fa
     registers = {}
     if not a_width:
         in_register = 32 // BITS[a]
-        of_step = 16 * k // 32 // in_register
+        of_step = 16 * held // steps // 32 // in_register
         for step in range(steps):
             registers[step] = of_step
-        held = []
+        words = []
         for thread in range(threads):
             for step in range(steps):
                 for register in range(of_step):
                     value = 0
                     for part in range(in_register):
-                        row, column = A[BITS[a], k](thread % 32, register * in_register + part)
-                        value |= encode(a, am[thread // 32 * 16 + row, step * k + column]) << part * BITS[a]
-                    held.append(value)
-        text += f".global .align 16 .b32 in_a[{len(held)}] = {{{', '.join(f'{w:#x}' for w in held)}}};\n"
+                        row, column = A[BITS[a], held // steps](thread % 32, register * in_register + part)
+                        value |= encode(a, stored[thread // 32 * 16 + row, step * k + column]) << part * BITS[a]
+                    words.append(value)
+        text += f".global .align 16 .b32 in_a[{len(words)}] = {{{', '.join(f'{w:#x}' for w in words)}}};\n"
+    if sparse:
+        # Every warp describes its 16 rows as those of mma.sp are described.
+        metadata = [int(x) for x in rng.integers(2**32, size=threads)]
+        for row, line in enumerate(nibbles):
+            for chunk, nibble in enumerate(line):
+                thread, bit = METADATA[BITS[a], k](row % 16, chunk, selector)
+                place = row // 16 * 32 + row % 8 * 4 + int(thread)
+                metadata[place] = metadata[place] & ~(0xF << bit) | nibble << bit
+        text += f".global .align 16 .b32 in_e[{threads}] = {{{', '.join(f'{w:#x}' for w in metadata)}}};\n"
     kind = ".f32" if d == "f32" else ".b32"
     text += f"\n.visible .entry test(.param .u64 out)\n{{\n    .reg .b32 %thread, %i, %at, %group;\n    .reg .b64 %out, %from, %wide, %da, %db;\n"
-    text += f"    .reg .b32 %v<4>;\n    .reg {kind} %d<{count}>;\n    .reg .b32 %a<{max(1, sum(registers.values()))}>;\n    .reg .pred %more, %add;\n"
+    text += f"    .reg .b32 %v<4>;\n    .reg {kind} %d<{count}>;\n    .reg .b32 %a<{max(1, sum(registers.values()))}>;\n    .reg .pred %more, %add;\n    .reg .b32 %e;\n"
     text += f"    mov.u32 %thread, %tid.x;\n    ld.param.u64 %out, [out];\n    mad.wide.u32 %out, %thread, {4 * count}, %out;\n"
     for label, tile in tiles.items():
         text += f"""    shl.b32 %i, %thread, 4;
@@ -146,6 +163,8 @@ copied_{label}:
         total_registers = sum(registers.values())
         text += f"    mov.u64 %from, in_a;\n    mad.wide.u32 %from, %thread, {4 * total_registers}, %from;\n"
         text += "".join(f"    ld.global.b32 %a{i}, [%from+{4 * i}];\n" for i in range(total_registers))
+    if sparse:
+        text += "    mov.u64 %from, in_e;\n    mad.wide.u32 %from, %thread, 4, %from;\n    ld.global.b32 %e, [%from];\n"
     text += "    fence.proxy.async.shared::cta;\n    bar.sync 0;\n    shr.u32 %group, %thread, 7;\n"
     for label, (leading, stride, width) in descriptors.items():
         text += f"    mov.u32 %at, tile_{label};\n"
@@ -162,7 +181,7 @@ copied_{label}:
         else:
             factor = "{" + ", ".join(f"%a{at + i}" for i in range(registers[step])) + "}"
             at += registers[step]
-        operands = [vector, factor, "%db", "%add" if step == 0 else "1"]
+        operands = [vector, factor, "%db"] + (["%e", str(selector)] if sparse else []) + ["%add" if step == 0 else "1"]
         if BITS[a] >= 8 and d != "s32":
             operands += [str(sign) for sign in signs]
         if BITS[a] == 16:
@@ -194,8 +213,14 @@ def main():
     wgmma("wgmma_e5m2_registers", 8, 4, "f16", "e5m2", "e4m3", 0, 128)
     wgmma("wgmma_s8", 8, 1, "s32", "s8", "u8", 32, 32, modifiers=".satfinite")
     wgmma("wgmma_u8_registers", 16, 2, "s32", "u8", "u8", 0, 64)
+    wgmma("wgmma_sp_f16", 16, 1, "f32", "f16", "f16", 32, 64, selector=1)
+    wgmma("wgmma_sp_bf16_registers", 8, 1, "f32", "bf16", "bf16", 0, 16, selector=0, b_across=True, signs=(-1, 1))
+    wgmma("wgmma_sp_tf32", 8, 1, "f32", "tf32", "tf32", 16, 64, selector=1, add=False)
+    wgmma("wgmma_sp_e5m2", 24, 1, "f16", "e5m2", "e4m3", 32, 64, selector=0)
+    wgmma("wgmma_sp_s8_registers", 8, 1, "s32", "s8", "u8", 0, 64, selector=0, modifiers=".satfinite")
     wgmma("wgmma_b1", 8, 1, "s32", "b1", "b1", 16, 32, suffix=".and.popc")
     wgmma("wgmma_f16_transposed_64", 64, 2, "f16", "f16", "f16", 0, 64, b_across=True, add=False)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -290,7 +290,12 @@ impl Multiply {
     ) -> Option<Multiply> {
         let (form, picks) = (op.form, &op.picks);
         let (whole, product) = (Shape::of(picks)?, Product::of(picks));
-        let shape = Shape { m: 16, ..whole };
+        let is_sparse = isa::matrix::is_sparse(picks);
+        // What is stored of a sparse A is laid out as a matrix of half the columns.
+        let shape = |matrix: Matrix| {
+            let k = if matrix == Matrix::A && is_sparse { whole.k / 2 } else { whole.k };
+            Shape { m: 16, k, ..whole }
+        };
         let mut sources = src.into_iter();
         // The operands in order; `None` where the row has none of this name.
         let mut next = |name: &str| -> Option<Vec<SlotRef>> {
@@ -299,21 +304,27 @@ impl Multiply {
             Some(sources.by_ref().take(count).collect())
         };
         let fragment = |matrix: Matrix, ty: Type, registers: Vec<Option<SlotRef>>| {
-            Fragment::new(matrix, shape, ty.bits(), registers)
+            Fragment::new(matrix, shape(matrix), ty.bits(), registers)
         };
         let c = next("d")?.into_iter().map(Some).collect();
         let in_registers = next("a");
         let descriptor_a = next("a-desc");
-        let descriptor_b = *next("b-desc")?.first()?;
-        let accumulate = *next("scale-d")?.first()?;
         let mut first = |name: &str| next(name).and_then(|slots| slots.first().copied());
+        let descriptor_b = first("b-desc")?;
+        let sparse = match (first("sp-meta"), first("sp-sel")) {
+            (Some(metadata), Some(selector)) => {
+                Some(Sparse { sparsity: Sparsity::of(whole, product.a, picks), metadata, selector })
+            }
+            _ => None,
+        };
+        let accumulate = first("scale-d")?;
         let signs = match (first("imm-scale-a"), first("imm-scale-b")) {
             (Some(a), Some(b)) => Some([a, b]),
             _ => None,
         };
         let [transposed_a, transposed_b] = ["imm-trans-a", "imm-trans-b"].map(first);
         let shared = |descriptor, transposed, matrix: Matrix, ty: Type| {
-            let (rows, columns) = matrix.size(shape, false);
+            let (rows, columns) = matrix.size(shape(matrix), false);
             Factor {
                 rows,
                 columns,
@@ -332,7 +343,7 @@ impl Multiply {
             d: fragment(Matrix::Accumulator, product.d, dst),
             product,
             products: 1,
-            sparse: None,
+            sparse,
             scales: None,
             accumulate: Some(accumulate),
             signs,
