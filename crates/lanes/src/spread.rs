@@ -32,6 +32,23 @@ macro_rules! find {
         let mut steps = [Spread::NO_STEP; MAX_LANES / BLOCK];
         let (mut least, mut greatest) = ([$T::MAX; BLOCK], [0; BLOCK]);
         let (mut ones, mut zeros) = ([0; BLOCK], [0; BLOCK]);
+        // Steps first, number by number: so the numbers of a group stay in one register in the loop that follows.
+        for index in groups.clone() {
+            if group($mask, index) == u16::MAX {
+                let start = array.wrapping_add(index).cast::<$T>();
+                // SAFETY: the caller's promise.
+                let at = |i: usize| unsafe { start.add(i).read() };
+                let step = at(1).wrapping_sub(at(0));
+                // Small steps do not wrap if the last number is not below the first. Scattered numbers are seen at once.
+                if step < 1 << 27
+                    && at(0) <= at(BLOCK - 1)
+                    && at(2).wrapping_sub(at(1)) == step
+                    && (0..BLOCK).all(|i| at(i) == at(0).wrapping_add(step * i as $T))
+                {
+                    steps[index] = step as u32;
+                }
+            }
+        }
         for index in groups {
             let lanes = group($mask, index);
             if lanes == 0 {
@@ -39,17 +56,7 @@ macro_rules! find {
             }
             // SAFETY: the caller's promise.
             let mut values: Block<$T> = unsafe { *array.add(index) };
-            if lanes == u16::MAX {
-                let step = values[1].wrapping_sub(values[0]);
-                // Small steps do not wrap if the last number is not below the first. Scattered numbers are seen at once.
-                if step < 1 << 27
-                    && values[0] <= values[BLOCK - 1]
-                    && values[2].wrapping_sub(values[1]) == step
-                    && (0..BLOCK).all(|i| values[i] == values[0].wrapping_add(step * i as $T))
-                {
-                    steps[index] = step as u32;
-                }
-            } else {
+            if lanes != u16::MAX {
                 let any = values[lanes.trailing_zeros() as usize % BLOCK];
                 for (i, value) in values.iter_mut().enumerate() {
                     *value = if lanes >> i & 1 != 0 { *value } else { any };

@@ -125,10 +125,15 @@ impl Scalar {
     /// It steps by `step` from each lane to the next, over the ends of rows and blocks.
     #[inline]
     pub fn is_linear(self, step: u64, rows: Rows) -> bool {
-        let rows_join = self.pitch == step << rows.shift || rows.in_block == 1;
         let blocks_join =
             self.leap == (step << rows.shift).wrapping_mul(rows.in_block as u64) || rows.last.2 == 0;
-        self.step == step && rows_join && blocks_join
+        self.is_linear_in_block(step, rows) && blocks_join
+    }
+
+    /// It steps by `step` from each lane of a block to the next.
+    #[inline]
+    pub fn is_linear_in_block(self, step: u64, rows: Rows) -> bool {
+        self.step == step && (self.pitch == step << rows.shift || rows.in_block == 1)
     }
 
     #[inline]

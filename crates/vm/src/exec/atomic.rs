@@ -8,11 +8,11 @@ use isa::{Mod, Picks, Type};
 use lanes::Helpers;
 
 use super::access::{Place, Request};
-use super::transfer::{Addresses, Region, read, write};
+use super::transfer::{Addresses, Each, Region, read, write};
 use super::{Active, Chunk, Step};
 use crate::code::Atomic;
 use crate::cta::Shared;
-use crate::mask::CHUNK_LANES;
+use crate::mask::{CHUNK_LANES, Mask};
 use crate::registers::store;
 
 /// The operands of an atomic operation, one for each lane.
@@ -58,6 +58,14 @@ impl Chunk<'_> {
         region: Region,
         own: bool,
     ) {
+        if let (true, None, AtomicOp::Add, Addresses::Each(each)) = (own, op.dst, op.op, addresses)
+            && let (Some(a), false, 4) =
+                (self.registers.uniform(active.window, op.a), op.ty.is_float(), op.ty.bytes())
+            && each.narrow
+        {
+            // Histograms.
+            return self.count(each, region, a as u32, active);
+        }
         let mut operands = self.operands.take().unwrap_or_else(Operands::new);
         let (first, end) = active.lanes();
         let helpers = self.registers.helpers();
@@ -90,6 +98,16 @@ impl Chunk<'_> {
             });
         }
         self.operands = Some(operands);
+    }
+
+    /// Adds the same number for every active lane to elements of 4 bytes of this host thread's own memory.
+    fn count(&mut self, each: &Each, region: Region, addend: u32, active: &Active) {
+        let base = region.storage.wrapping_add(each.offset.wrapping_sub(region.base) as usize);
+        for (block, mask) in self.parts(active.mask) {
+            // SAFETY: the array has an address for every lane, and the region holds the elements of the active ones, which are
+            // aligned.
+            unsafe { add_to_each(base.wrapping_add(block * region.stride), each.array.cast(), &mask, addend) }
+        }
     }
 
     /// Lane by lane: halves, local memory, and accesses that fault or are spread over several allocations.
@@ -156,6 +174,21 @@ pub(super) unsafe fn reduce_elements(reduction: &ir::Reduction, from: *const u8,
     }
 }
 
+/// Adds a number to the element at `base` plus each lane's offset.
+///
+/// # Safety
+/// There must be an offset for every lane of the mask, and an aligned element there.
+#[inline(never)]
+unsafe fn add_to_each(base: *mut u8, offsets: *const u32, mask: &Mask, addend: u32) {
+    mask.for_each(|lane| {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let at = base.wrapping_add(offsets.add(lane).read() as usize).cast::<u32>();
+            at.write(at.read().wrapping_add(addend));
+        }
+    });
+}
+
 /// Where the elements of the first lanes stand, from the place on that is returned.
 fn find_offsets(addresses: &Addresses, region: Region, helpers: &Helpers, offsets: &mut [u64]) -> *mut u8 {
     let each = match addresses {
@@ -202,26 +235,38 @@ unsafe fn update_atomically(at: *mut u8, bytes: u32, f: impl Fn(u64) -> u64) -> 
 trait Cell: Copy + Into<u64> {
     fn cut(value: u64) -> Self;
 
-    /// Replaces a value by what `f` makes of it, as one step for all host threads; returns the old one.
+    /// Replaces a value by what `f` makes of it, as one step for all host threads; returns the old one. If that is an operation
+    /// on integers that the host has, it needs no attempts.
     ///
     /// # Safety
     /// `at` must be valid for an aligned element.
-    unsafe fn update(at: *mut Self, f: impl Fn(u64) -> u64) -> u64;
+    unsafe fn update_as(op: Option<AtomicOp>, at: *mut Self, a: u64, f: impl Fn(u64) -> u64) -> u64;
 }
 
 macro_rules! cell {
-    ($($T:ty)*) => { $(impl Cell for $T {
+    ($($T:ty, $Atomic:ty;)*) => { $(impl Cell for $T {
         fn cut(value: u64) -> $T {
             value as $T
         }
 
-        unsafe fn update(at: *mut $T, f: impl Fn(u64) -> u64) -> u64 {
-            // SAFETY: the caller's promise.
-            unsafe { update_atomically(at.cast(), size_of::<$T>() as u32, f) }
+        #[inline(always)]
+        unsafe fn update_as(op: Option<AtomicOp>, at: *mut $T, a: u64, f: impl Fn(u64) -> u64) -> u64 {
+            // SAFETY: the caller's promise; kernel memory is only reached through raw pointers and atomics.
+            let cell = unsafe { <$Atomic>::from_ptr(at) };
+            let a = a as $T;
+            match op {
+                Some(AtomicOp::Add) => cell.fetch_add(a, Ordering::SeqCst).into(),
+                Some(AtomicOp::And) => cell.fetch_and(a, Ordering::SeqCst).into(),
+                Some(AtomicOp::Or) => cell.fetch_or(a, Ordering::SeqCst).into(),
+                Some(AtomicOp::Xor) => cell.fetch_xor(a, Ordering::SeqCst).into(),
+                Some(AtomicOp::Exchange) => cell.swap(a, Ordering::SeqCst).into(),
+                // SAFETY: as above.
+                _ => unsafe { update_atomically(at.cast(), size_of::<$T>() as u32, f) },
+            }
         }
     })* };
 }
-cell!(u32 u64);
+cell!(u32, AtomicU32; u64, AtomicU64;);
 
 /// What an atomic operation makes of the old value (PTX ISA, "atom").
 struct Update {
@@ -246,6 +291,8 @@ impl Update {
     /// # Safety
     /// `base` plus a lane's offset must be valid for an aligned element; memory that is `own` is this host thread's.
     unsafe fn lanes<T: Cell>(&self, operands: &mut Operands, active: &Active, base: *mut u8, own: bool) {
+        // The host's own operations are those on integers.
+        let native = (!self.ty.is_float()).then_some(self.op);
         macro_rules! each {
             ($apply:expr) => {
                 active.mask.for_each(|lane| {
@@ -258,7 +305,7 @@ impl Update {
                             at.write(T::cut($apply(old, a, b)));
                             old
                         } else {
-                            T::update(at, |old| $apply(old, a, b))
+                            T::update_as(native, at, a, |old| $apply(old, a, b))
                         }
                     };
                 })

@@ -194,6 +194,8 @@ pub(crate) struct Chunk<'l> {
     /// Number of lanes that computations cover: the threads, rounded up to whole groups.
     lanes: usize,
     everyone: Everyone,
+    /// The lanes of each block.
+    block_masks: Vec<Mask>,
     /// `%ctaid` of the block of lane 0; others follow it in x.
     ctaid: [u32; 3],
     /// Slots of the running path's window that other paths need, a bit each. Empty when nobody waits.
@@ -232,6 +234,13 @@ impl<'l> Chunk<'l> {
             lanes,
             whole_blocks: threads as u64 == launch.config.block_threads() * code.rows.blocks() as u64,
             everyone: Everyone::new(threads, lanes),
+            block_masks: match code.rows.blocks() {
+                1 => vec![Mask::ALL],
+                blocks => {
+                    let lanes = code.rows.block_lanes();
+                    (0..blocks).map(|block| Mask::range(block * lanes, (block + 1) * lanes)).collect()
+                }
+            },
             ctaid: [0; 3],
             needed: Vec::new(),
             prepared: false,
@@ -575,21 +584,9 @@ impl<'l> Chunk<'l> {
     }
 
     /// The blocks of the chunk that have lanes in a mask, and these lanes.
-    fn parts(&self, mask: Mask) -> impl Iterator<Item = (usize, Mask)> + use<> {
-        let rows = self.registers.rows();
-        let lanes = if rows.blocks() > 1 { rows.block_lanes() } else { self.lanes };
-        (0..rows.blocks())
-            .map(move |block| {
-                (
-                    block,
-                    if rows.blocks() > 1 {
-                        mask & Mask::range(block * lanes, (block + 1) * lanes)
-                    } else {
-                        mask
-                    },
-                )
-            })
-            .filter(|(_, part)| !part.is_empty())
+    fn parts(&self, mask: Mask) -> impl Iterator<Item = (usize, Mask)> + use<'_> {
+        let parts = self.block_masks.iter().map(move |&block| mask & block).enumerate();
+        parts.filter(|(_, part)| !part.is_empty())
     }
 
     /// Places where threads of this chunk wait, for the report of a deadlock.

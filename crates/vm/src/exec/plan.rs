@@ -30,7 +30,9 @@ pub(super) struct AccessPlan {
     /// Bytes from block to block: in memory, modulo 2^64, and in an array.
     between_blocks: (usize, usize),
     broadcast: bool,
-    /// All lanes' elements stand one after the other.
+    /// The elements of a block's lanes stand one after the other.
+    joined: bool,
+    /// All lanes' elements do.
     consecutive: bool,
 }
 
@@ -48,6 +50,7 @@ impl AccessPlan {
         blocks: 0,
         between_blocks: (0, 0),
         broadcast: false,
+        joined: false,
         consecutive: false,
     };
 
@@ -75,17 +78,14 @@ impl AccessPlan {
         let groups = rows.width() / GROUP_LANES;
         let consecutive = even.consecutive(bytes);
         let between_blocks = (scalar.leap as usize, rows.block_lanes() * bytes as usize);
-        let (rows, blocks) = if consecutive {
-            (
-                lanes::Rows {
-                    count: rows.lanes / GROUP_LANES,
-                    groups: 1,
-                    pitch: bytes as usize * GROUP_LANES,
-                },
-                1,
-            )
-        } else {
-            (lanes::Rows { count: rows.in_block(), groups, pitch: scalar.pitch as usize }, rows.blocks())
+        let joined = even.consecutive_in_block(bytes);
+        let (rows, blocks) = match () {
+            _ if consecutive => (joined_rows(rows.lanes, bytes), 1),
+            _ if joined => (joined_rows(rows.block_lanes(), bytes), rows.blocks()),
+            _ => {
+                let pitch = scalar.pitch as usize;
+                (lanes::Rows { count: rows.in_block(), groups, pitch }, rows.blocks())
+            }
         };
         let least = scalar.base - (start - region.base);
         Some(AccessPlan {
@@ -102,6 +102,7 @@ impl AccessPlan {
             blocks,
             between_blocks,
             broadcast,
+            joined,
             consecutive,
         })
     }
@@ -110,6 +111,11 @@ impl AccessPlan {
     pub fn is_consecutive(&self) -> bool {
         self.consecutive
     }
+}
+
+/// So many lanes' elements one after the other, as rows of one group.
+fn joined_rows(lanes: usize, bytes: u64) -> lanes::Rows {
+    lanes::Rows { count: lanes / GROUP_LANES, groups: 1, pitch: bytes as usize * GROUP_LANES }
 }
 
 /// A pure operation on registers in certain forms.
@@ -174,7 +180,7 @@ impl Chunk<'_> {
         if !active.alone && !self.whole(active, slot) {
             return false;
         }
-        let is_bytes = op.bytes == 1 && slot.width == Width::W16 && plan.consecutive;
+        let is_bytes = op.bytes == 1 && slot.width == Width::W16 && plan.joined;
         if slot.width.bytes() != op.bytes as usize && !is_bytes {
             return false;
         }
@@ -184,6 +190,8 @@ impl Chunk<'_> {
             let group = GROUP_LANES * slot.width.bytes();
             let memory = if plan.consecutive {
                 self.registers.consecutive(start)
+            } else if plan.joined {
+                Factor { leap: between.0, ..self.registers.consecutive(start) }
             } else {
                 let step = if broadcast { 0 } else { group };
                 Factor { array: start, step, pitch: rows.pitch, leap: between.0, splat: broadcast }
@@ -201,7 +209,13 @@ impl Chunk<'_> {
         // SAFETY: the rows are all lanes of the chunk, and their addresses were found within the plan's memory.
         unsafe {
             match is_bytes {
-                true => (helpers.widen_bytes)(array, start, op.signed, self.lanes),
+                true => {
+                    let lanes = self.lanes / blocks;
+                    for block in 0..blocks {
+                        let from = start.wrapping_add(block.wrapping_mul(between.0));
+                        (helpers.widen_bytes)(array.add(2 * block * lanes), from, op.signed, lanes);
+                    }
+                }
                 false => {
                     for block in 0..blocks {
                         let from = start.wrapping_add(block.wrapping_mul(between.0));
@@ -223,12 +237,15 @@ impl Chunk<'_> {
         if plan.broadcast || slot.width.bytes() != op.bytes as usize {
             return false;
         }
-        let (rows, blocks, between, consecutive) =
-            (plan.rows, plan.blocks, plan.between_blocks, plan.consecutive);
+        let (rows, blocks, between, joined) = (plan.rows, plan.blocks, plan.between_blocks, plan.joined);
         let array = self.registers.read(active.window, slot);
-        if consecutive {
-            // SAFETY: all lanes' elements lie within the plan's memory, one after the other.
-            unsafe { std::ptr::copy(array, start, self.lanes * slot.width.bytes()) }
+        if joined {
+            let bytes = self.lanes / blocks * slot.width.bytes();
+            for block in 0..blocks {
+                let to = start.wrapping_add(block.wrapping_mul(between.0));
+                // SAFETY: the lanes' elements lie within the plan's memory, one after the other.
+                unsafe { std::ptr::copy(array.add(block * bytes), to, bytes) }
+            }
             return true;
         }
         let bytes = rows.groups * usize::from(slot.group_bytes);

@@ -58,6 +58,11 @@ impl Even {
         (base | step | pitch | leap) & (bytes - 1) == 0
     }
 
+    /// The elements of `bytes` bytes stand one after the other in each block.
+    pub fn consecutive_in_block(&self, bytes: u64) -> bool {
+        self.scalar.is_linear_in_block(bytes, self.rows)
+    }
+
     /// The elements of `bytes` bytes stand one after the other, in the order of the lanes.
     #[inline]
     pub fn consecutive(&self, bytes: u64) -> bool {
