@@ -16,14 +16,19 @@ pub struct Spread {
     /// Bits that differ between any two.
     pub differ: u64,
     /// For each group of 16 whose lanes all count, the step from lane to lane if it is even and below 2^27 and no lane wraps; else
-    /// [`Spread::NO_STEP`].
+    /// [`Spread::NO_STEP`]. Looked for until [`Spread::PATIENCE`] groups had none.
     pub steps: [u32; MAX_LANES / BLOCK],
 }
 
 impl Spread {
     /// No even step.
     pub const NO_STEP: u32 = u32::MAX;
+    /// After so many groups without one, no other is looked at.
+    pub const PATIENCE: usize = 4;
 }
+
+/// Groups of a word of a mask.
+const GROUPS: usize = 64 / BLOCK;
 
 macro_rules! find {
     ($T:ident, $array:expr, $mask:expr, $groups:expr) => {{
@@ -33,40 +38,51 @@ macro_rules! find {
         let (mut least, mut greatest) = ([$T::MAX; BLOCK], [0; BLOCK]);
         let (mut ones, mut zeros) = ([0; BLOCK], [0; BLOCK]);
         // Steps first, number by number: so the numbers of a group stay in one register in the loop that follows.
-        for index in groups.clone() {
-            if group($mask, index) == u16::MAX {
-                let start = array.wrapping_add(index).cast::<$T>();
-                // SAFETY: the caller's promise.
-                let at = |i: usize| unsafe { start.add(i).read() };
-                let step = at(1).wrapping_sub(at(0));
-                // Small steps do not wrap if the last number is not below the first. Scattered numbers are seen at once.
-                if step < 1 << 27
-                    && at(0) <= at(BLOCK - 1)
-                    && at(2).wrapping_sub(at(1)) == step
-                    && (0..BLOCK).all(|i| at(i) == at(0).wrapping_add(step * i as $T))
-                {
-                    steps[index] = step as u32;
-                }
+        let mut scattered = 0;
+        for index in groups.clone().filter(|&index| group($mask, index) == u16::MAX) {
+            let start = array.wrapping_add(index).cast::<$T>();
+            // SAFETY: the caller's promise.
+            let at = |i: usize| unsafe { start.add(i).read() };
+            let step = at(1).wrapping_sub(at(0));
+            // Small steps do not wrap if the last number is not below the first. Scattered numbers are seen at once.
+            if step < 1 << 27
+                && at(0) <= at(BLOCK - 1)
+                && at(2).wrapping_sub(at(1)) == step
+                && (0..BLOCK).all(|i| at(i) == at(0).wrapping_add(step * i as $T))
+            {
+                steps[index] = step as u32;
+            } else {
+                scattered += 1;
+            }
+            if scattered == Spread::PATIENCE {
+                break;
             }
         }
-        for index in groups {
-            let lanes = group($mask, index);
-            if lanes == 0 {
-                continue;
-            }
-            // SAFETY: the caller's promise.
-            let mut values: Block<$T> = unsafe { *array.add(index) };
-            if lanes != u16::MAX {
-                let any = values[lanes.trailing_zeros() as usize % BLOCK];
-                for (i, value) in values.iter_mut().enumerate() {
-                    *value = if lanes >> i & 1 != 0 { *value } else { any };
-                }
-            }
+        let mut take = |values: Block<$T>| {
             for i in 0..BLOCK {
                 least[i] = least[i].min(values[i]);
                 greatest[i] = greatest[i].max(values[i]);
                 ones[i] |= values[i];
                 zeros[i] |= !values[i];
+            }
+        };
+        let (first, end) = (groups.start / GROUPS, groups.end.div_ceil(GROUPS));
+        if $mask.get(first..end).is_some_and(|words| words.iter().all(|&word| word == !0)) {
+            // SAFETY: the caller's promise.
+            groups.for_each(|index| take(unsafe { *array.add(index) }));
+        } else {
+            for index in groups {
+                let lanes = group($mask, index);
+                if lanes == 0 {
+                    continue;
+                }
+                // SAFETY: the caller's promise.
+                let mut values: Block<$T> = unsafe { *array.add(index) };
+                let any = values[lanes.trailing_zeros() as usize % BLOCK];
+                for (i, value) in values.iter_mut().enumerate() {
+                    *value = if lanes >> i & 1 != 0 { *value } else { any };
+                }
+                take(values);
             }
         }
         let any = |bits: Block<$T>| bits.iter().fold(0, |a, b| a | b);
