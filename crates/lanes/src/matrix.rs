@@ -29,7 +29,7 @@ pub struct MatrixHelpers {
     /// `multiply_sparse(n, k, a, columns, b, d)`: the same for rows of A of which k elements are stored; element i of the
     /// stored ones is multiplied with row `columns[i]` of B. n is a multiple of 8.
     pub multiply_sparse: MultiplySparse,
-    /// The same with factors that exceed binary32, whose products are exact in binary64.
+    /// The same with factors that exceed binary32, of 6 significant bits each.
     pub multiply_scaled: MultiplyScaled,
     /// binary16 to binary32; the number of elements is a multiple of 16.
     pub widen: unsafe fn(&[u16], &mut [f32]),
@@ -112,24 +112,11 @@ fn multiply_gathered<T: Copy>(
     }
 }
 
-/// `a * b + sum`, rounded once to binary32; `a * b` is exact.
+/// `a * b + sum`, rounded once to binary32. The factors have 6 bits each, so the product is exact, and the sum of its 12 bits and
+/// of 24 others is exact in 53 unless one is so small that the other is the result, of one rounding or of two.
 #[inline(always)]
 fn add_product(a: f64, b: f64, sum: f32) -> f32 {
-    let (product, sum) = (a * b, f64::from(sum));
-    let total = product + sum;
-    // What the addition lost (Knuth, "The Art of Computer Programming", 4.2.2). With the last bit odd wherever something was
-    // lost, the second rounding comes out as if it were the only one: binary64 has more than 24 + 2 bits.
-    let rest = total - product;
-    let lost = (product - (total - rest)) + (sum - rest);
-    let inexact = lost != 0.0 && !lost.is_nan();
-    let bits = total.to_bits();
-    let odd = match inexact && bits & 1 == 0 {
-        // Towards what was lost: up in magnitude if the signs agree.
-        true if (lost > 0.0) == (total > 0.0) => bits + 1,
-        true => bits - 1,
-        false => bits,
-    };
-    f64::from_bits(odd) as f32
+    (a * b + f64::from(sum)) as f32
 }
 
 /// # Safety
