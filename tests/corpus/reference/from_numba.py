@@ -104,6 +104,56 @@ def cases():
     args = array1(best, 1, 8) + array1(x, 32, 8)
     case("suite_numba060/414a104376a8451b.ptx", 1, 32, args, {4: np.array([min(-0.25, x.min())])})
 
+    mathematics(np.random.default_rng(101))
+
+
+def mathematics(rng):
+    """Functions of libdevice, added up. The terms have one sign and the sums are of their size, so that errors in units of the
+    last place add up to no more than those of the functions: the CUDA C++ Programming Guide has a table of them."""
+    # sin + cos exp - log + sqrt + x^1.5 + tanh + atan2(x, 2) + floor + ceil
+    x = np.concatenate([[2.0**-6, 0.25, 0.5, 1.0, 1.5], rng.uniform(2.0**-6, 1.5, 507)])
+    for name, single, ulps in [
+        # 2, 2 + 2, 1, 0, 4, 2, 3, 0, 0, and half a unit for each of nine roundings
+        ("numbacuda030/math_f32_sm80", True, 20),
+        # 2, 2 + 1, 1, 0, 2, 2, 2, 0, 0, and the roundings
+        ("numbacuda030/math_f64_sm80", False, 15),
+        ("numbacuda030/math_f64_sm90", False, 15),
+        ("numbaclassic060/math_f64_sm53", False, 15),
+        ("numbaclassic060/math_f64_sm90", False, 15),
+        # sin.approx and cos.approx are off by 2^-20.5, lg2.approx by 2^-22, and the sum has a last place of 2^-21 at least
+        ("numbaclassic060/math_f32_fast_sm53", True, 32),
+        ("numbaclassic060/math_f32_fast_sm90", True, 1056),
+        # tanh.approx by 2^-11 of its value
+        ("numbacuda030/math_f32_fast_sm90", True, 1056),
+    ]:
+        dtype = np.float32 if single else np.float64
+        a = x.astype(dtype)
+        w = a.astype(np.longdouble)
+        out = np.sin(w) + np.cos(w) * np.exp(w) - np.log(w) + np.sqrt(w) + w ** np.longdouble(1.5) + np.tanh(w)
+        out = (out + np.arctan2(w, np.longdouble(2)) + np.floor(w) + np.ceil(w)).astype(dtype)
+        size = out.itemsize
+        args = array1(a, 512, size) + array1(f"f{8 * size}[512]", 512, size)
+        case(f"{name}.ptx", 4, 128, args, {11: out}, ulps=ulps)
+
+    # x^2 + y, with one rounding, plus cbrt(x): 1 unit of the last place, and the roundings
+    x = np.concatenate([[0.0, 1.0, 5e-324, 1e-310], rng.uniform(0, 100, 252)])
+    y = rng.uniform(0, 100, 256)
+    w = x.astype(np.longdouble)
+    out = (w * w + y + np.cbrt(w)).astype(np.float64)
+    for name in ["numbacuda030/fma_cbrt_sm80", "numbacuda030/fma_cbrt_sm90", "numbaclassic060/fma_cbrt_sm90"]:
+        case(f"{name}.ptx", 2, 128, array1(x, 256, 8) + array1(y, 256, 8), {11: out}, ulps=2)
+
+    # mantissa and exponent of x: ldexp(mantissa, n) + exponent; 0 for what is not finite
+    x = rng.standard_normal(128) * 2.0 ** rng.integers(-300, 300, 128)
+    x[:8] = [0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, 1.5e-310, -1.0]
+    n = rng.integers(-60, 60, 128).astype(np.int32)
+    mantissa, exponent = np.frexp(x)
+    with np.errstate(invalid="ignore"):
+        out = np.where(np.isfinite(x), np.ldexp(mantissa, n) + exponent, 0.0)
+    args = array1(x, 128, 8) + array1(n, 128, 4) + array1("f64[128]", 128, 8)
+    for name in ["numbacuda030/isnan_ldexp_sm90", "numbaclassic060/isnan_ldexp_sm53", "numbaclassic060/isnan_ldexp_sm90"]:
+        case(f"{name}.ptx", 1, 128, args, {18: out})
+
 
 def collatz(value, most):
     """How many steps lead to 1, at most `most`."""
