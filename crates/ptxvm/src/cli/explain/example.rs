@@ -36,8 +36,9 @@ pub fn example(spelling: &Spelling) -> Option<String> {
         opcode if WARPS.contains(&opcode) => " .reqntid 32",
         _ => "",
     };
+    let function = if form.opcode == "call" { FUNCTION } else { "" };
     Some(format!(
-        ".version {version}\n.target {target}\n.address_size 64\n\n\
+        ".version {version}\n.target {target}\n.address_size 64\n\n{function}\
          .visible .entry example(.param .u64 out){warp}\n{{\n    {body}\n    ret;\n}}\n"
     ))
 }
@@ -57,10 +58,12 @@ const EFFECTS: &[(&str, &str)] = &[
         "bra",
         "mov.u32 %r0, 0;\nagain:\nadd.u32 %r0, %r0, 1;\nsetp.lt.u32 %p0, %r0, 10;\n@%p0 bra again;\nst.global.u32 [%rd0], %r0;",
     ),
+    ("brkpt", "mov.u32 %r0, %tid.x;\nsetp.gt.u32 %p0, %r0, 31;\n@%p0 brkpt;\nst.global.u32 [%rd0], %r0;"),
     (
         "brx",
         "mov.u32 %r0, 1;\nways: .branchtargets zero, one;\nbrx.idx %r0, ways;\nzero:\nst.global.u32 [%rd0], 10;\nret;\none:\nst.global.u32 [%rd0], 11;",
     ),
+    ("call", "call (%r0), add, (3, 4);\nst.global.u32 [%rd0], %r0;"),
     (
         "cp",
         ".shared .align 16 .b8 %tile[16];\ncp.async.ca.shared.global [%tile], [%rd0], 16;\ncp.async.wait_all;\nld.shared.u32 %r0, [%tile];\nst.global.u32 [%rd0], %r0;",
@@ -103,6 +106,7 @@ const EFFECTS: &[(&str, &str)] = &[
     ("red", "red.global.add.u32 [%rd0], 5;"),
     ("redux", "redux.sync.add.u32 %r0, 5, 1;\nst.global.u32 [%rd0], %r0;"),
     ("ret", "st.global.u32 [%rd0], 1;\nret;"),
+    ("setmaxnreg", "setmaxnreg.dec.sync.aligned.u32 40;"),
     ("shfl", "mov.u32 %r0, 7;\nshfl.sync.idx.b32 %r1|%p0, %r0, 0, 31, 1;\nst.global.u32 [%rd0], %r1;"),
     ("st", "st.global.v2.u32 [%rd0], {1, 2};"),
     (
@@ -125,6 +129,10 @@ const EFFECTS: &[(&str, &str)] = &[
         ".shared .align 32 .b8 %tile[512];\n.reg .b32 %a<8>, %b<8>;\n.reg .f32 %c, %d<8>;\nmov.u32 %r0, %tile;\nmov.u32 %r1, %laneid;\nmad.lo.u32 %r1, %r1, 16, %r0;\nmov.u32 %r2, 0x3c003c00;\nst.shared.v4.u32 [%r1], {%r2, %r2, %r2, %r2};\nbar.warp.sync -1;\nwmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7}, [%r0];\nwmma.load.b.sync.aligned.col.m16n16k16.shared.f16 {%b0, %b1, %b2, %b3, %b4, %b5, %b6, %b7}, [%r0];\nmov.f32 %c, 0.5;\nwmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {%d0, %d1, %d2, %d3, %d4, %d5, %d6, %d7}, {%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7}, {%b0, %b1, %b2, %b3, %b4, %b5, %b6, %b7}, {%c, %c, %c, %c, %c, %c, %c, %c};\nst.global.f32 [%rd0], %d0;",
     ),
 ];
+
+/// What the example of `call` calls.
+const FUNCTION: &str =
+    ".func (.reg .u32 %sum) add(.reg .u32 %a, .reg .u32 %b)\n{\n    add.u32 %sum, %a, %b;\n    ret;\n}\n\n";
 
 /// What all lanes of a warp execute together.
 const WARPS: &[&str] = &["ldmatrix", "mma", "movmatrix", "stmatrix", "wmma"];
