@@ -68,7 +68,10 @@ impl<'a> BodyChecker<'_, 'a> {
                 SelectError::UnknownInstruction | SelectError::Types => {
                     return self.report_select(node, &selection, error);
                 }
-                SelectError::Arguments { .. } => return self.report_select(node, &selection, error),
+                SelectError::Arguments { .. } => {
+                    self.cache_policy(node, &operands, form, &selection);
+                    return self.report_select(node, &selection, error);
+                }
                 // The number of operands is wrong for what was meant: that is said before what else is.
                 SelectError::Illegal { form: id, .. }
                 | SelectError::Comparison { form: id, .. }
@@ -170,6 +173,28 @@ impl<'a> BodyChecker<'_, 'a> {
             picks.parts = crate::video::parts(&operands);
             let instruction = Instruction { form, picks, guard, operands: checked, span: node.span };
             self.body.code.push(Node::Instruction(instruction));
+        }
+    }
+
+    /// One operand too many where the others fit: ptxas takes it for a cache policy.
+    fn cache_policy(
+        &mut self,
+        node: &Tree<'a>,
+        operands: &[Lowered],
+        form: &'static Form,
+        selection: &Selection,
+    ) {
+        let Some((_, others)) = operands.split_last() else { return };
+        if matches!(form.opcode, "ld" | "st" | "atom" | "red")
+            && !selection.picks.has(Mod::L2CacheHint)
+            && !selection.picks.has(Mod::Cas)
+            && takes(form, &selection.picks, others.len())
+            && self.fit_all(others, form, selection).is_ok()
+        {
+            let (name, count) = (&selection.name, operands.len());
+            let message =
+                format!(".L2::cache_hint modifier required for instruction '{name}' with {count} arguments");
+            self.sink().error("cache-hint-missing", node.span, message);
         }
     }
 

@@ -19,6 +19,8 @@ pub fn display_name(opcode: &str, modifiers: &[&str]) -> String {
     let also = matches!(
         (opcode, modifiers.first()),
         ("bar" | "barrier", Some(&("arrive" | "red")))
+            | ("bar", Some(&("warp" | "cta")))
+            | ("barrier", Some(&"cta"))
             | ("match", Some(&("any" | "all")))
             | ("setmaxnreg", Some(_))
     );

@@ -79,9 +79,17 @@ pub(crate) fn fit_vector(
             Value::Unknown => Verdict::Fits(Operand::Sink),
             // The first register speaks for all: the others only have its size.
             Value::Register(id, _) if typed => Verdict::Fits(Operand::Reg(id)),
-            // Of several types they are bits, whatever the constant is.
-            Value::Const(value) if of_texels && typed && !writes => {
-                Verdict::Fits(Operand::Imm(value.bits(wanted)))
+            // Beside registers of another type they are all bits, but floats take no integers.
+            Value::Const(value) if typed && !writes => {
+                if wanted.is_float() && !isa::literal_allowed(wanted, value.form()) && !of_texels {
+                    let message = format!(
+                        "Vector with elements of different types are not allowed in {name} instruction"
+                    );
+                    complain(complaints, "unlike-elements", element.span, message, None);
+                }
+                // A decimal among bits is cut to the low bits of a double, .b32 is no exception here.
+                let ty = if wanted == Type::B32 { Type::U32 } else { wanted };
+                Verdict::Fits(Operand::Imm(value.bits(ty)))
             }
             // ptxas takes even these, and has no code for them.
             Value::Special(_) if of_texels && writes => Verdict::Fits(Operand::Sink),

@@ -63,6 +63,9 @@ pub(crate) fn special(
                 format!("State space modifier required for instruction '{name}'"),
                 format!("State space incorrect for instruction '{name}'"),
             ]),
+            ("bar" | "barrier", "sync") if !modifiers.contains(&"warp") => {
+                one(format!("Barrier modifier required for instruction '{name}'"))
+            }
             (_, "sync" | "aligned" | "trans") => {
                 one(format!(".{slot} modifier required for instruction '{name}'"))
             }
@@ -214,7 +217,7 @@ fn operation_types(operation: Mod) -> Option<&'static str> {
 
 /// Unsigned types, of which ptxas says that they are not signed rather than that they do not fit.
 fn applies_to_signed(ty: Type) -> bool {
-    matches!(ty, Type::U16 | Type::U32 | Type::U64 | Type::B16 | Type::B32 | Type::B64)
+    matches!(ty, Type::U16 | Type::U32 | Type::U64)
 }
 
 /// Integers that `add` and `sub` take without `.sat`.
