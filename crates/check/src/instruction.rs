@@ -184,8 +184,14 @@ impl<'a> BodyChecker<'_, 'a> {
         form: &'static Form,
         selection: &Selection,
     ) {
-        let Some((_, others)) = operands.split_last() else { return };
-        if matches!(form.opcode, "ld" | "st" | "atom" | "red")
+        let Some((last, others)) = operands.split_last() else { return };
+        let is_policy = match last.value {
+            Value::Register(_, ty) => isa::register_allowed(Type::B64, ty, false),
+            Value::Const(_) => true,
+            _ => false,
+        };
+        if is_policy
+            && matches!(form.opcode, "ld" | "st" | "atom" | "red")
             && !selection.picks.has(Mod::L2CacheHint)
             && !selection.picks.has(Mod::Cas)
             && takes(form, &selection.picks, others.len())
