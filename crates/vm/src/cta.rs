@@ -2,12 +2,12 @@
 
 use diag::Span;
 
+use crate::bytes::AlignedBytes;
 use crate::code::Code;
 use crate::exec::{Chunk, Observer, Step, Turn, Wait, Waiting};
 use crate::fault::{Fault, FaultKind};
 use crate::grid::Launch;
 use crate::mask::{Mask, WARP_LANES};
-use crate::registers::AlignedBytes;
 
 /// Barriers of a block (PTX ISA, "bar, barrier").
 pub(crate) const BARRIERS: usize = 16;

@@ -6,6 +6,7 @@
 //! through raw pointers, since kernels race on it by design, and vector handlers work on raw arrays.
 
 mod builtin;
+mod bytes;
 mod code;
 mod cta;
 mod device;

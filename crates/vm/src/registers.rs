@@ -6,53 +6,13 @@
 //! steps evenly from thread to thread (indices, addresses), is done once a chunk and not once a lane. And what was
 //! loaded may stay in memory until the one operation that reads it.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::cell::Cell;
-use std::ptr::NonNull;
-
 use ir::Width;
 
+use crate::bytes::{AlignedBytes, load, load_unaligned, store};
 use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
 use crate::pattern::Pattern;
 use crate::scalar::{Rows, Scalar};
 use lanes::{Factor, Helpers, HostPath};
-
-/// Bytes, aligned for the widest vector loads.
-pub(crate) struct AlignedBytes {
-    storage: NonNull<u8>,
-    layout: Layout,
-}
-
-impl AlignedBytes {
-    const ALIGN: usize = 64;
-
-    /// `bytes` zero bytes.
-    pub fn zeroed(bytes: usize) -> AlignedBytes {
-        let layout =
-            Layout::from_size_align(bytes.max(Self::ALIGN), Self::ALIGN).unwrap_or(Layout::new::<u64>());
-        // SAFETY: the layout is not empty.
-        let storage = NonNull::new(unsafe { alloc_zeroed(layout) });
-        AlignedBytes { storage: storage.unwrap_or_else(|| handle_alloc_error(layout)), layout }
-    }
-
-    pub fn as_ptr(&self) -> *mut u8 {
-        self.storage.as_ptr()
-    }
-
-    pub fn len(&self) -> usize {
-        self.layout.size()
-    }
-}
-
-impl Drop for AlignedBytes {
-    fn drop(&mut self) {
-        // SAFETY: allocated with this layout.
-        unsafe { dealloc(self.storage.as_ptr(), self.layout) }
-    }
-}
-
-// SAFETY: it owns its bytes.
-unsafe impl Send for AlignedBytes {}
 
 /// The width in the terms of the vector handlers.
 pub(crate) fn lane_width(width: Width) -> lanes::Width {
@@ -156,14 +116,6 @@ impl Source {
     }
 }
 
-thread_local! {
-    /// What the registers of an earlier launch were kept in: clearing new memory takes longer than a small launch.
-    static SPARE: Cell<Option<AlignedBytes>> = const { Cell::new(None) };
-}
-
-/// The most bytes that are kept for the next launch.
-const SPARE_BYTES: usize = 1 << 20;
-
 /// Bytes of an array of the widest lanes.
 const SCRATCH_BYTES: usize = 8 * CHUNK_LANES;
 
@@ -182,7 +134,7 @@ pub(crate) struct Registers {
 impl Registers {
     pub fn new(rows: Rows, path: HostPath) -> Registers {
         Registers {
-            data: SPARE.take().unwrap_or_else(|| AlignedBytes::zeroed(2 * SCRATCH_BYTES)),
+            data: AlignedBytes::spare().unwrap_or_else(|| AlignedBytes::zeroed(2 * SCRATCH_BYTES)),
             states: Vec::new(),
             has_calls: false,
             patterns: Vec::new(),
@@ -643,59 +595,6 @@ impl Registers {
 
 impl Drop for Registers {
     fn drop(&mut self) {
-        let data = std::mem::replace(&mut self.data, AlignedBytes::zeroed(0));
-        if data.len() <= SPARE_BYTES {
-            SPARE.set(Some(data));
-        }
-    }
-}
-
-/// Element `lane` of an array.
-///
-/// # Safety
-/// The array must have such an element and be aligned to its width.
-#[inline]
-pub(crate) unsafe fn load(array: *const u8, width: Width, lane: usize) -> u64 {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match width {
-            Width::Pred => u64::from(*array.add(lane / 8) >> (lane % 8) & 1),
-            Width::W16 => u64::from(*array.cast::<u16>().add(lane)),
-            Width::W32 => u64::from(*array.cast::<u32>().add(lane)),
-            Width::W64 => *array.cast::<u64>().add(lane),
-        }
-    }
-}
-
-/// Element `lane` of an array of numbers anywhere in memory.
-///
-/// # Safety
-/// The array must have such an element.
-unsafe fn load_unaligned(array: *const u8, width: Width, lane: usize) -> u64 {
-    let mut value = [0; 8];
-    // SAFETY: the caller's promise.
-    unsafe {
-        std::ptr::copy_nonoverlapping(array.add(lane * width.bytes()), value.as_mut_ptr(), width.bytes())
-    }
-    u64::from_le_bytes(value)
-}
-
-/// Sets element `lane` of an array.
-///
-/// # Safety
-/// The array must have such an element and be aligned to its width.
-#[inline]
-pub(crate) unsafe fn store(array: *mut u8, width: Width, lane: usize, value: u64) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match width {
-            Width::Pred => {
-                let byte = array.add(lane / 8);
-                *byte = *byte & !(1 << (lane % 8)) | ((value & 1) as u8) << (lane % 8);
-            }
-            Width::W16 => *array.cast::<u16>().add(lane) = value as u16,
-            Width::W32 => *array.cast::<u32>().add(lane) = value as u32,
-            Width::W64 => *array.cast::<u64>().add(lane) = value,
-        }
+        std::mem::replace(&mut self.data, AlignedBytes::zeroed(0)).keep();
     }
 }

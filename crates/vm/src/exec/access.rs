@@ -13,12 +13,13 @@ use super::plan::AccessPlan;
 use super::pure::group_offset;
 use super::transfer::{Addresses, Each, Even, Region, Transfer, address_of, extend, read, write};
 use super::{Active, Chunk, Step};
+use crate::bytes::store;
 use crate::code::{Address, Base, Load, Store};
 use crate::cta::Shared;
 use crate::fault::{Access, FaultKind};
 use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
 use crate::memory::resolve_generic;
-use crate::registers::{SlotRef, lane_width, store};
+use crate::registers::{SlotRef, lane_width};
 
 /// What is accessed: for messages and checks.
 #[derive(Clone, Copy)]

@@ -10,10 +10,10 @@ use lanes::Helpers;
 use super::access::{Place, Request};
 use super::transfer::{Addresses, Each, Region, read, write};
 use super::{Active, Chunk, Step};
+use crate::bytes::store;
 use crate::code::Atomic;
 use crate::cta::Shared;
 use crate::mask::{CHUNK_LANES, Mask};
-use crate::registers::store;
 
 /// The operands of an atomic operation, one for each lane.
 pub(super) struct Operands {

@@ -6,6 +6,7 @@
 //! (see [`ir::Function::blocks`]).
 
 mod access;
+mod active;
 mod atomic;
 mod atomic_wide;
 mod builtin;
@@ -31,7 +32,8 @@ use crate::fault::{Access, Fault, FaultKind};
 use crate::grid::Launch;
 use crate::mask::{GROUP_LANES, Mask};
 use crate::memory::LocalMemory;
-use crate::registers::{Registers, SlotRef, Window};
+use crate::registers::{Registers, SlotRef};
+use active::{Active, Everyone};
 use copy::Copies;
 use frame::Frames;
 pub(crate) use mbarrier::Waiting;
@@ -71,90 +73,6 @@ pub(crate) struct Path {
     pub wait: Wait,
     /// How often it gave its turn away.
     pub yields: u32,
-}
-
-/// The lanes that execute an operation.
-#[derive(Clone, Copy)]
-pub(crate) struct Active {
-    pub mask: Mask,
-    /// Number of them.
-    pub count: usize,
-    /// The groups that hold them: the first, and one past the last.
-    pub groups: (usize, usize),
-    /// All lanes of these groups are active.
-    pub whole_groups: bool,
-    /// All lanes of the chunk are active.
-    pub all_lanes: bool,
-    /// No other path needs anything: results may be written in all lanes.
-    pub alone: bool,
-    pub window: Window,
-    /// The window and the groups, for plans.
-    place: [u32; 4],
-    pub frame: u32,
-    /// A guard holds for some lanes of the path only: the others keep their values.
-    pub guarded: bool,
-}
-
-impl Active {
-    fn new(window: Window, frame: u32) -> Active {
-        Active {
-            mask: Mask::EMPTY,
-            count: 0,
-            groups: (0, 0),
-            whole_groups: false,
-            all_lanes: false,
-            alone: false,
-            window,
-            place: [window.index, window.offset, 0, 0],
-            frame,
-            guarded: false,
-        }
-    }
-
-    /// The lanes of its groups: the first, and one past the last.
-    fn lanes(&self) -> (usize, usize) {
-        (self.groups.0 * GROUP_LANES, self.groups.1 * GROUP_LANES)
-    }
-
-    /// The lanes of a mask, in a chunk of so many lanes.
-    fn set_mask(&mut self, mask: Mask, lanes: usize) {
-        self.mask = mask;
-        self.count = mask.count() as usize;
-        self.groups = mask.group_span();
-        let all = self.groups.1 * GROUP_LANES;
-        self.whole_groups = self.count == all - self.groups.0 * GROUP_LANES;
-        self.all_lanes = self.whole_groups && all == lanes && self.groups.0 == 0;
-        self.place[2..].copy_from_slice(&[self.groups.0 as u32, self.groups.1 as u32]);
-    }
-
-    /// All threads of a chunk.
-    fn set_everyone(&mut self, everyone: &Everyone) {
-        (self.mask, self.count, self.groups) =
-            (everyone.mask, everyone.threads, (0, everyone.threads.div_ceil(GROUP_LANES)));
-        (self.whole_groups, self.all_lanes) = (everyone.whole_groups, everyone.all_lanes);
-        self.place[2..].copy_from_slice(&[0, self.groups.1 as u32]);
-    }
-}
-
-/// The threads of a chunk.
-struct Everyone {
-    mask: Mask,
-    threads: usize,
-    /// As in [`Active`].
-    whole_groups: bool,
-    all_lanes: bool,
-}
-
-impl Everyone {
-    /// The first threads of so many lanes.
-    fn new(threads: usize, lanes: usize) -> Everyone {
-        Everyone {
-            mask: Mask::first(threads),
-            threads,
-            whole_groups: threads.is_multiple_of(GROUP_LANES),
-            all_lanes: threads == lanes,
-        }
-    }
 }
 
 /// What a chunk's turn came to.

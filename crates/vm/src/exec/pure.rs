@@ -4,10 +4,11 @@ use diag::Span;
 use smallvec::SmallVec;
 
 use super::{Active, Chunk, Step};
+use crate::bytes::{load, store};
 use crate::code::{Linear, MAX_SOURCES, Pure, PureStore};
 use crate::cta::Shared;
 use crate::mask::{GROUP_LANES, Mask};
-use crate::registers::{SlotRef, is_memory, load, store};
+use crate::registers::{SlotRef, is_memory};
 use crate::scalar::Scalar;
 use lanes::LaneArgs;
 

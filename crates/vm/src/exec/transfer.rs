@@ -4,9 +4,10 @@ use ir::Width;
 use lanes::{Element, Helpers};
 
 use super::Active;
+use crate::bytes::{load, store};
 use crate::mask::{GROUP_LANES, Mask};
 use crate::pattern::Pattern;
-use crate::registers::{lane_width, load, store};
+use crate::registers::lane_width;
 use crate::scalar::{Rows, Scalar};
 
 /// The addresses of the active lanes.

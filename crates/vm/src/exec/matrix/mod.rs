@@ -8,10 +8,11 @@ mod strided;
 use diag::Span;
 
 use super::{Active, Chunk, Step};
+use crate::bytes::{load, store};
 use crate::code::{Fragment, MatrixOp};
 use crate::cta::Shared;
 use crate::mask::WARP_LANES;
-use crate::registers::{SlotRef, Window, load, store};
+use crate::registers::{SlotRef, Window};
 
 /// The words of one register in a warp; of lanes that do not exist, zero.
 type Words = [u64; WARP_LANES];

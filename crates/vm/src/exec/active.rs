@@ -1,0 +1,88 @@
+//! Which lanes execute an operation.
+
+use crate::mask::{GROUP_LANES, Mask};
+use crate::registers::Window;
+
+/// The lanes that execute an operation.
+#[derive(Clone, Copy)]
+pub(crate) struct Active {
+    pub mask: Mask,
+    /// Number of them.
+    pub count: usize,
+    /// The groups that hold them: the first, and one past the last.
+    pub groups: (usize, usize),
+    /// All lanes of these groups are active.
+    pub whole_groups: bool,
+    /// All lanes of the chunk are active.
+    pub all_lanes: bool,
+    /// No other path needs anything: results may be written in all lanes.
+    pub alone: bool,
+    pub window: Window,
+    /// The window and the groups, for plans.
+    pub place: [u32; 4],
+    pub frame: u32,
+    /// A guard holds for some lanes of the path only: the others keep their values.
+    pub guarded: bool,
+}
+
+impl Active {
+    pub fn new(window: Window, frame: u32) -> Active {
+        Active {
+            mask: Mask::EMPTY,
+            count: 0,
+            groups: (0, 0),
+            whole_groups: false,
+            all_lanes: false,
+            alone: false,
+            window,
+            place: [window.index, window.offset, 0, 0],
+            frame,
+            guarded: false,
+        }
+    }
+
+    /// The lanes of its groups: the first, and one past the last.
+    pub fn lanes(&self) -> (usize, usize) {
+        (self.groups.0 * GROUP_LANES, self.groups.1 * GROUP_LANES)
+    }
+
+    /// The lanes of a mask, in a chunk of so many lanes.
+    pub fn set_mask(&mut self, mask: Mask, lanes: usize) {
+        self.mask = mask;
+        self.count = mask.count() as usize;
+        self.groups = mask.group_span();
+        let all = self.groups.1 * GROUP_LANES;
+        self.whole_groups = self.count == all - self.groups.0 * GROUP_LANES;
+        self.all_lanes = self.whole_groups && all == lanes && self.groups.0 == 0;
+        self.place[2..].copy_from_slice(&[self.groups.0 as u32, self.groups.1 as u32]);
+    }
+
+    /// All threads of a chunk.
+    pub fn set_everyone(&mut self, everyone: &Everyone) {
+        (self.mask, self.count, self.groups) =
+            (everyone.mask, everyone.threads, (0, everyone.threads.div_ceil(GROUP_LANES)));
+        (self.whole_groups, self.all_lanes) = (everyone.whole_groups, everyone.all_lanes);
+        self.place[2..].copy_from_slice(&[0, self.groups.1 as u32]);
+    }
+}
+
+/// The threads of a chunk.
+pub(super) struct Everyone {
+    pub mask: Mask,
+    pub threads: usize,
+    /// As in [`Active`].
+    whole_groups: bool,
+    all_lanes: bool,
+}
+
+impl Everyone {
+    /// The first threads of so many lanes.
+    pub fn new(threads: usize, lanes: usize) -> Everyone {
+        Everyone {
+            mask: Mask::first(threads),
+            threads,
+            whole_groups: threads.is_multiple_of(GROUP_LANES),
+            all_lanes: threads == lanes,
+        }
+    }
+}
