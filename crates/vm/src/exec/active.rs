@@ -67,7 +67,7 @@ impl Active {
 }
 
 /// The threads of a chunk.
-pub(super) struct Everyone {
+pub(crate) struct Everyone {
     pub mask: Mask,
     pub threads: usize,
     /// As in [`Active`].
