@@ -42,7 +42,13 @@ impl Mask {
 
     /// Lanes `first` to `end`, exclusive.
     pub fn range(first: usize, end: usize) -> Mask {
-        Mask::first(end).without(Mask::first(first))
+        let mut mask = Mask::EMPTY;
+        for (i, word) in mask.0[first / 64..end.div_ceil(64)].iter_mut().enumerate() {
+            let start = (first / 64 + i) * 64;
+            let (low, high) = (first.max(start) - start, end.min(start + 64) - start);
+            *word = u64::MAX << low & u64::MAX >> (64 - high);
+        }
+        mask
     }
 
     /// Only lane `lane`.
@@ -232,6 +238,9 @@ mod tests {
             let mut lanes = Vec::new();
             (mask | Mask::single(950)).for_each(|lane| lanes.push(lane));
             assert_eq!(lanes, (mask | Mask::single(950)).into_iter().collect::<Vec<_>>());
+        }
+        for (first, end) in [(0, 64), (0, CHUNK_LANES), (32, 96), (100, 101), (64, 128), (5, 5), (960, 1024)] {
+            assert_eq!(Mask::range(first, end), Mask::first(end).without(Mask::first(first)));
         }
         let mask = Mask::single(40) | Mask::single(130);
         assert_eq!(mask.group_span(), (2, 9));

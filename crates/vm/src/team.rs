@@ -8,9 +8,6 @@ use ir::{OpKind, Program, Terminator, WarpOp};
 use crate::grid::Launch;
 use crate::mask::{CHUNK_LANES, GROUP_LANES, WARP_LANES};
 
-/// The most lanes of a chunk if the kernel has loops: lanes that leave a loop wait for all others.
-const LOOP_LANES: usize = 512;
-
 /// The most shared memory of the blocks of a team: what fits into a processor's own cache.
 const SHARED_BYTES: u64 = 128 * 1024;
 
@@ -31,16 +28,11 @@ impl Teams {
         let config = launch.config;
         let threads = config.block_threads() as usize;
         let [width, height, depth] = config.grid.map(|n| u64::from(n.max(1)));
-        let traits = Traits::of(launch.program, launch.entry);
-        let most = match () {
-            _ if launch.shuffled => WARP_LANES,
-            _ if traits.loops => LOOP_LANES,
-            _ => CHUNK_LANES,
-        };
+        let most = if launch.shuffled { WARP_LANES } else { CHUNK_LANES };
         let together = !launch.shuffled
             && launch.shared_bytes <= SHARED_BYTES
-            && !traits.keeps_blocks_apart
-            && threads.is_multiple_of(WARP_LANES);
+            && threads.is_multiple_of(WARP_LANES)
+            && !keeps_blocks_apart(launch.program, launch.entry);
         let blocks = if together { (most / threads) as u64 } else { 1 };
         let blocks = blocks.min(SHARED_BYTES / launch.shared_bytes.max(1));
         // Enough for all host threads.
@@ -75,37 +67,24 @@ impl Teams {
     }
 }
 
-/// What of a kernel's code decides.
-struct Traits {
-    /// It has loops.
-    loops: bool,
-    /// It has instructions that know one block only, or whose order shows.
-    keeps_blocks_apart: bool,
+/// A kernel can reach instructions that know one block only, or whose order shows.
+fn keeps_blocks_apart(program: &Program, kernel: u32) -> bool {
+    let reached = program.reachable(check::module::FuncId(kernel)).into_iter().zip(&program.functions);
+    reached.filter(|(reached, _)| *reached).any(|(_, function)| match function {
+        // Builtins print, allocate, or wait for the grid.
+        None => true,
+        Some(function) => {
+            function.ops.iter().any(|op| is_alone(&op.kind))
+                || function.blocks.iter().any(|b| matches!(b.terminator, Terminator::ClusterBarrier { .. }))
+        }
+    })
 }
 
-impl Traits {
-    fn of(program: &Program, kernel: u32) -> Traits {
-        let mut traits = Traits { loops: false, keeps_blocks_apart: false };
-        let reached = program.reachable(check::module::FuncId(kernel)).into_iter().zip(&program.functions);
-        for function in reached.filter(|(reached, _)| *reached).map(|(_, function)| function) {
-            // Builtins print, allocate, or wait for the grid.
-            let Some(function) = function else {
-                traits.keeps_blocks_apart = true;
-                continue;
-            };
-            for op in &function.ops {
-                traits.keeps_blocks_apart |= match &op.kind {
-                    OpKind::CopyAsync { .. } | OpKind::CopyGroup(_) | OpKind::CopyBulk { .. } => true,
-                    OpKind::Mbarrier { .. } | OpKind::Stack { .. } => true,
-                    OpKind::Warp { op, .. } => matches!(op, WarpOp::Matrix(_)),
-                    _ => false,
-                };
-            }
-            for (index, block) in function.blocks.iter().enumerate() {
-                traits.loops |= block.terminator.successors().into_iter().any(|next| next.index() <= index);
-                traits.keeps_blocks_apart |= matches!(block.terminator, Terminator::ClusterBarrier { .. });
-            }
-        }
-        traits
+fn is_alone(op: &OpKind) -> bool {
+    match op {
+        OpKind::CopyAsync { .. } | OpKind::CopyGroup(_) | OpKind::CopyBulk { .. } => true,
+        OpKind::Mbarrier { .. } | OpKind::Stack { .. } => true,
+        OpKind::Warp { op, .. } => matches!(op, WarpOp::Matrix(_)),
+        _ => false,
     }
 }

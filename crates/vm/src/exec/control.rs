@@ -354,7 +354,7 @@ impl Chunk<'_> {
         let Some(Op { kind: Kind::Warp { members: Some(members), .. }, span, .. }) = block.ops.first() else {
             return Ok(true);
         };
-        let whole_warps = path.mask.is_whole_warps_of(self.alive);
+        let whole_warps = path.mask == self.alive || path.mask.is_whole_warps_of(self.alive);
         if whole_warps && self.registers.uniform(window, *members) == Some(u32::MAX.into()) {
             return Ok(true);
         }
