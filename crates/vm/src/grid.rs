@@ -200,6 +200,7 @@ impl<'l> Work<'l> {
         match host_threads {
             _ if many && runner.run(Some(WAKING_TIME)) => {}
             1 => drop(runner.run(None)),
+            _ if many && self.nearly_done() => drop(runner.run(None)),
             n if n <= rayon::current_num_threads() => rayon::in_place_scope(|scope| {
                 (1..n).for_each(|_| scope.spawn(|_| share()));
                 runner.run(None);
@@ -210,6 +211,12 @@ impl<'l> Work<'l> {
             }),
         }
         end(runner.observer);
+    }
+
+    /// What is left takes hardly longer than waking others, if it goes on as it began.
+    fn nearly_done(&self) -> bool {
+        let begun = self.next.load(Ordering::Relaxed);
+        self.teams.count().saturating_sub(begun) < 2 * begun
     }
 
     /// Ends the launch with an error.

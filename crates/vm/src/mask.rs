@@ -239,7 +239,8 @@ mod tests {
             (mask | Mask::single(950)).for_each(|lane| lanes.push(lane));
             assert_eq!(lanes, (mask | Mask::single(950)).into_iter().collect::<Vec<_>>());
         }
-        for (first, end) in [(0, 64), (0, CHUNK_LANES), (32, 96), (100, 101), (64, 128), (5, 5), (960, 1024)] {
+        for (first, end) in [(0, 64), (0, CHUNK_LANES), (32, 96), (100, 101), (64, 128), (5, 5), (960, 1024)]
+        {
             assert_eq!(Mask::range(first, end), Mask::first(end).without(Mask::first(first)));
         }
         let mask = Mask::single(40) | Mask::single(130);
