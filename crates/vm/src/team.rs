@@ -14,7 +14,7 @@ const SHARED_BYTES: u64 = 128 * 1024;
 /// How the blocks of a launch are dealt to chunks.
 #[derive(Clone, Copy)]
 pub(crate) struct Teams {
-    /// Blocks of a team, which follow each other in x; the last team of a row of the grid may have fewer.
+    /// Blocks of a team, which follow each other along the grid's [`axis`]; the last team of a row may have fewer.
     pub blocks: usize,
     /// Lanes of a chunk: all threads of a team, or some of one block.
     pub lanes: usize,
@@ -22,12 +22,19 @@ pub(crate) struct Teams {
     grid: (u64, u64),
 }
 
+/// The axis along which blocks of a team follow each other: the first in which the grid has several.
+pub(crate) fn axis(grid: [u32; 3]) -> usize {
+    grid.iter().position(|&extent| extent > 1).unwrap_or(0)
+}
+
 impl Teams {
     /// The teams of a launch.
     pub fn of(launch: &Launch) -> Teams {
         let config = launch.config;
         let threads = config.block_threads() as usize;
-        let [width, height, depth] = config.grid.map(|n| u64::from(n.max(1)));
+        let grid = config.grid.map(|n| u64::from(n.max(1)));
+        let width = grid[axis(config.grid)];
+        let rows = grid.iter().product::<u64>() / width;
         let most = if launch.shuffled { WARP_LANES } else { CHUNK_LANES };
         let together = !launch.shuffled
             && launch.shared_bytes <= SHARED_BYTES
@@ -36,7 +43,7 @@ impl Teams {
         let blocks = if together { (most / threads) as u64 } else { 1 };
         let blocks = blocks.min(SHARED_BYTES / launch.shared_bytes.max(1));
         // Enough for all host threads.
-        let fair = width * height * depth / (2 * config.host_threads() as u64);
+        let fair = width * rows / (2 * config.host_threads() as u64);
         let blocks = blocks.min(fair).min(width).max(1);
         // As many teams of about the same size.
         let blocks = width.div_ceil(width.div_ceil(blocks)) as usize;
@@ -44,7 +51,7 @@ impl Teams {
             1 => threads.next_multiple_of(GROUP_LANES).min(most),
             _ => threads * blocks,
         };
-        Teams { blocks, lanes, grid: (width, height * depth) }
+        Teams { blocks, lanes, grid: (width, rows) }
     }
 
     /// Teams of a row of the grid.

@@ -74,9 +74,9 @@ impl Special {
         let by_row = |base: u64| Scalar { base, step: 0, pitch: 1, leap: 0 };
         match self {
             Special::Uniform(value) => Some(Scalar::uniform(value)),
-            // Blocks of a chunk follow each other in x.
+            // Blocks of a chunk follow each other along one axis.
             Special::Ctaid(axis) => Some(Scalar {
-                leap: u64::from(axis == 0 && rows.blocks() > 1),
+                leap: u64::from(axis == crate::team::axis(launch.config.grid) && rows.blocks() > 1),
                 ..Scalar::uniform(ctaid[axis].into())
             }),
             Special::Tid(0) if same_rows => Some(Scalar { base: 0, step: 1, pitch: 0, leap: 0 }),

@@ -114,7 +114,7 @@ pub(crate) struct Chunk<'l> {
     everyone: Everyone,
     /// The lanes of each block.
     block_masks: Vec<Mask>,
-    /// `%ctaid` of the block of lane 0; others follow it in x.
+    /// `%ctaid` of the block of lane 0; others follow it along one axis.
     ctaid: [u32; 3],
     /// Slots of the running path's window that other paths need, a bit each. Empty when nobody waits.
     needed: Vec<u64>,
@@ -490,9 +490,9 @@ impl<'l> Chunk<'l> {
 
     /// `%ctaid` of a lane's block.
     pub fn block_of(&self, lane: usize) -> [u32; 3] {
-        let [x, y, z] = self.ctaid;
-        let rows = self.registers.rows();
-        [x + if rows.blocks() > 1 { (lane / rows.block_lanes()) as u32 } else { 0 }, y, z]
+        let mut ctaid = self.ctaid;
+        ctaid[crate::team::axis(self.launch.config.grid)] += self.registers.rows().block_of(lane) as u32;
+        ctaid
     }
 
     /// A lane's linear index in its block.
