@@ -2,7 +2,7 @@
 //!
 //! They run at the place of the last one. What they multiply stays where it is until then: values that are still in memory
 //! because memory does not change, and registers that keep their values; what must be computed earlier is found while
-//! running.
+//! running ([`crate::exec`]).
 
 use ir::{Op, OpKind, Slot};
 use isa::{Mod, Type};

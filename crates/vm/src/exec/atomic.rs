@@ -101,7 +101,7 @@ impl Chunk<'_> {
     }
 
     /// Adds the same number for every active lane to elements of 4 bytes of this host thread's own memory.
-    fn count(&mut self, each: &Each, region: Region, addend: u32, active: &Active) {
+    fn count(&self, each: &Each, region: Region, addend: u32, active: &Active) {
         let base = region.storage.wrapping_add(each.offset.wrapping_sub(region.base) as usize);
         for (block, mask) in self.parts(active.mask) {
             // SAFETY: the array has an address for every lane, and the region holds the elements of the active ones, which are

@@ -23,8 +23,10 @@ impl Chunk<'_> {
         active: &Active,
         warp: usize,
         shared: &Shared,
-        request: &Request,
+        span: Span,
+        write: bool,
     ) -> Step<Vec<*mut u8>> {
+        let request = &Request { space: rows.address.space, bytes: ROW_BYTES as u64, write, span };
         let addresses = self.addresses(&rows.address, active);
         let first = warp * WARP_LANES;
         let mut places = Vec::with_capacity(WARP_LANES);
@@ -49,8 +51,7 @@ impl Chunk<'_> {
         shared: &Shared,
         span: Span,
     ) -> Step<[RowBytes; CHUNK_LANES / 8]> {
-        let request = Request { space: rows.address.space, bytes: ROW_BYTES as u64, write: false, span };
-        let places = self.row_places(rows, active, warp, shared, &request)?;
+        let places = self.row_places(rows, active, warp, shared, span, false)?;
         let mut bytes = [[0; ROW_BYTES]; CHUNK_LANES / 8];
         for (row, at) in bytes.iter_mut().zip(places) {
             // SAFETY: the place holds the bytes of a row.
@@ -67,8 +68,7 @@ impl Chunk<'_> {
         shared: &Shared,
         span: Span,
     ) -> Step {
-        let request = Request { space: rows.address.space, bytes: ROW_BYTES as u64, write: true, span };
-        let places = self.row_places(rows, active, warp, shared, &request)?;
+        let places = self.row_places(rows, active, warp, shared, span, true)?;
         let registers: Vec<Words> =
             rows.registers.iter().flatten().map(|&slot| self.words(active.window, slot, warp)).collect();
         for (row, at) in places.into_iter().enumerate() {
