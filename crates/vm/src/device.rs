@@ -166,6 +166,20 @@ impl Device {
         config: &LaunchConfig,
         params: &[u8],
     ) -> Result<LaunchReport, LaunchError> {
+        self.prepare(module, kernel, config, params)?.run()
+    }
+
+    /// Checks a launch and places what it needs, for whichever engine runs it. `params` as of [`Device::launch`].
+    ///
+    /// # Errors
+    /// When the launch is not possible.
+    pub fn prepare<'a>(
+        &'a self,
+        module: &'a Loaded,
+        kernel: &'a str,
+        config: &'a LaunchConfig,
+        params: &'a [u8],
+    ) -> Result<Launch<'a>, LaunchError> {
         let program = &*module.program;
         let invalid = |what: String| Err(LaunchError::Invalid(what));
         let Some(entry) = program.kernel(kernel) else {
@@ -198,7 +212,7 @@ impl Device {
             Some(path) => return invalid(format!("this machine has no {}", path.name())),
             None => host_path().map_err(|error| LaunchError::Invalid(error.to_string()))?,
         };
-        let launch = Launch {
+        Ok(Launch {
             program,
             kernel,
             entry: entry.0,
@@ -213,8 +227,7 @@ impl Device {
             shuffled: config.schedule.is_some(),
             grid_barrier: GridBarrier::of(program, config),
             start: Instant::now(),
-        };
-        launch.run()
+        })
     }
 }
 

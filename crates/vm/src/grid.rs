@@ -44,35 +44,35 @@ impl Places {
     }
 }
 
-/// Everything that the threads of a launch read.
-pub(crate) struct Launch<'a> {
-    pub program: &'a ir::Program,
-    pub kernel: &'a str,
+/// A launch that was checked and can run: everything that its threads read.
+pub struct Launch<'a> {
+    pub(crate) program: &'a ir::Program,
+    pub(crate) kernel: &'a str,
     /// Index of the kernel's function.
-    pub entry: u32,
-    pub config: &'a LaunchConfig,
-    pub path: HostPath,
-    pub arena: &'a Arena,
-    pub heap: &'a Heap,
-    pub constants: &'a [u8],
-    pub params: &'a [u8],
-    pub places: Places,
+    pub(crate) entry: u32,
+    pub(crate) config: &'a LaunchConfig,
+    pub(crate) path: HostPath,
+    pub(crate) arena: &'a Arena,
+    pub(crate) heap: &'a Heap,
+    pub(crate) constants: &'a [u8],
+    pub(crate) params: &'a [u8],
+    pub(crate) places: Places,
     /// Static and dynamic shared memory.
-    pub shared_bytes: u64,
+    pub(crate) shared_bytes: u64,
     /// `--schedule`: chunks of one warp in a shuffled order.
-    pub shuffled: bool,
-    pub grid_barrier: GridBarrier,
-    pub start: Instant,
+    pub(crate) shuffled: bool,
+    pub(crate) grid_barrier: GridBarrier,
+    pub(crate) start: Instant,
 }
 
 impl Launch<'_> {
-    /// `%tid` of a thread.
+    /// `%tid` of a thread, by its linear index in the block.
     pub fn thread(&self, index: usize) -> [u32; 3] {
         let [nx, ny, _] = self.config.block.map(|n| n.max(1) as usize);
         [(index % nx) as u32, (index / nx % ny) as u32, (index / (nx * ny)) as u32]
     }
 
-    /// `%ctaid` of a block.
+    /// `%ctaid` of a block, by its linear index in the grid.
     #[inline]
     pub fn ctaid(&self, index: u64) -> [u32; 3] {
         let [nx, ny, _] = self.config.grid.map(|n| u64::from(n.max(1)));
@@ -88,13 +88,13 @@ impl Launch<'_> {
         self.start.elapsed().as_nanos() as u64
     }
 
-    pub fn function_name(&self, index: u32) -> &str {
+    pub(crate) fn function_name(&self, index: u32) -> &str {
         self.program.module.functions.get(index as usize).map_or("?", |f| &f.name)
     }
 
     /// The allocation of global memory at or before `address`: the one that contains it, if any does.
     #[inline]
-    pub fn allocation(&self, address: u64) -> Option<Extent> {
+    pub(crate) fn allocation(&self, address: u64) -> Option<Extent> {
         match address {
             HEAP_BASE.. => self.heap.find(address),
             _ => Some(self.arena.find(address)?.extent()),
@@ -138,7 +138,10 @@ impl Launch<'_> {
         }
     }
 
-    /// Runs all blocks.
+    /// Runs all blocks on the interpreter.
+    ///
+    /// # Errors
+    /// When a thread faults, or a limit of the configuration is reached.
     pub fn run(&self) -> Result<LaunchReport, LaunchError> {
         let teams = Teams::of(self);
         let code = build(self.program, self, teams.lanes, teams.blocks);

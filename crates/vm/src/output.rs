@@ -47,7 +47,8 @@ impl Output {
         }
     }
 
-    pub(crate) fn write(&self, text: &[u8]) {
+    /// Prints some text.
+    pub fn write(&self, text: &[u8]) {
         let _ = match &*self.0 {
             Sink::Stdout => std::io::stdout().write_all(text),
             Sink::Writer(writer) => lock(writer).write_all(text),
@@ -55,7 +56,8 @@ impl Output {
         };
     }
 
-    pub(crate) fn flush(&self) {
+    /// Hands what was printed on to its reader.
+    pub fn flush(&self) {
         let _ = match &*self.0 {
             Sink::Stdout => std::io::stdout().flush(),
             Sink::Writer(writer) => lock(writer).flush(),

@@ -2,7 +2,7 @@
 //! "Formatted Output").
 
 /// Where the values of a format string come from.
-pub(crate) trait Arguments {
+pub trait Arguments {
     /// Why one could not be had.
     type Error;
 
@@ -40,11 +40,7 @@ const MOST: usize = 1 << 16;
 ///
 /// # Errors
 /// Those of `arguments`; what was formatted before is in `out`.
-pub(crate) fn print<A: Arguments>(
-    format: &[u8],
-    arguments: &mut A,
-    out: &mut Vec<u8>,
-) -> Result<u32, A::Error> {
+pub fn print<A: Arguments>(format: &[u8], arguments: &mut A, out: &mut Vec<u8>) -> Result<u32, A::Error> {
     let mut taken = 0;
     let mut rest = format;
     while let Some(percent) = rest.iter().position(|&b| b == b'%') {

@@ -1,0 +1,89 @@
+//! A launch as an engine outside this crate sees it: what was launched, and global memory through checked copies.
+
+use check::module::{FuncId, Module, VarId};
+
+use crate::fault::FaultKind;
+use crate::grid::Launch;
+use crate::launch::LaunchConfig;
+
+impl Launch<'_> {
+    /// The checked module.
+    pub fn module(&self) -> &Module {
+        &self.program.module
+    }
+
+    /// The kernel.
+    pub fn entry(&self) -> FuncId {
+        FuncId(self.entry)
+    }
+
+    /// How it was launched.
+    pub fn config(&self) -> &LaunchConfig {
+        self.config
+    }
+
+    /// The bytes of the kernel's parameters.
+    pub fn params(&self) -> &[u8] {
+        self.params
+    }
+
+    /// Offset in bytes of a parameter of the kernel.
+    pub fn param_offset(&self, index: u32) -> u64 {
+        self.places.param(index)
+    }
+
+    /// The bytes of `.const` memory.
+    pub fn constants(&self) -> &[u8] {
+        self.constants
+    }
+
+    /// Address of a variable of the module in its own space.
+    pub fn variable_address(&self, id: VarId) -> u64 {
+        self.places.variable(id)
+    }
+
+    /// Bytes of shared memory of a block, static and dynamic.
+    pub fn shared_bytes(&self) -> u64 {
+        self.shared_bytes
+    }
+
+    /// Copies bytes out of global memory, the device heap included.
+    ///
+    /// # Errors
+    /// When they are not within one live allocation.
+    pub fn read_global(&self, address: u64, data: &mut [u8]) -> Result<(), FaultKind> {
+        let from = self.resolve_global(address, data.len())?;
+        // SAFETY: the allocation holds these bytes, and lives as long as the launch borrows the device. Kernels of other
+        // launches race on them by design; a host slice is no kernel memory, so the two do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(from, data.as_mut_ptr(), data.len()) }
+        Ok(())
+    }
+
+    /// Copies bytes into global memory, the device heap included.
+    ///
+    /// # Errors
+    /// When they are not within one live allocation.
+    pub fn write_global(&self, address: u64, data: &[u8]) -> Result<(), FaultKind> {
+        let to = self.resolve_global(address, data.len())?;
+        // SAFETY: as of `read_global`.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) }
+        Ok(())
+    }
+
+    fn resolve_global(&self, address: u64, bytes: usize) -> Result<*mut u8, FaultKind> {
+        self.allocation(address).ok_or(FaultKind::OutOfBounds)?.resolve(address, bytes as u64)
+    }
+
+    /// `malloc` of the device heap: zeroed bytes, if there are so many.
+    pub fn heap_allocate(&self, bytes: u64) -> Option<u64> {
+        self.heap.allocate(bytes)
+    }
+
+    /// `free` of the device heap.
+    ///
+    /// # Errors
+    /// [`FaultKind::InvalidFree`] when `address` is not the start of a live allocation.
+    pub fn heap_free(&self, address: u64) -> Result<(), FaultKind> {
+        self.heap.free(address)
+    }
+}
