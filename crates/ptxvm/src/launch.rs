@@ -99,6 +99,16 @@ impl From<[u32; 3]> for Extents {
     }
 }
 
+/// What executes a kernel. Both give the same bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// The block-vectorised interpreter: fast, on all cores.
+    #[default]
+    Interpreter,
+    /// One thread at a time, as the manual reads: slow, and what the interpreter is held against.
+    Reference,
+}
+
 /// A launch in preparation: one block of one thread (or of the kernel's `.reqntid`) without arguments, until told
 /// otherwise.
 #[must_use = "nothing happens before `run`"]
@@ -106,6 +116,7 @@ pub struct Launch<'a> {
     loaded: &'a Loaded,
     kernel: String,
     config: LaunchConfig,
+    engine: Engine,
     /// `None`: `.reqntid`, or one thread.
     block: Option<[u32; 3]>,
     args: Vec<Arg>,
@@ -114,7 +125,14 @@ pub struct Launch<'a> {
 impl<'a> Launch<'a> {
     pub(crate) fn new(loaded: &'a Loaded, kernel: &str) -> Launch<'a> {
         let config = LaunchConfig::new([1; 3], [1; 3]);
-        Launch { loaded, kernel: kernel.to_owned(), config, block: None, args: Vec::new() }
+        Launch {
+            loaded,
+            kernel: kernel.to_owned(),
+            config,
+            engine: Engine::default(),
+            block: None,
+            args: Vec::new(),
+        }
     }
 
     /// Number of blocks: `grid(64)`, `grid((8, 8))`, `grid((4, 4, 4))`.
@@ -132,6 +150,13 @@ impl<'a> Launch<'a> {
     /// The next argument.
     pub fn arg(mut self, arg: impl Into<Arg>) -> Launch<'a> {
         self.args.push(arg.into());
+        self
+    }
+
+    /// What executes it; the interpreter unless told otherwise. The reference engine takes no notice of host threads, host paths,
+    /// schedules and profiles.
+    pub fn engine(mut self, engine: Engine) -> Launch<'a> {
+        self.engine = engine;
         self
     }
 
@@ -160,7 +185,12 @@ impl<'a> Launch<'a> {
             self.config.block = block;
         }
         let device = self.loaded.device.read();
-        device.launch(&self.loaded.loaded, &self.kernel, &self.config, &params).map_err(|error| match error {
+        let prepared = device.prepare(&self.loaded.loaded, &self.kernel, &self.config, &params);
+        let result = prepared.and_then(|launch| match self.engine {
+            Engine::Interpreter => launch.run(),
+            Engine::Reference => reference::run(&launch),
+        });
+        result.map_err(|error| match error {
             LaunchError::Invalid(message) => Error::Launch(message),
             LaunchError::Unsupported(what) => self.unsupported(&what),
             LaunchError::Fault(fault) => located(&self.loaded.module, fault),

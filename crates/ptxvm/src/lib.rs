@@ -63,6 +63,6 @@ pub use diag::{Color, Diagnostic, SourceFile};
 pub use element::Element;
 pub use error::Error;
 pub use half::{bf16, f16};
-pub use launch::{Arg, Extents, Launch, describe, signature};
+pub use launch::{Arg, Engine, Extents, Launch, describe, signature};
 pub use module::Module;
 pub use vm::{Accesses, Counts, Fault, FaultKind, HostPath, LaunchConfig, LaunchReport, Output, Profile};

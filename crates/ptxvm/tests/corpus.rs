@@ -13,13 +13,15 @@ fn main() {
     let corpus = common::corpus();
     let mut trials = Vec::new();
     for (number, case) in common::cases(&folder).into_iter().enumerate() {
-        let (folder, corpus) = (folder.clone(), corpus.clone());
-        let (missing, name) = (corpus.is_none(), case.name(number));
-        let run = move || {
-            let corpus = corpus.ok_or("the corpus is not here")?;
-            Ok(case.run(&corpus.join(&case.kernel), &folder, &[], None)?)
-        };
-        trials.push(Trial::test(name, run).with_ignored_flag(missing));
+        for engine in ["interpreter", "reference"] {
+            let (folder, corpus, case) = (folder.clone(), corpus.clone(), case.clone());
+            let (missing, name) = (corpus.is_none(), format!("{}::{engine}", case.name(number)));
+            let run = move || {
+                let corpus = corpus.ok_or("the corpus is not here")?;
+                Ok(case.run(&corpus.join(&case.kernel), &folder, &["--engine", engine], None)?)
+            };
+            trials.push(Trial::test(name, run).with_ignored_flag(missing));
+        }
     }
     libtest_mimic::run(&arguments, trials).exit();
 }

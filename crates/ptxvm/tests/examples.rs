@@ -11,6 +11,11 @@ fn main() {
     let mut trials = Vec::new();
     for (number, case) in common::cases(&folder).into_iter().enumerate() {
         let paths = common::host_paths();
+        let on_reference = (case.clone(), folder.clone());
+        trials.push(Trial::test(format!("{}::reference", case.name(number)), move || {
+            let (case, folder) = on_reference;
+            Ok(case.run(&folder.join(&case.kernel), &folder, &["--engine", "reference"], None)?)
+        }));
         for host_path in std::iter::once(None).chain(paths.into_iter().map(Some)) {
             let (case, folder) = (case.clone(), folder.clone());
             let name = format!("{}::{}", case.name(number), host_path.unwrap_or("default"));

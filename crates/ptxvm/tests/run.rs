@@ -38,6 +38,7 @@ fn ways() -> Vec<(String, Vec<&'static str>, Option<&'static str>)> {
         ("deterministic".to_owned(), vec!["--deterministic"], None),
         ("schedule_1".to_owned(), vec!["--schedule", "1"], None),
         ("threads_2".to_owned(), vec!["--threads", "2"], None),
+        ("reference".to_owned(), vec!["--engine", "reference"], None),
     ];
     ways.extend(common::host_paths().into_iter().map(|path| (path.to_owned(), vec![], Some(path))));
     ways

@@ -48,7 +48,7 @@ impl Builtin {
 }
 
 /// Why a declared function cannot be called, and what to do about it.
-pub(crate) fn why_missing(name: &str) -> String {
+pub fn why_missing(name: &str) -> String {
     if Builtin::of(name).is_some() {
         return format!("`{name}` is declared with other parameters than CUDA's function of this name");
     }

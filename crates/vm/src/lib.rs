@@ -26,6 +26,8 @@ mod registers;
 mod scalar;
 mod team;
 
+pub use builtin::why_missing;
+pub use code::function_address;
 pub use device::{Device, Loaded, param_layout};
 pub use fault::{Access, Fault, FaultKind};
 pub use grid::Launch;
@@ -33,8 +35,9 @@ pub use ir::Unsupported;
 pub use lanes::{HOST_PATH_VARIABLE, HostPath, HostPathError, available_paths, host_path};
 pub use launch::{LaunchConfig, LaunchError, LaunchReport, LoadError};
 pub use memory::{
-    ARENA_BASE, Allocation, Arena, CODE_WINDOW, CONST_WINDOW, HEAP_BASE, HostMemoryError, LOCAL_WINDOW,
-    OutOfMemory, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES,
+    ARENA_BASE, Allocation, Arena, CODE_STRIDE, CODE_WINDOW, CONST_WINDOW, HEAP_BASE, HostMemoryError,
+    LOCAL_WINDOW, OutOfMemory, PARAM_WINDOW, SHARED_WINDOW, STACK_BASE, WINDOW_BYTES, generic_offset,
+    resolve_generic,
 };
 pub use output::Output;
 pub use profile::{Accesses, Counts, Profile};

@@ -154,6 +154,9 @@ pub struct RunOptions {
     /// Run the warps in an order shuffled by this seed: brings out missing barriers
     #[arg(long, value_name = "SEED")]
     pub schedule: Option<u64>,
+    /// What executes the kernel: the fast interpreter, or one thread at a time as the manual reads
+    #[arg(long, value_enum, default_value_t = EngineName::Interpreter)]
+    pub engine: EngineName,
     /// Host threads to use [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
@@ -291,7 +294,24 @@ impl EvalOptions {
     }
 }
 
+/// `--engine`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EngineName {
+    /// Fast, on all cores
+    Interpreter,
+    /// Slow and plain: what the interpreter is held against
+    Reference,
+}
+
 impl RunOptions {
+    /// What executes the kernel.
+    pub fn engine(&self) -> ptxvm::Engine {
+        match self.engine {
+            EngineName::Interpreter => ptxvm::Engine::Interpreter,
+            EngineName::Reference => ptxvm::Engine::Reference,
+        }
+    }
+
     /// Blocks of the grid.
     pub fn grid(&self) -> [u32; 3] {
         self.grid.unwrap_or([1; 3])

@@ -87,7 +87,7 @@ impl Session {
                 config.output = ptxvm::Output::to(std::io::stderr());
             }
         });
-        launch = launch.grid(options.grid()).block(options.block(kernel));
+        launch = launch.grid(options.grid()).block(options.block(kernel)).engine(options.engine());
         for (value, buffer) in values.iter().zip(&self.buffers) {
             launch = match (value, buffer) {
                 (Value::Bytes(bytes), _) => launch.arg(Arg::bytes(bytes.as_slice())),

@@ -433,7 +433,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The "address" of a function.
-pub(crate) fn function_address(id: FuncId) -> u64 {
+/// The "address" of a function, which indirect calls take.
+pub fn function_address(id: FuncId) -> u64 {
     CODE_WINDOW + u64::from(id.0) * CODE_STRIDE
 }

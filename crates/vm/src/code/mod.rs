@@ -24,7 +24,8 @@ use crate::registers::SlotRef;
 use crate::scalar::Rows;
 use lanes::LaneFn;
 
-pub(crate) use build::{build, function_address};
+pub(crate) use build::build;
+pub use build::function_address;
 pub(crate) use linear::Linear;
 pub(crate) use matrix::{
     Factor, Fragment, MatrixOp, MatrixOperands, MatrixRows, Multiply, RowFormat, ScaleData, Source, Strided,

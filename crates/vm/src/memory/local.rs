@@ -13,7 +13,7 @@ pub(crate) struct LocalMemory {
 
 /// Where the stack of `alloca` begins in local memory: behind all that frames may take, and aligned to all that an
 /// instruction can ask for.
-pub(crate) const STACK_BASE: u64 = 1 << 23;
+pub const STACK_BASE: u64 = 1 << 23;
 
 impl LocalMemory {
     /// For so many lanes, which have nothing yet.

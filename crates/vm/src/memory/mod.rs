@@ -14,7 +14,8 @@ use std::ops::Range;
 pub use arena::{Allocation, Arena, HostMemoryError, OutOfMemory};
 pub(crate) use extent::Extent;
 pub(crate) use heap::Heap;
-pub(crate) use local::{LocalMemory, STACK_BASE};
+pub(crate) use local::LocalMemory;
+pub use local::STACK_BASE;
 
 use isa::Space;
 

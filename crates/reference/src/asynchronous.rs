@@ -1,0 +1,284 @@
+//! Asynchronous copies and mbarrier objects (PTX ISA, "Asynchronous copy", "mbarrier").
+//!
+//! A copy by `cp.async` reads its source at once and is written when its thread waits for it: whoever reads too early finds
+//! what was there before. Bulk copies are done at once.
+
+use check::module::{Instruction, Operand};
+use isa::{Effect, Mod, OperandKind, Space, Type};
+use vm::FaultKind;
+
+use crate::Step;
+use crate::atomic::{combine, operation};
+use crate::memory::{Address, number};
+use crate::thread::{Cpu, Flow, PendingCopy, Wait};
+
+/// The greatest number of arrivals of a phase, and of bytes that it waits for.
+const MOST: i64 = (1 << 20) - 1;
+
+/// An mbarrier object. In memory: 20 bits of expected arrivals, 20 of pending ones, 21 of pending bytes, 3 of the phase.
+#[derive(Clone, Copy)]
+struct Object {
+    expected: i64,
+    pending: i64,
+    transactions: i64,
+    phase: u64,
+}
+
+impl Object {
+    fn unpack(word: u64) -> Object {
+        Object {
+            expected: (word & 0xf_ffff) as i64,
+            pending: (word >> 20 & 0xf_ffff) as i64,
+            transactions: (word << 3) as i64 >> 43,
+            phase: word >> 61,
+        }
+    }
+
+    fn pack(self) -> u64 {
+        self.expected as u64
+            | (self.pending as u64) << 20
+            | (self.transactions as u64 & 0x1f_ffff) << 40
+            | (self.phase & 7) << 61
+    }
+
+    fn expect(&mut self, bytes: i64) -> Result<(), &'static str> {
+        self.transactions += bytes;
+        match self.transactions > MOST {
+            true => Err("the phase expects more than 1048575 bytes"),
+            false => Ok(()),
+        }
+    }
+
+    fn arrive(&mut self, count: i64, drop: bool) -> Result<(), &'static str> {
+        if count == 0 || count > self.pending {
+            return Err("more threads arrive than the phase waits for");
+        }
+        self.pending -= count;
+        self.expected -= if drop { count } else { 0 };
+        Ok(())
+    }
+
+    /// The phase ends when nothing is missing any more.
+    fn advance(&mut self) {
+        if self.pending == 0 && self.transactions == 0 {
+            self.pending = self.expected;
+            self.phase += 1;
+        }
+    }
+}
+
+impl Cpu<'_, '_> {
+    // Copies of one thread.
+
+    /// `cp.async`
+    pub fn copy_async(&mut self, i: &Instruction) -> Step {
+        let [dst, src, Operand::Imm(bytes), ..] = &i.operands[..] else { return Ok(()) };
+        let mut size = self.named(i, "src-size").map_or(*bytes, |size| self.value(size, Type::U32) as u64);
+        size = size.min(*bytes);
+        if self.named(i, "ignore-src").is_some_and(|ignore| self.value(ignore, Type::Pred) != 0) {
+            size = 0;
+        }
+        let to = self.address(dst, i.picks.space_of(0));
+        let from = self.address(src, i.picks.space_of(1));
+        // The destination is checked now.
+        let old = self.read(to, *bytes).map_err(|mut fault| {
+            fault.access.iter_mut().for_each(|access| access.write = true);
+            fault
+        })?;
+        let mut data = vec![0; old.len()];
+        if size > 0 {
+            if !from.at.is_multiple_of(*bytes) {
+                return Err(self.access_fault(FaultKind::Misaligned, from, *bytes, false));
+            }
+            data[..size as usize].copy_from_slice(&self.read_bytes(from, size)?);
+        }
+        let (_, address) = Self::resolve(to);
+        self.thread.copies.push(PendingCopy { group: self.thread.commits, address, data });
+        Ok(())
+    }
+
+    /// `cp.async.commit_group`, `.wait_group`, `.wait_all`
+    pub fn copy_group(&mut self, i: &Instruction) {
+        match i.operands.first() {
+            // Bulk copies are done already.
+            _ if i.picks.has(Mod::Bulk) => {}
+            Some(Operand::Imm(pending)) => self.finish_copies(*pending as u32, false),
+            _ if i.picks.has(Mod::WaitAll) => self.finish_copies(0, true),
+            _ => self.thread.commits += 1,
+        }
+    }
+
+    /// Writes the copies of all groups but the latest `keep`; `open`: also those of no group yet.
+    pub fn finish_copies(&mut self, keep: u32, open: bool) {
+        let committed = self.thread.commits;
+        for copy in std::mem::take(&mut self.thread.copies) {
+            if open || copy.group < committed.saturating_sub(keep) {
+                let at = copy.address as usize;
+                // It was checked when it was issued.
+                self.cta.shared[at..at + copy.data.len()].copy_from_slice(&copy.data);
+                self.cta.changes += 1;
+            } else {
+                self.thread.copies.push(copy);
+            }
+        }
+    }
+
+    // Bulk copies.
+
+    /// `cp.async.bulk`, `cp.reduce.async.bulk`
+    pub fn copy_bulk(&mut self, i: &Instruction) -> Step {
+        let [dst, src, size, rest @ ..] = &i.operands[..] else { return Ok(()) };
+        let to = self.address(dst, i.picks.space_of(0));
+        let from = self.address(src, i.picks.space_of(1));
+        let size = self.value(size, Type::U32) as u64;
+        let mask = self.named(i, "mask").map_or(u64::MAX, |mask| self.value(mask, Type::U16) as u64);
+        let of_bytes = i.picks.has(Mod::CpMask);
+        // The only block of the cluster has rank 0.
+        if !of_bytes && mask & 1 == 0 {
+            return Ok(());
+        }
+        for (address, write) in [(to, true), (from, false)] {
+            if size > 0 && (!address.at.is_multiple_of(16) || !size.is_multiple_of(16)) {
+                return Err(self.access_fault(FaultKind::Misaligned, address, size, write));
+            }
+        }
+        let mut data = self.read_bytes(from, size)?;
+        if let Some(operation) = operation(&i.picks) {
+            let ty = i.picks.ty(0);
+            let old = self.read_bytes(to, size)?;
+            for (new, old) in data.chunks_mut(ty.bytes() as usize).zip(old.chunks(ty.bytes() as usize)) {
+                let flush = Self::flushes(ty, to);
+                let result = combine(operation, ty, flush, number(old), number(new), 0);
+                new.copy_from_slice(&result.to_le_bytes()[..new.len()]);
+            }
+        } else if of_bytes && size > 0 {
+            let old = self.read_bytes(to, size)?;
+            for (at, byte) in data.iter_mut().enumerate().filter(|(at, _)| mask >> (at % 16) & 1 == 0) {
+                *byte = old[at];
+            }
+        }
+        if size > 0 {
+            self.write_bytes(to, &data)?;
+        }
+        if let Some(operand @ Operand::Address(..)) = rest.first() {
+            let address = self.address(operand, i.picks.space_of(0));
+            self.update_object(address, |object| {
+                object.transactions -= size as i64;
+                match object.transactions < -MOST {
+                    true => Err("more bytes have come than an mbarrier object can count"),
+                    false => Ok(()),
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    // mbarrier objects.
+
+    /// Changes an object, whose phase may end by it; returns its state before.
+    fn update_object(
+        &mut self,
+        address: Address,
+        change: impl FnOnce(&mut Object) -> Result<(), &'static str>,
+    ) -> Step<u64> {
+        let before = self.object(address)?;
+        let mut object = Object::unpack(before);
+        change(&mut object).map_err(|note| self.fault(FaultKind::Mbarrier, note))?;
+        object.advance();
+        self.store(address, 8, object.pack().into())?;
+        Ok(before)
+    }
+
+    /// The word of an object, which must be there.
+    fn object(&self, address: Address) -> Step<u64> {
+        let word = self.load(address, 8)? as u64;
+        if Self::resolve(address).0 != Space::Shared {
+            return Err(self.access_fault(FaultKind::OutOfBounds, address, 8, true));
+        }
+        let object = Object::unpack(word);
+        if object.expected == 0 && object.pending == 0 {
+            let note = "there is no mbarrier object here: nobody has called mbarrier.init";
+            return Err(self.fault(FaultKind::Mbarrier, note));
+        }
+        Ok(word)
+    }
+
+    /// `mbarrier.*` and `cp.async.mbarrier.arrive`
+    pub fn mbarrier(&mut self, i: &Instruction) -> Step<Flow> {
+        let number =
+            |cpu: &Self, name: &str, ty| cpu.named(i, name).map(|operand| cpu.value(operand, ty) as u64);
+        let first = i.form.operands.first().map(|spec| spec.kind);
+        let dst = if first == Some(OperandKind::Address) { None } else { i.operands.first() };
+        let has = |m: Mod| i.picks.has(m);
+        let is_arrive_of_copies = i.form.action == isa::Action::Effect(Effect::CpAsyncArrive);
+        if has(Mod::PendingCount) && !is_arrive_of_copies {
+            let state = number(self, "state", Type::B64).unwrap_or(0);
+            self.set_operand(dst, Object::unpack(state).pending as u128, Type::U32);
+            return Ok(Flow::Next);
+        }
+        let place = i.form.operands_with(&i.picks).zip(&i.operands);
+        let Some((_, operand)) = place.clone().find(|(spec, _)| spec.kind == OperandKind::Address) else {
+            return Ok(Flow::Next);
+        };
+        let address = self.address(operand, i.picks.space());
+        if is_arrive_of_copies {
+            self.finish_copies(0, true);
+            // Without `.noinc` the arrival is one more than the phase waits for, and makes up for itself at once.
+            if has(Mod::Noinc) {
+                self.update_object(address, |object| object.arrive(1, false))?;
+            }
+            return Ok(Flow::Next);
+        }
+        let tx = number(self, "tx", Type::U32).unwrap_or(0) as i64;
+        let before = match i.picks.mods().first() {
+            Some(Mod::Init) => {
+                let count = number(self, "count", Type::U32).unwrap_or(0) as i64;
+                if !(1..=MOST).contains(&count) {
+                    return Err(
+                        self.fault(FaultKind::Mbarrier, "the number of arrivals is not from 1 to 1048575")
+                    );
+                }
+                let object = Object { expected: count, pending: count, transactions: 0, phase: 0 };
+                self.store(address, 8, object.pack().into())?;
+                0
+            }
+            Some(Mod::Inval) => {
+                self.object(address)?;
+                self.store(address, 8, 0)?;
+                0
+            }
+            Some(Mod::ExpectTx) => self.update_object(address, |object| object.expect(tx))?,
+            Some(Mod::CompleteTx) => self.update_object(address, |object| {
+                object.transactions -= tx;
+                Ok(())
+            })?,
+            Some(m @ (Mod::Arrive | Mod::ArriveDrop)) => {
+                let drop = *m == Mod::ArriveDrop;
+                let count = number(self, "count", Type::U32).unwrap_or(1) as i64;
+                self.update_object(address, |object| {
+                    if has(Mod::ExpectTx) {
+                        object.expect(tx)?;
+                        return object.arrive(1, drop);
+                    }
+                    object.arrive(count, drop)?;
+                    match has(Mod::NoComplete) && object.pending == 0 {
+                        true => Err("mbarrier.arrive.noComplete completes the phase"),
+                        false => Ok(()),
+                    }
+                })?
+            }
+            Some(Mod::TestWait | Mod::TryWait) => {
+                let phase = Object::unpack(self.object(address)?).phase;
+                let over = match number(self, "parity", Type::U32) {
+                    Some(parity) => phase & 1 != parity & 1,
+                    None => phase != number(self, "state", Type::B64).unwrap_or(0) >> 61,
+                };
+                self.set_operand(dst, over.into(), Type::Pred);
+                return Ok(if over { Flow::Next } else { Flow::Wait(Wait::Turn) });
+            }
+            _ => 0,
+        };
+        self.set_operand(dst, before.into(), Type::B64);
+        Ok(Flow::Next)
+    }
+}

@@ -1,0 +1,138 @@
+//! `atom` and `red` (PTX ISA, "atom", "red"): one thread runs at a time, so that every step is atomic.
+
+use check::module::{Instruction, Operand};
+use isa::{Mod, Picks, Space, Type};
+
+use crate::Step;
+use crate::memory::Address;
+use crate::thread::Cpu;
+
+/// What the memory holds after an operation on `old` with the operands `a` and `b`.
+pub(crate) fn combine(operation: Mod, ty: Type, flush: bool, old: u128, a: u128, b: u128) -> u128 {
+    let mask = if ty.bits() >= 128 { u128::MAX } else { (1 << ty.bits()) - 1 };
+    // Of numbers of at most 64 bits.
+    let signed = |value: u128| {
+        let shift = 128 - ty.bits();
+        if ty.is_signed() { (value << shift) as i128 >> shift } else { value as i128 }
+    };
+    if ty.is_float() && matches!(operation, Mod::Add | Mod::Min | Mod::Max) {
+        let mods: &[Mod] = match operation {
+            Mod::Add if flush => &[Mod::Rn, Mod::Ftz],
+            Mod::Add => &[Mod::Rn],
+            _ => &[],
+        };
+        let picks = Picks::new(&[ty], mods);
+        let function = match operation {
+            Mod::Add => sem::float::add,
+            Mod::Min => sem::float::min,
+            _ => sem::float::max,
+        };
+        return function(&picks, &[old as u64, a as u64])[0].into();
+    }
+    let new = match operation {
+        Mod::And => old & a,
+        Mod::Or => old | a,
+        Mod::Xor => old ^ a,
+        Mod::Exch => a,
+        Mod::Cas => {
+            if old == a {
+                b
+            } else {
+                old
+            }
+        }
+        Mod::Add => old.wrapping_add(a),
+        Mod::Inc => {
+            if old >= a {
+                0
+            } else {
+                old + 1
+            }
+        }
+        Mod::Dec => {
+            if old == 0 || old > a {
+                a
+            } else {
+                old - 1
+            }
+        }
+        Mod::Min => {
+            if signed(old) <= signed(a) {
+                old
+            } else {
+                a
+            }
+        }
+        Mod::Max => {
+            if signed(old) >= signed(a) {
+                old
+            } else {
+                a
+            }
+        }
+        _ => old,
+    };
+    new & mask
+}
+
+/// The operation among the picks.
+pub(crate) fn operation(picks: &Picks) -> Option<Mod> {
+    let is_operation = |m: &Mod| {
+        matches!(
+            m,
+            Mod::And
+                | Mod::Or
+                | Mod::Xor
+                | Mod::Exch
+                | Mod::Cas
+                | Mod::Add
+                | Mod::Inc
+                | Mod::Dec
+                | Mod::Min
+                | Mod::Max
+        )
+    };
+    picks.mods().iter().copied().find(is_operation)
+}
+
+impl Cpu<'_, '_> {
+    /// `.f32` additions flush subnormals in global memory and keep them in shared memory (9.7.13.5 atom).
+    pub fn flushes(ty: Type, address: Address) -> bool {
+        ty == Type::F32 && Self::resolve(address).0 != Space::Shared
+    }
+
+    pub fn atomic(&mut self, i: &Instruction) -> Step {
+        let ty = i.picks.ty(0);
+        let (dst, rest) = match &i.operands[..] {
+            [dst, rest @ ..] if i.form.opcode == "atom" => (Some(dst), rest),
+            rest => (None, rest),
+        };
+        let ([address, a, more @ ..], Some(operation)) = (rest, operation(&i.picks)) else { return Ok(()) };
+        let address = self.address(address, i.picks.space());
+        let parts = |operand: &Operand| match operand {
+            Operand::Vector(parts) => parts.clone(),
+            one => vec![one.clone()],
+        };
+        // All sources are read before the first destination is written. Each element is a step of its own.
+        let sources: Vec<u128> = parts(a).iter().map(|part| self.value(part, ty)).collect();
+        let b = match more.first() {
+            Some(b) if operation == Mod::Cas => self.value(b, ty),
+            _ => 0,
+        };
+        let bytes = u64::from(ty.bytes());
+        let mut results = Vec::new();
+        for (index, a) in sources.into_iter().enumerate() {
+            let address = address.offset(index as u64 * bytes);
+            let old = self.load(address, bytes)?;
+            let new = combine(operation, ty, Self::flushes(ty, address), old, a, b);
+            self.store(address, bytes, new)?;
+            results.push(old);
+        }
+        if let Some(dst) = dst {
+            for (part, old) in parts(dst).iter().zip(results) {
+                self.set_operand(Some(part), old, ty);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,344 @@
+//! A block: its threads, what they share, and its barriers (PTX ISA, "bar, barrier").
+
+use check::module::{Instruction, Operand};
+use diag::Span;
+use isa::{Mod, Type};
+use vm::{Fault, FaultKind, Launch};
+
+use crate::function::Code;
+use crate::grid::Grid;
+use crate::thread::{Cpu, Flow, LOCAL_LIMIT, Thread, Wait};
+use crate::{Step, WARP_LANES};
+
+/// Barriers of a block.
+const BARRIERS: usize = 16;
+/// The barrier of the cluster, which is one block.
+const CLUSTER_BARRIER: usize = BARRIERS;
+/// Instructions that a thread executes before the next one gets its turn.
+const TURN: u64 = 1000;
+
+/// One barrier.
+#[derive(Default)]
+struct Barrier {
+    /// Threads that have arrived.
+    arrived: Vec<usize>,
+    /// Number of threads that it waits for; all that are alive if absent.
+    expected: Option<u32>,
+    /// How often it has completed.
+    generation: u64,
+    /// Predicates of the threads that take part in a reduction.
+    predicates: Vec<bool>,
+    /// Those of the generations before.
+    results: Vec<Vec<bool>>,
+}
+
+/// What the threads of a block share.
+pub(crate) struct Cta<'l> {
+    pub launch: &'l Launch<'l>,
+    codes: &'l [Option<Code<'l>>],
+    pub grid: &'l Grid,
+    /// Linear index in the grid.
+    pub index: u64,
+    pub shared: Vec<u8>,
+    barriers: Vec<Barrier>,
+    /// By thread: it has not ended.
+    alive: Vec<bool>,
+    /// Counts what others could wait for: writes, ends of threads, completed barriers.
+    pub changes: u64,
+    /// Instructions that the block had executed when the turn began.
+    pub steps: u64,
+}
+
+/// How far a block has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Ended,
+    /// Somebody ran; `polling`: only threads that ask mbarrier objects in vain.
+    Running {
+        polling: bool,
+    },
+    /// All threads that are left wait.
+    Waiting,
+}
+
+pub(crate) struct Block<'l> {
+    pub cta: Cta<'l>,
+    pub threads: Vec<Thread>,
+}
+
+impl<'l> Cta<'l> {
+    pub fn code(&self, function: usize) -> &'l Code<'l> {
+        self.codes[function].as_ref().expect("only functions with a body are entered")
+    }
+
+    pub fn has_body(&self, function: usize) -> bool {
+        self.codes[function].is_some()
+    }
+
+    pub fn fault(&self, kind: FaultKind, thread: usize, span: Span, note: &str) -> Box<Fault> {
+        let notes = if note.is_empty() { Vec::new() } else { vec![(note.to_owned(), None)] };
+        let module = self.launch.module();
+        Box::new(Fault {
+            kind,
+            kernel: module.functions[self.launch.entry().index()].name.clone(),
+            span,
+            block: self.launch.ctaid(self.index),
+            thread: self.launch.thread(thread),
+            access: None,
+            notes,
+        })
+    }
+
+    /// Lanes of a warp that have not ended.
+    pub fn alive(&self, warp: usize) -> u32 {
+        let lanes = self.alive.iter().skip(warp * WARP_LANES).take(WARP_LANES);
+        lanes.enumerate().fold(0, |mask, (lane, &alive)| mask | u32::from(alive) << lane)
+    }
+
+    /// A thread has ended: barriers no longer wait for it.
+    pub fn end(&mut self, thread: usize) {
+        self.alive[thread] = false;
+        self.changes += 1;
+        (0..self.barriers.len()).for_each(|index| self.complete(index));
+    }
+
+    /// Completes a barrier if all have arrived whom it waits for.
+    fn complete(&mut self, index: usize) {
+        let barrier = &self.barriers[index];
+        if barrier.arrived.is_empty() {
+            return;
+        }
+        let done = (0..self.alive.len().div_ceil(WARP_LANES)).map(|warp| {
+            let arrived = barrier.arrived.iter().filter(|&&thread| thread / WARP_LANES == warp);
+            let arrived = arrived.fold(0u32, |mask, thread| mask | 1 << (thread % WARP_LANES));
+            (arrived, self.alive(warp) & !arrived == 0)
+        });
+        let complete = match barrier.expected {
+            None => done.into_iter().all(|(_, whole)| whole),
+            // Barriers count whole warps: a warp whose threads are all there counts as 32.
+            Some(expected) => {
+                let count = |(arrived, whole): (u32, bool)| match arrived {
+                    0 => 0,
+                    _ if whole => WARP_LANES as u32,
+                    lanes => lanes.count_ones(),
+                };
+                done.map(count).sum::<u32>() >= expected
+            }
+        };
+        if complete {
+            let barrier = &mut self.barriers[index];
+            barrier.results.push(std::mem::take(&mut barrier.predicates));
+            barrier.arrived.clear();
+            barrier.expected = None;
+            barrier.generation += 1;
+            self.changes += 1;
+        }
+    }
+}
+
+/// The operands of a barrier: `{d,} a{, b}{, {!}p}`.
+struct Operands<'i> {
+    barrier: Option<&'i Operand>,
+    threads: Option<&'i Operand>,
+    /// The operation, and the predicate.
+    reduction: Option<(Mod, &'i Operand)>,
+}
+
+impl Operands<'_> {
+    fn of(i: &Instruction) -> Operands<'_> {
+        let reduction = i.picks.mods().iter().find(|m| matches!(m, Mod::Popc | Mod::And | Mod::Or));
+        match (reduction, &i.operands[..]) {
+            (Some(&op), [_, middle @ .., predicate]) => {
+                Operands { barrier: middle.first(), threads: middle.get(1), reduction: Some((op, predicate)) }
+            }
+            (_, all) => Operands { barrier: all.first(), threads: all.get(1), reduction: None },
+        }
+    }
+}
+
+impl Cpu<'_, '_> {
+    /// `bar`, `barrier`
+    pub fn barrier(&mut self, i: &Instruction) -> Step<Flow> {
+        let operands = Operands::of(i);
+        let index = operands.barrier.map_or(0, |operand| self.value(operand, Type::U32)) as usize;
+        let expected = operands.threads.map(|operand| self.value(operand, Type::U32) as u32);
+        let predicate = operands.reduction.map(|(_, operand)| self.value(operand, Type::Pred) != 0);
+        if index >= BARRIERS {
+            let note = format!("there is no barrier {index}: a block has {BARRIERS}");
+            return Err(self.fault(FaultKind::InvalidTarget, &note));
+        }
+        let thread = self.thread.index;
+        let barrier = &mut self.cta.barriers[index];
+        let generation = barrier.generation;
+        barrier.arrived.push(thread);
+        barrier.expected = expected.or(barrier.expected);
+        barrier.predicates.extend(predicate);
+        self.cta.complete(index);
+        self.cta.changes += 1;
+        if i.picks.has(Mod::Arrive) {
+            return Ok(Flow::Next);
+        }
+        Ok(Flow::Wait(Wait::Barrier { index, generation }))
+    }
+
+    /// `barrier.cluster`: arriving and waiting are two steps.
+    pub fn cluster_barrier(&mut self, arrive: bool) -> Flow {
+        let thread = self.thread.index;
+        let barrier = &mut self.cta.barriers[CLUSTER_BARRIER];
+        if arrive {
+            barrier.arrived.push(thread);
+            self.cta.complete(CLUSTER_BARRIER);
+            return Flow::Next;
+        }
+        match barrier.arrived.contains(&thread) {
+            true => Flow::Wait(Wait::Barrier { index: CLUSTER_BARRIER, generation: barrier.generation }),
+            false => Flow::Next,
+        }
+    }
+
+    /// Goes on behind a barrier that is complete, with the result of its reduction.
+    fn pass_barrier(&mut self, index: usize, generation: u64) {
+        if let Some(i) = self.instruction()
+            && let Some((operation, _)) = Operands::of(i).reduction
+        {
+            let predicates = &self.cta.barriers[index].results[generation as usize];
+            let (value, ty) = match operation {
+                Mod::Popc => (predicates.iter().filter(|&&p| p).count() as u128, Type::U32),
+                Mod::And => (predicates.iter().all(|&p| p).into(), Type::Pred),
+                _ => (predicates.iter().any(|&p| p).into(), Type::Pred),
+            };
+            self.set_operand(i.operands.first(), value, ty);
+        }
+        self.thread.wake();
+    }
+}
+
+impl<'l> Block<'l> {
+    /// A block whose threads stand at the kernel's entry.
+    pub fn new(
+        launch: &'l Launch<'l>,
+        codes: &'l [Option<Code<'l>>],
+        grid: &'l Grid,
+        index: u64,
+    ) -> Step<Block<'l>> {
+        let count = launch.config().block_threads() as usize;
+        let entry = launch.entry().index();
+        let cta = Cta {
+            launch,
+            codes,
+            grid,
+            index,
+            shared: vec![0; launch.shared_bytes() as usize],
+            barriers: (0..=BARRIERS).map(|_| Barrier::default()).collect(),
+            alive: vec![true; count],
+            changes: 0,
+            steps: 0,
+        };
+        let code = cta.code(entry);
+        if code.bytes > LOCAL_LIMIT {
+            let note = format!("a thread's local memory is {LOCAL_LIMIT} bytes, {} are needed", code.bytes);
+            return Err(cta.fault(FaultKind::StackOverflow, 0, code.function.span, &note));
+        }
+        let threads = (0..count).map(|thread| Thread::new(thread, entry, code)).collect();
+        Ok(Block { cta, threads })
+    }
+
+    /// Instructions executed.
+    pub fn steps(&self) -> u64 {
+        self.threads.iter().map(|thread| thread.steps).sum()
+    }
+
+    pub fn cpu(&mut self, thread: usize) -> Cpu<'_, 'l> {
+        Cpu { thread: &mut self.threads[thread], cta: &mut self.cta }
+    }
+
+    /// Gives every thread a turn, then lets those go on that waited for one another.
+    pub fn step(&mut self) -> Step<Progress> {
+        let (mut ran, mut polling) = (false, true);
+        self.cta.steps = self.steps();
+        for thread in 0..self.threads.len() {
+            if self.threads[thread].wait == Wait::Turn {
+                self.threads[thread].wake();
+            }
+            if self.threads[thread].wait == Wait::Nothing {
+                self.cpu(thread).turn(TURN)?;
+                ran = true;
+                polling &= self.threads[thread].wait == Wait::Turn;
+            }
+        }
+        let woken = self.wake();
+        let together = self.warps()?;
+        if self.threads.iter().all(|thread| thread.wait == Wait::Ended) {
+            return Ok(Progress::Ended);
+        }
+        match ran || woken || together {
+            true => Ok(Progress::Running { polling: polling && !woken && !together }),
+            false => Ok(Progress::Waiting),
+        }
+    }
+
+    /// Wakes those whose barrier is complete.
+    fn wake(&mut self) -> bool {
+        let mut woken = false;
+        for thread in 0..self.threads.len() {
+            match self.threads[thread].wait {
+                Wait::Barrier { index, generation } if self.cta.barriers[index].generation != generation => {
+                    self.cpu(thread).pass_barrier(index, generation);
+                    woken = true;
+                }
+                Wait::Grid { generation } if self.cta.grid.is_over(generation) => {
+                    self.threads[thread].wake();
+                    woken = true;
+                }
+                _ => {}
+            }
+        }
+        woken
+    }
+
+    /// All that are left wait at the barrier of the grid.
+    pub fn waits_for_grid(&self) -> bool {
+        let mut waits = self.threads.iter().map(|thread| thread.wait).filter(|&wait| wait != Wait::Ended);
+        waits.all(|wait| matches!(wait, Wait::Grid { .. }))
+    }
+
+    /// Nobody can wake those that wait.
+    pub fn deadlock(&mut self) -> Box<Fault> {
+        let mut places: Vec<(String, Span, u32)> = Vec::new();
+        let mut first: Option<(FaultKind, usize, Span)> = None;
+        for thread in 0..self.threads.len() {
+            let wait = self.threads[thread].wait;
+            let what = match wait {
+                Wait::Ended => continue,
+                Wait::Barrier { index: CLUSTER_BARRIER, .. } => "at the barrier of the cluster".to_owned(),
+                Wait::Barrier { index, .. } => format!("at barrier {index}"),
+                Wait::Grid { .. } => "for the other threads of the grid".to_owned(),
+                Wait::Warp => "for the other threads of a member mask".to_owned(),
+                Wait::Turn | Wait::Nothing => "at an mbarrier object".to_owned(),
+            };
+            let span = self.cpu(thread).instruction().map_or(Span::default(), |i| i.span);
+            if first.is_none_or(|(kind, ..)| wait == Wait::Warp && kind == FaultKind::Deadlock) {
+                let missing = wait == Wait::Warp;
+                let kind = if missing { FaultKind::MissingWarpLanes } else { FaultKind::Deadlock };
+                first = Some((kind, thread, span));
+            }
+            match places.iter_mut().find(|(w, s, _)| *w == what && *s == span) {
+                Some((.., count)) => *count += 1,
+                None => places.push((what, span, 1)),
+            }
+        }
+        let (kind, thread, span) = first.unwrap_or((FaultKind::Deadlock, 0, Span::default()));
+        let polls = self.threads.iter().any(|thread| thread.wait == Wait::Turn);
+        let note = if polls {
+            "every thread of the block waits, and no mbarrier object changes any more"
+        } else {
+            ""
+        };
+        let mut fault = self.cta.fault(kind, thread, span, note);
+        for (what, span, count) in places {
+            let threads = if count == 1 { "thread waits" } else { "threads wait" };
+            fault.notes.push((format!("{count} {threads} {what} here"), Some(span)));
+        }
+        fault
+    }
+}

@@ -1,0 +1,99 @@
+//! Functions that CUDA provides and PTX only declares.
+
+use isa::Space;
+use vm::{Fault, FaultKind, printf, why_missing};
+
+use crate::Step;
+use crate::memory::{Address, number};
+use crate::thread::{Cpu, Flow, Wait};
+
+impl Cpu<'_, '_> {
+    /// Calls a function that has no body in the module: its result, and how the thread goes on.
+    pub fn call_builtin(&mut self, index: usize, arguments: &[Vec<u8>]) -> Step<(Option<u64>, Flow)> {
+        let name = &self.cta.launch.module().functions[index].name;
+        let argument = |i: usize| arguments.get(i).map_or(0, |bytes| number(bytes) as u64);
+        let result = match name.as_str() {
+            "vprintf" => self.print(argument(0), argument(1))?,
+            "malloc" => self.cta.launch.heap_allocate(argument(0)).unwrap_or(0),
+            "free" => {
+                if argument(0) != 0
+                    && let Err(kind) = self.cta.launch.heap_free(argument(0))
+                {
+                    let note = format!("{:#x} is no live allocation of `malloc`", argument(0));
+                    return Err(self.fault(kind, &note));
+                }
+                return Ok((None, Flow::Next));
+            }
+            "__assertfail" | "__assert_fail" => {
+                let text = |i: usize| -> Step<String> {
+                    Ok(match argument(i) {
+                        0 => "?".to_owned(),
+                        at => String::from_utf8_lossy(&self.text(at, 4096)?).into_owned(),
+                    })
+                };
+                let (condition, file, function) = (text(0)?, text(1)?, text(3)?);
+                let note =
+                    format!("`{condition}` does not hold: {file}:{}, function `{function}`", argument(2));
+                return Err(self.fault(FaultKind::Assertion, &note));
+            }
+            // The scope of the grid; there is no other group.
+            "cudaCGGetIntrinsicHandle" => 1,
+            "cudaCGSynchronize" => {
+                if !self.cta.grid.all_resident() {
+                    let note = "the grid has more blocks than can run at the same time: launch fewer";
+                    return Err(self.fault(FaultKind::Deadlock, note));
+                }
+                let generation = self.cta.grid.arrive();
+                return Ok((Some(0), Flow::Wait(Wait::Grid { generation })));
+            }
+            _ => {
+                return Err(self.fault(FaultKind::UndefinedFunction, &why_missing(name)));
+            }
+        };
+        Ok((Some(result), Flow::Next))
+    }
+
+    fn print(&mut self, format: u64, buffer: u64) -> Step<u64> {
+        if format == 0 {
+            return Ok(u64::from(u32::MAX));
+        }
+        let format = self.text(format, usize::MAX)?;
+        let mut text = Vec::new();
+        let taken = printf::print(&format, &mut Values { cpu: self, at: buffer }, &mut text);
+        self.cta.launch.config().output.write(&text);
+        Ok(taken?.into())
+    }
+
+    /// The text at a generic address, up to its NUL.
+    fn text(&self, address: u64, limit: usize) -> Step<Vec<u8>> {
+        let mut text = Vec::new();
+        while text.len() < limit {
+            let at = Address { space: Space::Generic, at: address.wrapping_add(text.len() as u64) };
+            match self.read(at, 1)?[0] {
+                0 => break,
+                byte => text.push(byte),
+            }
+        }
+        Ok(text)
+    }
+}
+
+/// The values behind a format string.
+struct Values<'a, 'b, 'l> {
+    cpu: &'a Cpu<'b, 'l>,
+    at: u64,
+}
+
+impl printf::Arguments for Values<'_, '_, '_> {
+    type Error = Box<Fault>;
+
+    fn next(&mut self, bytes: u32) -> Step<u64> {
+        let at = self.at.checked_next_multiple_of(bytes.into()).unwrap_or(0);
+        self.at = at.wrapping_add(bytes.into());
+        Ok(self.cpu.load(Address { space: Space::Generic, at }, bytes.into())? as u64)
+    }
+
+    fn string(&mut self, address: u64, limit: usize) -> Step<Vec<u8>> {
+        self.cpu.text(address, limit)
+    }
+}

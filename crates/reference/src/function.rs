@@ -1,0 +1,52 @@
+//! What is looked up of a function: where its labels stand, and where its variables lie in local memory.
+
+use std::collections::HashMap;
+
+use check::module::{Body, Function, Module, Node, Param, VarId};
+use isa::Space;
+
+/// A function with a body.
+pub(crate) struct Code<'m> {
+    pub function: &'m Function,
+    pub body: &'m Body,
+    /// By label: its index in [`Body::code`].
+    pub labels: Vec<usize>,
+    /// Offset of each `.local` and `.param` variable in the function's frame of local memory.
+    pub variables: HashMap<VarId, u64>,
+    /// Offsets of parameters and of return parameters in the frame; unused for those in registers.
+    pub params: Vec<u64>,
+    pub returns: Vec<u64>,
+    /// Bytes of the frame.
+    pub bytes: u64,
+}
+
+impl<'m> Code<'m> {
+    /// `None` for a declaration without a body.
+    pub fn of(module: &'m Module, function: &'m Function) -> Option<Code<'m>> {
+        let body = function.body.as_ref()?;
+        let mut labels = vec![body.code.len(); body.labels.len()];
+        for (index, node) in body.code.iter().enumerate() {
+            if let Node::Label(label) = node {
+                labels[label.index()] = index;
+            }
+        }
+        let mut bytes = 0u64;
+        let mut place = |size: u64, align: u64| {
+            let offset = bytes.next_multiple_of(align.max(4));
+            bytes = offset.saturating_add(size);
+            offset
+        };
+        let variables = module.variables.iter().enumerate();
+        let variables = variables
+            .filter(|(_, v)| v.function == Some(body.owner) && matches!(v.space, Space::Local | Space::Param))
+            .map(|(index, v)| (VarId(index as u32), place(v.bytes, v.align)))
+            .collect();
+        // Those of a kernel lie in parameter space.
+        let mut of_params = |params: &[Param]| match function.is_entry {
+            true => Vec::new(),
+            false => params.iter().map(|param| place(param.bytes, param.align)).collect(),
+        };
+        let (params, returns) = (of_params(&function.params), of_params(&function.returns));
+        Some(Code { function, body, labels, variables, params, returns, bytes })
+    }
+}

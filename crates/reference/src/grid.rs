@@ -1,0 +1,110 @@
+//! A launch: its blocks in ascending order.
+
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+
+use vm::{Launch, LaunchError, LaunchReport};
+
+use crate::block::{Block, Progress};
+use crate::function::Code;
+
+/// Blocks that are in flight while they wait for one another.
+const RESIDENT_BLOCKS: usize = 1024;
+/// How often all threads ask mbarrier objects in vain, while nothing changes, before they have deadlocked.
+const PATIENCE: u32 = 64;
+
+/// The barrier of the grid (CUDA C++ Programming Guide, "Grid Synchronization").
+#[derive(Default)]
+pub(crate) struct Grid {
+    blocks: u64,
+    threads: u64,
+    arrived: Cell<u64>,
+    generation: Cell<u64>,
+}
+
+impl Grid {
+    /// All blocks can be in flight at the same time.
+    pub fn all_resident(&self) -> bool {
+        self.blocks <= RESIDENT_BLOCKS as u64
+    }
+
+    /// A thread arrives; returns the generation whose end it waits for.
+    pub fn arrive(&self) -> u64 {
+        let generation = self.generation.get();
+        self.arrived.set(self.arrived.get() + 1);
+        if self.arrived.get() == self.threads {
+            self.arrived.set(0);
+            self.generation.set(generation + 1);
+        }
+        generation
+    }
+
+    pub fn is_over(&self, generation: u64) -> bool {
+        self.generation.get() != generation
+    }
+}
+
+/// Runs all blocks of a launch.
+///
+/// # Errors
+/// When a thread faults, or a limit of the configuration is reached.
+pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
+    let module = launch.module();
+    let codes: Vec<_> = module.functions.iter().map(|function| Code::of(module, function)).collect();
+    let config = launch.config();
+    let blocks = config.grid_blocks();
+    let threads = blocks.saturating_mul(config.block_threads());
+    let grid = Grid { blocks, threads, ..Grid::default() };
+    let (mut flight, mut started): (Vec<Block>, u64) = (Vec::new(), 0);
+    let (mut ended_steps, mut last_changes) = (0u64, 0u64);
+    // Rounds since a block started or ended, and rounds in which nothing changed.
+    let (mut rounds, mut in_vain) = (0, 0);
+    let mut stuck = false;
+    let fault = LaunchError::Fault;
+    loop {
+        // Whoever takes long may wait for a block that has not started.
+        let can_start = started < blocks && flight.len() < RESIDENT_BLOCKS;
+        if can_start && (flight.is_empty() || stuck || rounds > PATIENCE) {
+            flight.push(Block::new(launch, &codes, &grid, started).map_err(fault)?);
+            started += 1;
+            rounds = 0;
+        }
+        if flight.is_empty() {
+            config.output.flush();
+            let seconds = launch.nanoseconds() as f64 * 1e-9;
+            return Ok(LaunchReport { thread_instructions: ended_steps, seconds });
+        }
+        stuck = true;
+        rounds += 1;
+        let mut index = 0;
+        while let Some(block) = flight.get_mut(index) {
+            match block.step().map_err(fault)? {
+                Progress::Ended => {
+                    ended_steps += flight.remove(index).steps();
+                    (stuck, rounds) = (false, 0);
+                    continue;
+                }
+                Progress::Running { polling } => stuck &= polling,
+                Progress::Waiting if block.waits_for_grid() => {}
+                Progress::Waiting => return Err(fault(block.deadlock())),
+            }
+            index += 1;
+        }
+        let steps = ended_steps + flight.iter().map(Block::steps).sum::<u64>();
+        if let Some(limit) = config.max_steps
+            && steps > limit
+        {
+            return Err(LaunchError::StepLimit { limit });
+        }
+        if config.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+            return Err(LaunchError::Cancelled);
+        }
+        let changes = flight.iter().map(|block| block.cta.changes).sum::<u64>() + ended_steps;
+        in_vain = if stuck && changes == last_changes { in_vain + 1 } else { 0 };
+        last_changes = changes;
+        if in_vain > PATIENCE && !can_start {
+            let first = flight.iter().position(|block| !block.waits_for_grid()).unwrap_or(0);
+            return Err(fault(flight[first].deadlock()));
+        }
+    }
+}

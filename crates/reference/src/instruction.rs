@@ -1,0 +1,348 @@
+//! What each instruction does: operands are read, `sem` computes, results are written.
+
+use check::module::{Instruction, Operand, RegId, Symbol};
+use isa::{Access, Action, Effect, Mod, Space, Type};
+use vm::{FaultKind, STACK_BASE};
+
+use crate::Step;
+use crate::memory::{Address, number};
+use crate::thread::{Cpu, Flow, LOCAL_LIMIT, Wait};
+
+/// Alignment of what `alloca` takes, in bytes, unless it asks for more.
+const STACK_ALIGN: u64 = 8;
+
+/// The low `bits` bits.
+fn cut(value: u128, bits: u32) -> u128 {
+    if bits >= 128 { value } else { value & ((1 << bits) - 1) }
+}
+
+impl Cpu<'_, '_> {
+    // Operands.
+
+    pub fn register_type(&self, register: RegId) -> Type {
+        self.code().body.registers[register.index()].ty
+    }
+
+    /// All bits of a register.
+    pub fn register(&self, register: RegId) -> u128 {
+        self.frame().registers[register.index()]
+    }
+
+    /// The value of a source operand as type `ty` has it.
+    pub fn value(&self, operand: &Operand, ty: Type) -> u128 {
+        let bits = match operand {
+            Operand::Reg(register) => self.register(*register),
+            Operand::NotReg(register) => self.register(*register) ^ 1,
+            Operand::RegPlus(register, addend) => {
+                let sum = self.register(*register).wrapping_add(*addend as i128 as u128);
+                cut(sum, self.register_type(*register).bits())
+            }
+            Operand::Imm(bits) => u128::from(*bits),
+            Operand::Special(special) => self.special(*special).into(),
+            Operand::Symbol(symbol, offset) => {
+                let address = self.symbol(*symbol).at.wrapping_add(*offset as u64);
+                let wide = self.cta.launch.module().address_size > 32;
+                let address = if wide { address } else { address & u64::from(u32::MAX) };
+                u128::from(address.wrapping_add(self.mark(*symbol)))
+            }
+            // The checker lets nothing else through.
+            _ => 0,
+        };
+        cut(bits, ty.bits())
+    }
+
+    /// What the handle of a texture, sampler or surface says of itself.
+    fn mark(&self, symbol: Symbol) -> u64 {
+        let opaque = match symbol {
+            Symbol::Variable(id) => self.cta.launch.module().variables[id.index()].opaque,
+            Symbol::Param(i) if self.code().function.is_entry => {
+                self.code().function.params[i as usize].opaque
+            }
+            _ => None,
+        };
+        opaque.map_or(0, |opaque| opaque.mark())
+    }
+
+    /// Writes a value of type `ty` to a register, extended by the type's sign if the register is wider.
+    pub fn set(&mut self, register: RegId, value: u128, ty: Type) {
+        let bits = self.register_type(register).bits();
+        let mut value = cut(value, ty.bits());
+        if ty.is_signed() && value >> (ty.bits() - 1) & 1 != 0 {
+            value |= u128::MAX << (ty.bits() - 1);
+        }
+        self.frame_mut().registers[register.index()] = cut(value, bits);
+    }
+
+    /// The same for a destination operand; the first of a pair.
+    pub fn set_operand(&mut self, operand: Option<&Operand>, value: u128, ty: Type) {
+        if let Some(Operand::Reg(register) | Operand::Pair(Some(register), _)) = operand {
+            self.set(*register, value, ty);
+        }
+    }
+
+    /// Writes the second destination of `p|q`. In `p|p` the first result wins.
+    pub fn set_second(&mut self, operand: Option<&Operand>, value: bool) {
+        if let Some(Operand::Pair(first, Some(second))) = operand
+            && *first != Some(*second)
+        {
+            self.set(*second, value.into(), Type::Pred);
+        }
+    }
+
+    /// The operand of this name.
+    pub fn named<'i>(&self, i: &'i Instruction, name: &str) -> Option<&'i Operand> {
+        let place = i.form.operands_with(&i.picks).position(|spec| spec.name == name)?;
+        i.operands.get(place)
+    }
+
+    // Instructions.
+
+    /// Executes an instruction whose guard holds.
+    pub fn execute(&mut self, i: &Instruction) -> Step<Flow> {
+        let effect = match i.form.action {
+            Action::Pure(function) => return self.pure(i, function),
+            Action::Effect(effect) => effect,
+        };
+        match effect {
+            Effect::Mov => self.mov(i),
+            Effect::Cvta => self.cvta(i),
+            Effect::IsSpaceP => {
+                let space = Self::resolve(Address { space: Space::Generic, at: self.address_value(&i.operands[1]) }).0;
+                self.set_operand(i.operands.first(), (space == i.picks.space()).into(), Type::Pred);
+            }
+            Effect::Ld | Effect::St => {
+                if effect == Effect::Ld { self.ld(i)? } else { self.st(i)? }
+                // Code from before sm_70 relies on the lanes of a warp going in step from one such access to the next.
+                if i.picks.has(Mod::Volatile) {
+                    return Ok(Flow::Yield);
+                }
+            }
+            // Whoever spins here waits for another thread.
+            Effect::Atom | Effect::Red => {
+                self.atomic(i)?;
+                return Ok(Flow::Yield);
+            }
+            Effect::Bra => {
+                if let Some(Operand::Label(label)) = i.operands.first() {
+                    return Ok(Flow::Jump(*label));
+                }
+            }
+            Effect::BrxIdx => return self.brx_idx(i),
+            Effect::Ret => return Ok(Flow::Return),
+            Effect::Exit => return Ok(Flow::Exit),
+            // A breakpoint without a debugger ends the kernel with an error, as a trap does.
+            Effect::Trap | Effect::Brkpt => return Err(self.fault(FaultKind::Trap, "")),
+            Effect::Call => return self.call(i),
+            Effect::Barrier => return self.barrier(i),
+            Effect::BarrierCluster => return Ok(self.cluster_barrier(i.picks.has(Mod::Arrive))),
+            Effect::Alloca | Effect::StackSave | Effect::StackRestore => self.stack(i, effect)?,
+            Effect::CpAsync => self.copy_async(i)?,
+            Effect::CpAsyncGroup => self.copy_group(i),
+            Effect::CpAsyncBulk => self.copy_bulk(i)?,
+            Effect::CpAsyncArrive | Effect::Mbarrier => return self.mbarrier(i),
+            // Every cluster is one block, the one that asks.
+            Effect::Mapa => {
+                let value = self.value(&i.operands[1], i.picks.ty(0));
+                self.set_operand(i.operands.first(), value, i.picks.ty(0));
+            }
+            Effect::GetCtaRank | Effect::CreatePolicy => self.set_operand(i.operands.first(), 0, Type::B64),
+            Effect::Nanosleep => return Ok(Flow::Yield),
+            Effect::Activemask
+            | Effect::Shfl
+            | Effect::Vote
+            | Effect::MatchSync
+            | Effect::Redux
+            | Effect::Elect
+            | Effect::BarWarpSync
+            | Effect::Mma
+            | Effect::Wgmma
+            | Effect::LdMatrix
+            | Effect::StMatrix
+            | Effect::MovMatrix
+            | Effect::WmmaLoad
+            | Effect::WmmaStore => return Ok(Flow::Wait(Wait::Warp)),
+            // One thread runs at a time, so that memory is always in order.
+            Effect::Fence
+            // Hints; `wgmma` is done at once.
+            | Effect::ApplyPriority
+            | Effect::Discard
+            | Effect::GridDepControl
+            | Effect::PmEvent
+            | Effect::WgmmaGroup
+            | Effect::Prefetch
+            | Effect::SetMaxNReg => {}
+            Effect::Unsupported => {
+                let note = format!("`{}` is known and checked, but not executed yet", i.form.opcode);
+                return Err(self.fault(FaultKind::Unsupported, &note));
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    /// An instruction of which `sem` says what it computes.
+    fn pure(&mut self, i: &Instruction, function: &str) -> Step<Flow> {
+        let Some(compute) = sem::lookup(function) else {
+            return Err(self.fault(FaultKind::Unsupported, function));
+        };
+        let mut sources = Vec::new();
+        let mut destination = None;
+        for (spec, operand) in i.form.operands_with(&i.picks).zip(&i.operands) {
+            let ty = spec.resolve(&i.picks).unwrap_or(Type::B32);
+            if spec.access != Access::Read {
+                destination = Some((operand, ty));
+            }
+            if spec.access != Access::Write {
+                let parts = match operand {
+                    Operand::Vector(parts) => parts.as_slice(),
+                    one => std::slice::from_ref(one),
+                };
+                sources.extend(parts.iter().map(|part| self.value(part, ty) as u64));
+            }
+        }
+        if i.form.carry.reads {
+            sources.push(self.frame().carry.into());
+        }
+        let [first, second] = compute(&i.picks, &sources);
+        if let Some((operand, ty)) = destination {
+            self.set_operand(Some(operand), first.into(), ty);
+            self.set_second(Some(operand), second & 1 != 0);
+        }
+        if i.form.carry.writes {
+            self.frame_mut().carry = second & 1 != 0;
+        }
+        Ok(Flow::Next)
+    }
+
+    /// `mov`: of a scalar, or packing and unpacking.
+    fn mov(&mut self, i: &Instruction) {
+        let ty = i.picks.ty(0);
+        let [dst, src] = &i.operands[..] else { return };
+        let part_bits = |parts: usize| ty.bits() / parts.max(1) as u32;
+        let value = match (dst, src) {
+            (Operand::Vector(to), Operand::Vector(from)) => {
+                let types = to.iter().map(|part| match part {
+                    Operand::Reg(register) => self.register_type(*register),
+                    _ => Type::B32,
+                });
+                let values: Vec<_> =
+                    from.iter().zip(types).map(|(part, ty)| (self.value(part, ty), ty)).collect();
+                for (part, (value, ty)) in to.iter().zip(values) {
+                    self.set_operand(Some(part), value, ty);
+                }
+                return;
+            }
+            (_, Operand::Vector(parts)) => {
+                let bits = part_bits(parts.len());
+                let parts = parts.iter().rev().map(|part| self.value(part, Type::of_bits(bits)));
+                parts.fold(0, |all, part| all << bits | part)
+            }
+            (_, scalar) => self.value(scalar, ty),
+        };
+        match dst {
+            Operand::Vector(parts) => {
+                let bits = part_bits(parts.len());
+                for (index, part) in parts.iter().enumerate() {
+                    self.set_operand(Some(part), value >> (index as u32 * bits), Type::of_bits(bits));
+                }
+            }
+            scalar => self.set_operand(Some(scalar), value, ty),
+        }
+    }
+
+    /// An address that an operand without brackets holds.
+    fn address_value(&self, operand: &Operand) -> u64 {
+        match operand {
+            Operand::Reg(register) => self.register(*register) as u64,
+            other => self.value(other, Type::B64) as u64,
+        }
+    }
+
+    /// `cvta`: between an address in a space and a generic one.
+    fn cvta(&mut self, i: &Instruction) {
+        let [dst, src, ..] = &i.operands[..] else { return };
+        let space = match src {
+            Operand::Symbol(symbol, _) => self.symbol(*symbol).space,
+            // Parameters of a function lie in local memory.
+            _ if i.picks.space() == Space::Param && !self.code().function.is_entry => Space::Local,
+            _ => i.picks.space(),
+        };
+        let (at, window) = (self.address_value(src), vm::generic_offset(space));
+        let result = if i.picks.has(Mod::To) { at.wrapping_sub(window) } else { at.wrapping_add(window) };
+        self.set_operand(Some(dst), result.into(), i.picks.ty(0));
+    }
+
+    fn ld(&mut self, i: &Instruction) -> Step {
+        let [dst, address, ..] = &i.operands[..] else { return Ok(()) };
+        let parts = match dst {
+            Operand::Vector(parts) => parts.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        let ty = i.picks.ty(0);
+        let bytes = ty.bytes() as usize;
+        let data = self.read(self.address(address, i.picks.space()), (bytes * parts.len()) as u64)?;
+        for (part, data) in parts.iter().zip(data.chunks(bytes)) {
+            self.set_operand(Some(part), number(data), ty);
+        }
+        Ok(())
+    }
+
+    fn st(&mut self, i: &Instruction) -> Step {
+        let [address, src, ..] = &i.operands[..] else { return Ok(()) };
+        let parts = match src {
+            Operand::Vector(parts) => parts.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        let ty = i.picks.ty(0);
+        let bytes = ty.bytes() as usize;
+        let data: Vec<u8> = parts
+            .iter()
+            .flat_map(|part| self.value(part, ty).to_le_bytes().into_iter().take(bytes))
+            .collect();
+        self.write(self.address(address, i.picks.space()), &data)
+    }
+
+    fn brx_idx(&mut self, i: &Instruction) -> Step<Flow> {
+        let [index, Operand::BranchTargets(list)] = &i.operands[..] else { return Ok(Flow::Next) };
+        let index = self.value(index, Type::U32) as usize;
+        let targets = &self.code().body.branch_targets[list.index()];
+        match targets.get(index) {
+            Some(&label) => Ok(Flow::Jump(label)),
+            None => {
+                let note = format!("index {index} is past the end of a list of {} targets", targets.len());
+                Err(self.fault(FaultKind::InvalidTarget, &note))
+            }
+        }
+    }
+
+    /// `alloca`, `stacksave`, `stackrestore` (PTX ISA, "Stack Manipulation Instructions").
+    fn stack(&mut self, i: &Instruction, effect: Effect) -> Step {
+        let ty = i.picks.ty(0);
+        let end = self.thread.stack.len() as u64;
+        let (result, end) = match effect {
+            Effect::Alloca => {
+                let align = match i.operands.get(2) {
+                    Some(Operand::Imm(align)) => (*align).max(STACK_ALIGN),
+                    _ => STACK_ALIGN,
+                };
+                let start = end.next_multiple_of(align);
+                (start, start.saturating_add(self.value(&i.operands[1], ty) as u64))
+            }
+            Effect::StackSave => (end, end),
+            _ => (0, (self.value(&i.operands[0], ty) as u64).wrapping_sub(STACK_BASE)),
+        };
+        if end > LOCAL_LIMIT {
+            let note = match effect {
+                Effect::StackRestore => {
+                    format!("{:#x} is nothing that stacksave returned", self.value(&i.operands[0], ty))
+                }
+                _ => format!("a thread's stack is {LOCAL_LIMIT} bytes, {end} are needed"),
+            };
+            return Err(self.fault(FaultKind::StackOverflow, &note));
+        }
+        self.thread.stack.resize(end as usize, 0);
+        if effect != Effect::StackRestore {
+            self.set_operand(i.operands.first(), u128::from(STACK_BASE + result), ty);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,174 @@
+//! State spaces: where an address points, and its bytes (PTX ISA, "State Spaces", "Generic Addressing").
+
+use check::module::{AddressBase, Operand, Symbol};
+use isa::Space;
+use vm::{Access, Fault, FaultKind, STACK_BASE, resolve_generic};
+
+use crate::Step;
+use crate::thread::Cpu;
+
+/// An address in a state space.
+#[derive(Clone, Copy)]
+pub(crate) struct Address {
+    pub space: Space,
+    pub at: u64,
+}
+
+impl Address {
+    /// So many bytes further.
+    pub fn offset(self, bytes: u64) -> Address {
+        Address { at: self.at.wrapping_add(bytes), ..self }
+    }
+}
+
+impl Cpu<'_, '_> {
+    /// The space that a symbol lies in, and its address there.
+    pub fn symbol(&self, symbol: Symbol) -> Address {
+        let (code, base) = (self.code(), self.frame().base);
+        let local = |offset: u64| Address { space: Space::Local, at: base + offset };
+        match symbol {
+            Symbol::Variable(id) => match code.variables.get(&id) {
+                Some(&offset) => local(offset),
+                None => Address {
+                    space: self.cta.launch.module().variables[id.index()].space,
+                    at: self.cta.launch.variable_address(id),
+                },
+            },
+            Symbol::Function(id) => Address { space: Space::Generic, at: vm::function_address(id) },
+            Symbol::Param(index) if code.function.is_entry => {
+                Address { space: Space::Param, at: self.cta.launch.param_offset(index) }
+            }
+            Symbol::Param(index) => local(code.params[index as usize]),
+            Symbol::Return(index) => local(code.returns[index as usize]),
+        }
+    }
+
+    /// The address that an operand of an access in `space` means. A symbol says itself where it lies.
+    pub fn address(&self, operand: &Operand, space: Space) -> Address {
+        // Parameters of a function lie in local memory.
+        let is_entry = self.code().function.is_entry;
+        let space = if space == Space::Param && !is_entry { Space::Local } else { space };
+        let (start, offset) = match operand {
+            Operand::Address(AddressBase::Symbol(symbol), offset) | Operand::Symbol(symbol, offset) => {
+                (self.symbol(*symbol), *offset)
+            }
+            Operand::Address(AddressBase::Reg(register), offset) | Operand::RegPlus(register, offset) => {
+                (Address { space, at: self.register(*register) as u64 }, *offset)
+            }
+            Operand::Address(AddressBase::Absolute(at), offset) => (Address { space, at: *at }, *offset),
+            Operand::Reg(register) => (Address { space, at: self.register(*register) as u64 }, 0),
+            Operand::Imm(at) => (Address { space, at: *at }, 0),
+            _ => (Address { space, at: 0 }, 0),
+        };
+        let address = start.offset(offset as u64);
+        // 32-bit registers wrap at 32 bits.
+        let wraps = match operand {
+            Operand::Address(AddressBase::Reg(r), _) | Operand::RegPlus(r, _) => {
+                self.register_type(*r).bits() <= 32
+            }
+            _ => false,
+        };
+        if wraps { Address { at: address.at & u64::from(u32::MAX), ..address } } else { address }
+    }
+
+    /// The space of an address, and the address there: generic ones resolved.
+    pub fn resolve(address: Address) -> (Space, u64) {
+        match address.space {
+            Space::Generic => resolve_generic(address.at),
+            space => (space, address.at),
+        }
+    }
+
+    /// Reads bytes at an address that must be a multiple of their number.
+    pub fn read(&self, address: Address, bytes: u64) -> Step<Vec<u8>> {
+        if !address.at.is_multiple_of(bytes) {
+            return Err(self.access_fault(FaultKind::Misaligned, address, bytes, false));
+        }
+        self.read_bytes(address, bytes)
+    }
+
+    /// Reads bytes at any address.
+    pub fn read_bytes(&self, address: Address, bytes: u64) -> Step<Vec<u8>> {
+        let (space, at) = Self::resolve(address);
+        let launch = self.cta.launch;
+        let of = |memory: &[u8]| {
+            let start = usize::try_from(at).ok()?;
+            Some(memory.get(start..start.checked_add(bytes as usize)?)?.to_vec())
+        };
+        let data = match space {
+            Space::Shared => of(&self.cta.shared),
+            Space::Const => of(launch.constants()),
+            Space::Param => of(launch.params()),
+            Space::Local => match at.checked_sub(STACK_BASE) {
+                Some(at) => self.thread.stack.get(at as usize..(at + bytes) as usize).map(<[u8]>::to_vec),
+                None => of(&self.thread.local),
+            },
+            Space::Global => {
+                let mut data = vec![0; bytes as usize];
+                return match launch.read_global(at, &mut data) {
+                    Ok(()) => Ok(data),
+                    Err(kind) => Err(self.access_fault(kind, address, bytes, false)),
+                };
+            }
+            _ => None,
+        };
+        data.ok_or_else(|| self.access_fault(FaultKind::OutOfBounds, address, bytes, false))
+    }
+
+    /// Writes bytes at an address that must be a multiple of their number.
+    pub fn write(&mut self, address: Address, data: &[u8]) -> Step {
+        if !address.at.is_multiple_of(data.len() as u64) {
+            return Err(self.access_fault(FaultKind::Misaligned, address, data.len() as u64, true));
+        }
+        self.write_bytes(address, data)
+    }
+
+    /// Writes bytes at any address.
+    pub fn write_bytes(&mut self, address: Address, data: &[u8]) -> Step {
+        self.cta.changes += 1;
+        let (space, at) = Self::resolve(address);
+        let (memory, at) = match space {
+            Space::Shared => (&mut self.cta.shared, at),
+            Space::Local if at >= STACK_BASE => (&mut self.thread.stack, at - STACK_BASE),
+            Space::Local => (&mut self.thread.local, at),
+            Space::Global => {
+                let written = self.cta.launch.write_global(at, data);
+                return written.map_err(|kind| self.access_fault(kind, address, data.len() as u64, true));
+            }
+            Space::Const | Space::Param => {
+                return Err(self.access_fault(FaultKind::ReadOnly, address, data.len() as u64, true));
+            }
+            _ => return Err(self.access_fault(FaultKind::OutOfBounds, address, data.len() as u64, true)),
+        };
+        let start = usize::try_from(at).unwrap_or(usize::MAX);
+        match start.checked_add(data.len()).and_then(|end| memory.get_mut(start..end)) {
+            Some(place) => {
+                place.copy_from_slice(data);
+                Ok(())
+            }
+            None => Err(self.access_fault(FaultKind::OutOfBounds, address, data.len() as u64, true)),
+        }
+    }
+
+    /// Reads a number of at most 16 bytes.
+    pub fn load(&self, address: Address, bytes: u64) -> Step<u128> {
+        Ok(number(&self.read(address, bytes)?))
+    }
+
+    /// Writes the low bytes of a number.
+    pub fn store(&mut self, address: Address, bytes: u64, value: u128) -> Step {
+        self.write(address, &value.to_le_bytes()[..bytes as usize])
+    }
+
+    pub fn access_fault(&self, kind: FaultKind, address: Address, bytes: u64, write: bool) -> Box<Fault> {
+        let nearest = self.cta.launch.describe(address.space, address.at, bytes);
+        let mut fault = self.fault(kind, "");
+        fault.access = Some(Access { address: address.at, bytes, space: address.space, write, nearest });
+        fault
+    }
+}
+
+/// A little-endian number of at most 16 bytes.
+pub(crate) fn number(bytes: &[u8]) -> u128 {
+    bytes.iter().rev().fold(0, |value, &byte| value << 8 | u128::from(byte))
+}

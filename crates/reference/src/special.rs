@@ -1,0 +1,50 @@
+//! Special registers (PTX ISA, "Special Registers").
+
+use isa::SpecialRegister;
+
+use crate::WARP_LANES;
+use crate::thread::Cpu;
+
+impl Cpu<'_, '_> {
+    /// The value of a special register in this thread.
+    pub fn special(&self, register: SpecialRegister) -> u64 {
+        let launch = self.cta.launch;
+        let config = launch.config();
+        let lane = self.thread.lane();
+        // Lanes below this one, a bit each.
+        let below = (1u64 << lane) - 1;
+        let all = u64::from(u32::MAX);
+        let (name, axis) = match register.name().split_once('.') {
+            Some((name, "x")) => (name, 0),
+            Some((name, "y")) => (name, 1),
+            Some((name, "z")) => (name, 2),
+            // The fourth element of a vector reads as zero.
+            Some(_) => return 0,
+            None => (register.name(), 0),
+        };
+        match name {
+            "%tid" => launch.thread(self.thread.index)[axis].into(),
+            "%ntid" => config.block[axis].into(),
+            // Every cluster is one block.
+            "%ctaid" | "%clusterid" => launch.ctaid(self.cta.index)[axis].into(),
+            "%nctaid" | "%nclusterid" => config.grid[axis].into(),
+            "%cluster_nctaid" | "%cluster_nctarank" | "%nsmid" => 1,
+            "%laneid" => lane as u64,
+            "%warpid" => (self.thread.index / WARP_LANES) as u64,
+            "%nwarpid" => config.block_threads().div_ceil(WARP_LANES as u64),
+            "%lanemask_lt" => below,
+            "%lanemask_le" => below << 1 | 1,
+            "%lanemask_eq" => below + 1,
+            "%lanemask_ge" => all & !below,
+            "%lanemask_gt" => all & !(below << 1 | 1),
+            "%dynamic_smem_size" => config.dynamic_shared,
+            "%total_smem_size" | "%aggr_smem_size" => launch.shared_bytes(),
+            "%clock" | "%clock64" => self.cta.steps + self.thread.steps,
+            "%clock_hi" => (self.cta.steps + self.thread.steps) >> 32,
+            "%globaltimer" | "%globaltimer_lo" => launch.nanoseconds(),
+            "%globaltimer_hi" => launch.nanoseconds() >> 32,
+            // One multiprocessor, one grid: %smid, %gridid, %cluster_ctaid, %envreg, %pm ...
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Warp-level instructions: what the threads of a warp do together (PTX ISA, "Parallel Synchronization and Communication
+//! Instructions").
+
+use std::collections::BTreeMap;
+
+use check::module::{Instruction, Operand};
+use diag::Span;
+use isa::{Action, Effect, Mod, Picks, Type};
+use vm::{Fault, FaultKind};
+
+use crate::block::Block;
+use crate::thread::Wait;
+use crate::{Step, WARP_LANES};
+
+/// A value for each lane.
+pub(crate) type Lanes<T = u64> = [T; WARP_LANES];
+
+/// The lanes of a mask.
+pub(crate) fn lanes(mask: u32) -> impl Iterator<Item = usize> {
+    (0..WARP_LANES).filter(move |lane| mask >> lane & 1 != 0)
+}
+
+pub(crate) fn effect(i: &Instruction) -> Option<Effect> {
+    match i.form.action {
+        Action::Effect(effect) => Some(effect),
+        Action::Pure(_) => None,
+    }
+}
+
+/// Whom an instruction waits for.
+enum Members<'i> {
+    /// Whatever lanes can come: the forms without a member mask.
+    Whoever,
+    /// All lanes that are alive.
+    All,
+    Mask(Option<&'i Operand>),
+}
+
+impl Members<'_> {
+    fn of(i: &Instruction) -> Members<'_> {
+        match effect(i) {
+            Some(Effect::BarWarpSync) => Members::Mask(i.operands.last()),
+            Some(Effect::Shfl | Effect::Vote | Effect::MatchSync | Effect::Redux | Effect::Elect)
+                if i.picks.has(Mod::Sync) =>
+            {
+                Members::Mask(i.operands.last())
+            }
+            Some(Effect::Activemask | Effect::Shfl | Effect::Vote) => Members::Whoever,
+            _ => Members::All,
+        }
+    }
+}
+
+impl<'l> Block<'l> {
+    /// Does the warp-level instructions for which everybody is there. True if there was any.
+    pub fn warps(&mut self) -> Step<bool> {
+        let mut any = false;
+        for warp in 0..self.threads.len().div_ceil(WARP_LANES) {
+            any |= self.warp(warp)?;
+        }
+        Ok(any)
+    }
+
+    /// The thread of a lane, if the block has so many.
+    fn thread(&self, warp: usize, lane: usize) -> Option<usize> {
+        let thread = warp * WARP_LANES + lane;
+        (thread < self.threads.len()).then_some(thread)
+    }
+
+    fn warp(&mut self, warp: usize) -> Step<bool> {
+        // Where lanes wait: by function and place, wherever it was called from; with the calls of the one deepest in them.
+        let mut places: BTreeMap<(usize, usize), (u32, usize)> = BTreeMap::new();
+        let mut can_run = false;
+        for lane in 0..WARP_LANES {
+            let Some(thread) = self.thread(warp, lane).map(|thread| &self.threads[thread]) else { break };
+            can_run |= matches!(thread.wait, Wait::Nothing | Wait::Turn);
+            if let (Wait::Warp, Some(frame)) = (thread.wait, thread.frames.last()) {
+                let place = places.entry((frame.function, frame.pc)).or_default();
+                *place = (place.0 | 1 << lane, place.1.max(thread.frames.len()));
+            }
+        }
+        let alive = self.cta.alive(warp);
+        let mut done = false;
+        // `bar.warp.sync` at different places can meet.
+        let (mut at_sync, mut sync_is_complete) = (0, true);
+        for &here in places.values().map(|(here, _)| here) {
+            let Some(i) = self.instruction(warp, here) else { continue };
+            let members = self.members(i, warp, here)?;
+            if effect(i) == Some(Effect::BarWarpSync) {
+                at_sync |= here;
+            }
+            let Some(members) = members else { continue };
+            let ready = lanes(here).filter(|&lane| members[lane] & alive & !here == 0);
+            let ready = ready.fold(0, |mask, lane| mask | 1 << lane);
+            if ready != 0 {
+                self.together(i, warp, ready, &members)?;
+                done = true;
+            }
+        }
+        if done {
+            return Ok(true);
+        }
+        for lane in lanes(at_sync) {
+            let Some(i) = self.instruction(warp, 1 << lane) else { continue };
+            let members = self.members(i, warp, 1 << lane)?;
+            sync_is_complete &= members.is_some_and(|members| members[lane] & alive & !at_sync == 0);
+        }
+        if at_sync != 0 && sync_is_complete {
+            lanes(at_sync).for_each(|lane| self.threads[warp * WARP_LANES + lane].wake());
+            return Ok(true);
+        }
+        // Without a member mask: once nobody else can come, deepest in calls and first in the text first.
+        if !can_run {
+            let first = places.iter().min_by_key(|(place, (_, depth))| (usize::MAX - depth, **place));
+            if let Some((_, &(here, _))) = first
+                && let Some(i) = self.instruction(warp, here)
+                && matches!(Members::of(i), Members::Whoever)
+            {
+                self.together(i, warp, here, &[here; WARP_LANES])?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The instruction where the lanes of a mask stand.
+    fn instruction(&mut self, warp: usize, here: u32) -> Option<&'l Instruction> {
+        self.cpu(warp * WARP_LANES + here.trailing_zeros() as usize).instruction()
+    }
+
+    /// The member mask of every lane; `None` if the instruction has none.
+    fn members(&mut self, i: &Instruction, warp: usize, here: u32) -> Step<Option<Lanes<u32>>> {
+        let mut members = [0; WARP_LANES];
+        for lane in lanes(here) {
+            members[lane] = match Members::of(i) {
+                Members::Whoever => return Ok(None),
+                Members::All => u32::MAX,
+                Members::Mask(operand) => operand
+                    .map_or(0, |operand| self.cpu(warp * WARP_LANES + lane).value(operand, Type::B32) as u32),
+            };
+            if members[lane] >> lane & 1 == 0 {
+                let note = format!("its member mask is {:#010x}, its lane {lane}", members[lane]);
+                return Err(self.warp_fault(FaultKind::NotInMemberMask, warp, lane, i.span, &note));
+            }
+        }
+        Ok(Some(members))
+    }
+
+    pub fn warp_fault(
+        &self,
+        kind: FaultKind,
+        warp: usize,
+        lane: usize,
+        span: Span,
+        note: &str,
+    ) -> Box<Fault> {
+        self.cta.fault(kind, warp * WARP_LANES + lane, span, note)
+    }
+
+    /// The value of an operand in the lanes of a mask; zero in the others.
+    pub fn values(&mut self, operand: &Operand, ty: Type, warp: usize, here: u32) -> Lanes {
+        let mut values = [0; WARP_LANES];
+        lanes(here)
+            .for_each(|lane| values[lane] = self.cpu(warp * WARP_LANES + lane).value(operand, ty) as u64);
+        values
+    }
+
+    /// Does an instruction for the lanes of a mask, all of which stand there; they go on behind it.
+    fn together(&mut self, i: &Instruction, warp: usize, here: u32, members: &Lanes<u32>) -> Step {
+        if matches!(Members::of(i), Members::All) {
+            self.matrix(i, warp, here)?;
+        } else {
+            self.exchange(i, warp, here, members);
+        }
+        lanes(here).for_each(|lane| self.threads[warp * WARP_LANES + lane].wake());
+        Ok(())
+    }
+
+    /// Shuffles, votes, matches, reductions.
+    fn exchange(&mut self, i: &Instruction, warp: usize, here: u32, members: &Lanes<u32>) {
+        let ty = i.picks.ty(0);
+        let has = |m: Mod| i.picks.has(m);
+        let mut results: Lanes<(u64, bool)> = [(0, false); WARP_LANES];
+        let source = match effect(i) {
+            Some(Effect::Vote) => Type::Pred,
+            Some(Effect::Shfl) => Type::B32,
+            _ => ty,
+        };
+        let a = i.operands.get(1).map_or([0; WARP_LANES], |a| self.values(a, source, warp, here));
+        for lane in lanes(here) {
+            let group = members[lane] & here;
+            let among = || lanes(group).map(|l| a[l]);
+            results[lane] = match effect(i) {
+                Some(Effect::Shfl) => {
+                    let [b, c] =
+                        [2, 3].map(|n| self.values(&i.operands[n], Type::B32, warp, 1 << lane)[lane]);
+                    let (from, within) = shuffle(&i.picks, lane as i64, b as i64, c as i64);
+                    let value = match here >> from & 1 != 0 {
+                        true => a[from],
+                        // Undefined: what the register holds there.
+                        false => self.elsewhere(&i.operands[1], warp, lane, from),
+                    };
+                    (value, within)
+                }
+                Some(Effect::Vote) => {
+                    let votes = lanes(group).filter(|&l| a[l] != 0).fold(0u32, |mask, l| mask | 1 << l);
+                    let holds = match () {
+                        () if has(Mod::All) => votes == group,
+                        () if has(Mod::Any) => votes != 0,
+                        () => votes == group || votes == 0,
+                    };
+                    (if has(Mod::Ballot) { votes.into() } else { holds.into() }, false)
+                }
+                Some(Effect::MatchSync) => {
+                    let same = lanes(group).filter(|&l| a[l] == a[lane]).fold(0u32, |mask, l| mask | 1 << l);
+                    let agree = same == group;
+                    (if has(Mod::All) && !agree { 0 } else { same.into() }, agree)
+                }
+                Some(Effect::Redux) => (
+                    among().reduce(|x, y| reduce(&i.picks, x, y)).map_or(0, |x| {
+                        // A single value goes through `.abs` too.
+                        if has(Mod::Abs) { x & !(1 << 31) } else { x }
+                    }),
+                    false,
+                ),
+                Some(Effect::Elect) => {
+                    let leader = group.trailing_zeros() as usize;
+                    (leader as u64, leader == lane)
+                }
+                Some(Effect::Activemask) => (here.into(), false),
+                _ => return,
+            };
+        }
+        let ty = if effect(i) == Some(Effect::Vote) && !has(Mod::Ballot) { Type::Pred } else { Type::B32 };
+        let ty = if effect(i) == Some(Effect::Redux) { i.picks.ty(0) } else { ty };
+        for lane in lanes(here) {
+            let mut cpu = self.cpu(warp * WARP_LANES + lane);
+            cpu.set_operand(i.operands.first(), results[lane].0.into(), ty);
+            cpu.set_second(i.operands.first(), results[lane].1);
+        }
+    }
+
+    /// What a source operand holds in a lane that is not there, if that lane is in the same function.
+    fn elsewhere(&mut self, operand: &Operand, warp: usize, lane: usize, from: usize) -> u64 {
+        let function = self.cpu(warp * WARP_LANES + lane).frame().function;
+        match self.thread(warp, from) {
+            Some(thread) if self.cpu(thread).frame().function == function => {
+                self.cpu(thread).value(operand, Type::B32) as u64
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// The lane that `shfl` reads, and whether it lies within the segment (PTX ISA, "shfl.sync", its pseudo-code).
+fn shuffle(picks: &Picks, lane: i64, b: i64, c: i64) -> (usize, bool) {
+    let (b, clamp, segment) = (b & 0x1f, c & 0x1f, c >> 8 & 0x1f);
+    let max_lane = (lane & segment) | (clamp & !segment);
+    let min_lane = lane & segment;
+    let (j, within) = match () {
+        () if picks.has(Mod::Up) => (lane - b, lane - b >= max_lane),
+        () if picks.has(Mod::Down) => (lane + b, lane + b <= max_lane),
+        () if picks.has(Mod::Bfly) => (lane ^ b, lane ^ b <= max_lane),
+        () => {
+            let j = min_lane | (b & !segment);
+            (j, j <= max_lane)
+        }
+    };
+    (if within { j } else { lane } as usize, within)
+}
+
+/// One step of `redux.sync`.
+fn reduce(picks: &Picks, x: u64, y: u64) -> u64 {
+    let has = |m: Mod| picks.has(m);
+    let ty = picks.ty(0);
+    if ty.is_float() {
+        let mods: &[Mod] = if has(Mod::NaN) { &[Mod::NaN] } else { &[] };
+        let only = Picks::new(&[Type::F32], mods);
+        let [x, y] = [x, y].map(|v| if has(Mod::Abs) { v & !(1 << 31) } else { v });
+        return if has(Mod::Min) {
+            sem::float::min(&only, &[x, y])[0]
+        } else {
+            sem::float::max(&only, &[x, y])[0]
+        };
+    }
+    let signed = |v: u64| if ty.is_signed() { i64::from(v as u32 as i32) } else { v as i64 };
+    match () {
+        () if has(Mod::Add) => u64::from((x as u32).wrapping_add(y as u32)),
+        () if has(Mod::Min) => {
+            if signed(x) <= signed(y) {
+                x
+            } else {
+                y
+            }
+        }
+        () if has(Mod::Max) => {
+            if signed(x) >= signed(y) {
+                x
+            } else {
+                y
+            }
+        }
+        () if has(Mod::And) => x & y,
+        () if has(Mod::Or) => x | y,
+        () => x ^ y,
+    }
+}
