@@ -1,0 +1,155 @@
+//! What the threads of a block do together: barriers, and exchange through memory between them; asynchronous copies.
+
+use super::{Generator, INPUT_BYTES, Place};
+use crate::program::Stmt;
+
+impl Generator<'_, '_> {
+    pub(super) fn block(&mut self, place: &Place) -> Option<Stmt> {
+        if !place.whole_block || !place.function.is_empty() {
+            return None;
+        }
+        match self.random.below(6) {
+            0..3 => Some(self.exchange()),
+            3 => {
+                let (operation, to) =
+                    *self.random.pick(&[("popc.u32", "%r1"), ("and.pred", "%p1"), ("or.pred", "%p2")]);
+                let not = if self.random.percent(30) { "!" } else { "" };
+                let barrier = self.barrier();
+                Some(Stmt::text(format!(
+                    "barrier.red.{operation} {to}, {barrier}, {not}{};",
+                    self.predicate()
+                )))
+            }
+            4 => self.half_blocks(),
+            _ => self.mbarrier(),
+        }
+    }
+
+    /// The number of a barrier: a literal, or in a register.
+    fn barrier(&mut self) -> String {
+        self.random.below(16).to_string()
+    }
+
+    /// Every thread writes, all meet, every thread reads what another one wrote, all meet.
+    fn exchange(&mut self) -> Stmt {
+        let threads = self.threads;
+        let (from, to, element) = (self.word(), self.word(), self.random.below(4));
+        let (times, more) = (self.random.below(5), self.random.below(threads));
+        let partner = format!("mad.lo.u32 %tc, %thread, {times}, {more};\nrem.u32 %tc, %tc, {threads};\n");
+        let (first, second) = (self.barrier(), self.barrier());
+        let meet = |number: &str, in_register: bool| match in_register {
+            true => format!("mov.u32 %td, {number};\nbarrier.sync %td;\n"),
+            false => format!("bar.sync {number};\n"),
+        };
+        let (first, second) = (meet(&first, self.random.percent(20)), meet(&second, self.random.percent(20)));
+        Stmt::text(match self.random.below(3) {
+            // Through global memory.
+            0 => {
+                let at = 12 * self.stride + 4 * self.stride * element;
+                format!(
+                    "mad.wide.u32 %ta, %global, 4, %all;\nst.global.b32 [%ta+{at}], {from};\n{first}{partner}\
+                     mad.lo.u32 %tc, %block, {threads}, %tc;\nmad.wide.u32 %ta, %tc, 4, %all;\n\
+                     ld.global.b32 {to}, [%ta+{at}];\n{second}"
+                )
+            }
+            _ => {
+                let at = 4 * threads * element;
+                format!(
+                    "st.shared.b32 [%sall+{at}], {from};\n{first}{partner}mov.u32 %td, s_all;\n\
+                     mad.lo.u32 %tc, %tc, 4, %td;\nld.shared.b32 {to}, [%tc+{at}];\n{second}"
+                )
+            }
+        })
+    }
+
+    /// Odd and even warps each meet at a barrier of their own, whose number and count stand in registers.
+    fn half_blocks(&mut self) -> Option<Stmt> {
+        let warps = self.threads / 32;
+        if !self.full_warps() || !warps.is_multiple_of(2) {
+            return None;
+        }
+        let (threads, half) = (self.threads, self.threads / 2);
+        let (from, to) = (self.word(), self.word());
+        let first = self.random.below(14);
+        let meet = format!(
+            "shr.u32 %tc, %thread, 5;\nand.b32 %tc, %tc, 1;\nadd.u32 %tc, %tc, {first};\nmov.u32 %td, {half};\n\
+             barrier.sync %tc, %td;\n"
+        );
+        Some(Stmt::text(format!(
+            "st.shared.b32 [%sall], {from};\n{meet}add.u32 %tc, %thread, 64;\nrem.u32 %tc, %tc, {threads};\nmov.u32 %td, s_all;\n\
+             mad.lo.u32 %tc, %tc, 4, %td;\nld.shared.b32 {to}, [%tc];\n{meet}bar.sync 15;"
+        )))
+    }
+
+    /// All threads arrive at an mbarrier object and wait for it.
+    fn mbarrier(&mut self) -> Option<Stmt> {
+        if !self.dialect.sm(80) || self.exits {
+            return None;
+        }
+        let (threads, wait) = (self.threads, self.label());
+        let (from, to) = (self.word(), self.word());
+        let instruction = if self.dialect.sm(90) { "try_wait" } else { "test_wait" };
+        let copies = match self.random.percent(40) {
+            true => {
+                "cp.async.ca.shared.global [%sown], [%in], 16;\ncp.async.mbarrier.arrive.noinc.shared.b64 [s_barrier];\n"
+            }
+            false => "",
+        };
+        let (count, read) = match copies.is_empty() {
+            true => (threads, String::new()),
+            false => (2 * threads, format!("ld.shared.b32 {}, [%sown+4];\n", self.word())),
+        };
+        Some(Stmt::text(format!(
+            "setp.eq.u32 %tp, %thread, 0;\n@%tp mbarrier.init.shared.b64 [s_barrier], {count};\nbar.sync 0;\n\
+             st.shared.b32 [%sall], {from};\n{copies}mbarrier.arrive.shared.b64 %tb, [s_barrier];\n{wait}:\n\
+             mbarrier.{instruction}.shared.b64 %tp, [s_barrier], %tb;\n@!%tp bra {wait};\n{read}\
+             sub.u32 %tc, {threads}, %thread;\nsub.u32 %tc, %tc, 1;\nmov.u32 %td, s_all;\nmad.lo.u32 %tc, %tc, 4, %td;\n\
+             ld.shared.b32 {to}, [%tc];\nbar.sync 0;\n\
+             setp.eq.u32 %tp, %thread, 0;\n@%tp mbarrier.inval.shared.b64 [s_barrier];\nbar.sync 0;"
+        )))
+    }
+
+    /// Copies from global to shared memory that the thread waits for, or the stack of `alloca`.
+    pub(super) fn asynchronous(&mut self, place: &Place) -> Option<Stmt> {
+        if self.random.percent(40) {
+            return self.stack();
+        }
+        if !self.dialect.sm(80) || !place.function.is_empty() {
+            return None;
+        }
+        let from = self.random.below(INPUT_BYTES / 16) * 16;
+        let to = self.word();
+        let copy = match self.random.below(4) {
+            0 => "cp.async.ca.shared.global [%sown], [%in+@], 4;".to_owned(),
+            1 => format!(
+                "and.b32 %tc, {}, 15;\ncp.async.ca.shared.global [%sown], [%in+@], 16, %tc;",
+                self.word()
+            ),
+            2 => "cp.async.ca.shared.global [%sown], [%in+@], 8;".to_owned(),
+            _ => "cp.async.cg.shared.global [%sown], [%in+@], 16;".to_owned(),
+        };
+        let copy = copy.replace('@', &from.to_string());
+        let guard = self.guard(25);
+        let wait = *self.random.pick(&[
+            "cp.async.wait_all;",
+            "cp.async.commit_group;\ncp.async.wait_group 0;",
+            "cp.async.commit_group;\ncp.async.commit_group;\ncp.async.wait_group 1;",
+        ]);
+        let copy = copy.replace("cp.async.c", &format!("{guard}cp.async.c"));
+        let at = 4 * self.random.below(4);
+        Some(Stmt::text(format!("{copy}\n{wait}\nld.shared.b32 {to}, [%sown+{at}];")))
+    }
+
+    fn stack(&mut self) -> Option<Stmt> {
+        if self.dialect.version < isa::Version::new(7, 3) || !self.dialect.sm(52) {
+            return None;
+        }
+        let (value, to, more) = (self.word(), self.word(), self.word());
+        let bytes = 16 * (1 + self.random.below(3));
+        let (at, other) = (4 * self.random.below(bytes / 4), 4 * self.random.below(bytes / 4));
+        Some(Stmt::text(format!(
+            "stacksave.u64 %ta;\nalloca.u64 %tb, {bytes}, 16;\nst.local.b32 [%tb], {more};\nst.local.b32 [%tb+{other}], {more};\n\
+             st.local.b32 [%tb+{at}], {value};\nld.local.b32 {to}, [%tb+{other}];\nstackrestore.u64 %ta;"
+        )))
+    }
+}

@@ -1,0 +1,285 @@
+//! Loads, stores and atomics, in every space.
+
+use super::{Generator, INDEX_BYTES, INPUT_BYTES, Place};
+use crate::program::Stmt;
+
+/// Memory that a thread may read, or that it may also write.
+struct Region {
+    /// `.global`; empty for generic addresses.
+    space: &'static str,
+    /// Lines that put its address into `%ta`, and the name that addresses begin with.
+    before: String,
+    base: String,
+    bytes: usize,
+    writable: bool,
+}
+
+/// A type of accesses: its name, its bytes, and the widths of registers that take it.
+const TYPES: [(&str, usize, &[u32]); 14] = [
+    ("u8", 1, &[16, 32, 64]),
+    ("s8", 1, &[16, 32, 64]),
+    ("b8", 1, &[16, 32]),
+    ("u16", 2, &[16, 32, 64]),
+    ("s16", 2, &[16, 32, 64]),
+    ("b16", 2, &[16]),
+    ("u32", 4, &[32, 64]),
+    ("s32", 4, &[32, 64]),
+    ("b32", 4, &[32]),
+    ("f32", 4, &[32]),
+    ("u64", 8, &[64]),
+    ("b64", 8, &[64]),
+    ("f64", 8, &[64]),
+    ("b128", 16, &[128]),
+];
+
+impl Generator<'_, '_> {
+    /// An offset in a thread's own global memory for an access of so many bytes.
+    pub(super) fn own_offset(&mut self, bytes: usize) -> Option<usize> {
+        let places = self.own_bytes / bytes;
+        (places > 0).then(|| self.random.below(places) * bytes)
+    }
+
+    fn region(&mut self) -> Region {
+        let own = self.own_bytes;
+        let shared = self.shared_bytes;
+        let direct = |space, base: &str, bytes, writable| Region {
+            space,
+            before: String::new(),
+            base: base.to_owned(),
+            bytes,
+            writable,
+        };
+        let generic = |before: &str, bytes, writable| Region {
+            space: "",
+            before: format!("{before}\n"),
+            base: "%ta".to_owned(),
+            bytes,
+            writable,
+        };
+        let shared_address = "cvt.u64.u32 %tb, %sown;\ncvta.shared.u64 %tb, %tb;";
+        match self.random.below(15) {
+            0 => direct(".global", "%in", INPUT_BYTES, false),
+            1 => direct("", "%in", INPUT_BYTES, false),
+            2 => direct(".global", "g_var", 256, false),
+            3 => direct(".const", "c_var", 256, false),
+            4 => direct(".global", "%own", own, true),
+            5 => direct(".global", "%own", own, true),
+            6 => direct("", "%own", own, true),
+            7 => direct(".shared", "%sown", shared, true),
+            8 => direct(".shared", "%sown", shared, true),
+            9 => direct(".local", "lo", 64, true),
+            10 => direct(".local", "lo", 64, true),
+            11 => generic(&format!("{shared_address}\nmov.u64 %ta, %tb;"), shared, true),
+            12 => generic("mov.u64 %ta, lo;\ncvta.local.u64 %ta, %ta;", 64, true),
+            13 => generic("mov.u64 %ta, c_var;\ncvta.const.u64 %ta, %ta;", 256, false),
+            // Different memories in different lanes.
+            _ => {
+                let p = self.predicate();
+                let before = match self.random.below(2) {
+                    0 => format!("{shared_address}\nselp.b64 %ta, %own, %tb, {p};"),
+                    _ => format!("mov.u64 %tb, lo;\ncvta.local.u64 %tb, %tb;\nselp.b64 %ta, %own, %tb, {p};"),
+                };
+                generic(&before, own.min(shared), true)
+            }
+        }
+    }
+
+    /// A load or a store.
+    pub(super) fn access(&mut self) -> Option<Stmt> {
+        let mut region = self.region();
+        let &(ty, bytes, widths) = self.random.pick(&TYPES);
+        if bytes == 16 && !self.has_quads() {
+            return None;
+        }
+        let vector = match bytes {
+            16 => 1,
+            _ => *self.random.pick(&[1, 1, 1, 2, 4]),
+        };
+        let all = bytes * vector;
+        if all > 16 || all > region.bytes {
+            return None;
+        }
+        let address = self.place_in(&mut region, all);
+        let width = *self.random.pick(widths);
+        let write = region.writable && self.random.percent(50);
+        let kind = if vector > 1 { format!(".v{vector}.{ty}") } else { format!(".{ty}") };
+        let guard = self.guard(25);
+        let weak = matches!(region.space, ".const" | ".local") || bytes == 16;
+        let order = match self.random.below(20) {
+            0 if !weak => ".volatile",
+            1 if !weak && self.dialect.sm(70) => ".relaxed.gpu",
+            _ => "",
+        };
+        let instruction = match write {
+            true => {
+                let value = match vector {
+                    1 if self.random.percent(10) && bytes < 16 && !ty.starts_with('f') => {
+                        self.random.below(128).to_string()
+                    }
+                    1 => self.register(width),
+                    _ => format!(
+                        "{{{}}}",
+                        (0..vector).map(|_| self.register(width)).collect::<Vec<_>>().join(", ")
+                    ),
+                };
+                format!("{guard}st{order}{}{kind} {address}, {value};", region.space)
+            }
+            false => {
+                let registers = self.registers(width, vector);
+                if registers.len() < vector {
+                    return None;
+                }
+                let to =
+                    if vector > 1 { format!("{{{}}}", registers.join(", ")) } else { registers[0].clone() };
+                format!("{guard}ld{order}{}{kind} {to}, {address};", region.space)
+            }
+        };
+        Some(Stmt::text(region.before + &instruction))
+    }
+
+    /// An address in the region for an access of so many bytes: constant, or computed from a register.
+    fn place_in(&mut self, region: &mut Region, bytes: usize) -> String {
+        let places = region.bytes / bytes;
+        let at = self.random.below(places) * bytes;
+        let dynamic = self.random.percent(40) && places > 1;
+        if !dynamic {
+            return if at == 0 { format!("[{}]", region.base) } else { format!("[{}+{at}]", region.base) };
+        }
+        let mask = (1usize << places.ilog2()) - 1;
+        let index = match self.random.below(4) {
+            0 => "%thread".to_owned(),
+            _ => self.word(),
+        };
+        region.before += &format!("and.b32 %tc, {index}, {mask};\nmul.lo.u32 %tc, %tc, {bytes};\n");
+        match &region.base[..] {
+            "%sown" => {
+                region.before += "add.u32 %tc, %tc, %sown;\n";
+                "[%tc]".to_owned()
+            }
+            base => {
+                region.before += "cvt.u64.u32 %tb, %tc;\n";
+                region.before += &match base.starts_with('%') {
+                    true => format!("add.s64 %ta, {base}, %tb;\n"),
+                    false => format!("mov.u64 %ta, {base};\nadd.s64 %ta, %ta, %tb;\n"),
+                };
+                "[%ta]".to_owned()
+            }
+        }
+    }
+
+    /// A load or store where the elements of neighbouring threads are neighbours.
+    pub(super) fn interleaved(&mut self, place: &Place) -> Option<Stmt> {
+        let write = self.random.percent(50);
+        let guard = self.guard(20);
+        if self.random.percent(35) && place.function.is_empty() {
+            let at = 4 * self.threads * self.random.below(4);
+            let register = self.word();
+            return Some(Stmt::text(match write {
+                true => format!("{guard}st.shared.b32 [%sall+{at}], {register};"),
+                false => format!("{guard}ld.shared.b32 {register}, [%sall+{at}];"),
+            }));
+        }
+        let bytes = *self.random.pick(&[1, 2, 4, 4, 4, 8]);
+        let at = 4 * self.stride * (bytes - 1) + bytes * self.stride * self.random.below(4);
+        let bits = *self.random.pick(&[(8 * bytes as u32).max(16), (8 * bytes as u32).max(32)]);
+        let register = self.register(bits);
+        let ty = if bits as usize > 8 * bytes && self.random.percent(50) { "s" } else { "u" };
+        let address = format!("mad.wide.u32 %ta, %global, {bytes}, %all;\n");
+        let bits = 8 * bytes;
+        Some(Stmt::text(
+            address
+                + &match write {
+                    true => format!("{guard}st.global.{ty}{bits} [%ta+{at}], {register};"),
+                    false => format!("{guard}ld.global.{ty}{bits} {register}, [%ta+{at}];"),
+                },
+        ))
+    }
+
+    /// A number from 0 to 3 from the input, in `%x3`.
+    pub(super) fn small_number(&mut self) -> String {
+        let register = self.word();
+        format!(
+            "and.b32 %tc, {register}, {};\ncvt.u64.u32 %ta, %tc;\nadd.s64 %ta, %ta, %in;\nld.global.u32 %x3, [%ta];\n",
+            (INDEX_BYTES - 1) & !3
+        )
+    }
+
+    /// An atomic operation: on memory of the thread's own with its result, or on counters of all threads where operations
+    /// commute.
+    pub(super) fn atomic(&mut self, place: &Place) -> Option<Stmt> {
+        let guard = self.guard(25);
+        if place.function.is_empty() && self.random.percent(50) {
+            // A cell for each operation and type.
+            let operations = [
+                "add.u32", "min.s32", "max.u32", "and.b32", "or.b32", "xor.b32", "add.u64", "max.u64",
+                "min.u64", "xor.b64", "min.u32", "max.s32",
+            ];
+            let number = self.random.below(operations.len());
+            let operation = operations[number];
+            let wide = operation.ends_with("64");
+            let (value, index) = (self.register(if wide { 64 } else { 32 }), self.word());
+            let address = format!("and.b32 %tc, {index}, 3;\nmad.wide.u32 %ta, %tc, 8, %counters;\n{guard}");
+            let at = 32 * number;
+            let space = if self.random.percent(70) { ".global" } else { "" };
+            let to = if wide { "%y0" } else { "%x0" };
+            return Some(Stmt::text(
+                address
+                    + &match self.random.percent(60) {
+                        true => format!("red{space}.{operation} [%ta+{at}], {value};"),
+                        false => format!("atom{space}.{operation} {to}, [%ta+{at}], {value};"),
+                    },
+            ));
+        }
+        let mut region = self.region();
+        if !region.writable || region.space == ".local" || region.before.contains("lo;") {
+            return None;
+        }
+        let operations = [
+            "add.u32",
+            "min.s32",
+            "max.u32",
+            "and.b32",
+            "or.b32",
+            "xor.b32",
+            "add.u64",
+            "max.s64",
+            "min.u64",
+            "inc.u32",
+            "dec.u32",
+            "exch.b32",
+            "exch.b64",
+            "cas.b32",
+            "cas.b64",
+            "cas.b16",
+            "add.f32",
+            "add.f64",
+            "add.noftz.f16x2",
+            "add.noftz.f16",
+        ];
+        let operation = *self.random.pick(&operations);
+        let bits = match operation.rsplit_once(|c: char| c.is_ascii_alphabetic()).map(|(_, bits)| bits) {
+            Some("64") => 64,
+            Some("2") | Some("32") => 32,
+            _ => 16,
+        };
+        if bits as usize / 8 > region.bytes
+            || (bits == 16 || operation.contains("f16")) && !self.dialect.sm(70)
+        {
+            return None;
+        }
+        let address = self.place_in(&mut region, bits as usize / 8);
+        let (to, a, b) = (self.register(bits), self.register(bits), self.register(bits));
+        let b = if operation.starts_with("cas") { format!(", {b}") } else { String::new() };
+        let space = region.space;
+        Some(Stmt::text(
+            region.before
+                + &match self.random.percent(80)
+                    || operation.starts_with("cas")
+                    || operation.starts_with("exch")
+                {
+                    true => format!("{guard}atom{space}.{operation} {to}, {address}, {a}{b};"),
+                    false => format!("{guard}red{space}.{operation} {address}, {a};"),
+                },
+        ))
+    }
+}
