@@ -26,6 +26,13 @@ impl Builder<'_> {
     pub(super) fn fuse(&self, block: &ir::Block, source: &[ir::Op], ops: &mut Vec<Op>) -> usize {
         let (mut candidates, mut joins, mut kept_loads) = (Vec::new(), Vec::new(), Vec::new());
         let mut reads = vec![Reads::default(); self.slots.len()];
+        // What ends the block stands behind its last operation: it reads registers too, but never memory.
+        let end = source.len();
+        let mut terminator = block.terminator.clone();
+        // Backwards: what it writes comes after what it reads.
+        for wanted in [Touch::Def, Touch::Use] {
+            terminator.visit(&mut |slot, touch| note(&mut reads, end, false, *slot, touch, wanted));
+        }
         // The next operation that writes memory.
         let mut writer = usize::MAX;
         for i in (0..source.len()).rev() {
@@ -39,7 +46,8 @@ impl Builder<'_> {
                 OpKind::Load { dst, bytes, .. } if !block.may_spin => {
                     if let [Some(slot)] = dst[..]
                         && self.slot(slot).width.bytes() == *bytes as usize
-                        && let Some(reader) = is_dead_after_one_read(slot).filter(|&reader| reader <= writer)
+                        && let Some(reader) = is_dead_after_one_read(slot)
+                        && (reader < writer.min(end) || reader == writer && reads_first(&source[writer].kind))
                         && let Kind::Load(load) = &mut ops[i].kind
                     {
                         load.once = true;
@@ -48,7 +56,7 @@ impl Builder<'_> {
                 }
                 OpKind::Pure { dst: [Some(result), None], .. } | OpKind::SelectPair { dst: result, .. }
                     if is_dead_after_one_read(*result) == Some(i + 1)
-                        && self.stores(&source[i + 1], *result)
+                        && source.get(i + 1).is_some_and(|next| self.stores(next, *result))
                         && matches!(&ops[i].kind, Kind::Pure(pure) if pure.lanes.is_some()) =>
                 {
                     joins.push(i);
@@ -71,19 +79,10 @@ impl Builder<'_> {
                 writer = i;
             }
             let guarded = op.guard.is_some();
-            let mut touches = |slot: &mut Slot, touch: Touch, wanted: Touch| {
-                let reads = &mut reads[slot.index()];
-                match touch {
-                    _ if touch != wanted => {}
-                    Touch::Def if guarded => reads.write = Some(i),
-                    Touch::Def => *reads = Reads { write: Some(i), ..Reads::default() },
-                    Touch::Use if reads.count > 0 && reads.first == i => {}
-                    Touch::Use => *reads = Reads { count: reads.count + 1, first: i, ..*reads },
-                }
-            };
             let mut op = op.clone();
-            op.visit(&mut |slot, touch| touches(slot, touch, Touch::Def));
-            op.visit(&mut |slot, touch| touches(slot, touch, Touch::Use));
+            for wanted in [Touch::Def, Touch::Use] {
+                op.visit(&mut |slot, touch| note(&mut reads, i, guarded, *slot, touch, wanted));
+            }
         }
         candidates.reverse();
         let chains = if block.may_spin { Vec::new() } else { chain::find(&candidates) };
@@ -113,6 +112,23 @@ impl Builder<'_> {
             && self.slot(result).width.bytes() == *bytes as usize
             && address.base != ir::Base::Slot(result)
     }
+}
+
+/// Notes that operation `i`, which stands before all that have been noted, touches a slot, if it does so as wanted.
+fn note(reads: &mut [Reads], i: usize, guarded: bool, slot: Slot, touch: Touch, wanted: Touch) {
+    let reads = &mut reads[slot.index()];
+    match touch {
+        _ if touch != wanted => {}
+        Touch::Def if guarded => reads.write = Some(i),
+        Touch::Def => *reads = Reads { write: Some(i), ..Reads::default() },
+        Touch::Use if reads.count > 0 && reads.first == i => {}
+        Touch::Use => *reads = Reads { count: reads.count + 1, first: i, ..*reads },
+    }
+}
+
+/// It writes memory, but only when it has read the registers of all lanes.
+fn reads_first(op: &OpKind) -> bool {
+    matches!(op, OpKind::Store { .. })
 }
 
 /// Makes an operation a link of a chain.

@@ -433,6 +433,10 @@ impl Chunk<'_> {
         let request = Request { space: op.address.space, bytes, write: true, span };
         let mut addresses = self.addresses(&op.address, active);
         let Some(region) = self.checked_region(shared, &request, &mut addresses, active.mask) else {
+            // Values may still stand in the memory that is written now.
+            for slot in &op.src {
+                self.registers.read(active.window, *slot);
+            }
             return self.each_place(shared, &request, &addresses, active.mask, |chunk, lane, place| {
                 for (i, slot) in op.src.iter().enumerate() {
                     let value = chunk.registers.get(active.window, *slot, lane);
