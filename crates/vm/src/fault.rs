@@ -24,6 +24,8 @@ pub enum FaultKind {
     Assertion,
     /// All threads of a block that are left wait, and nobody can wake them.
     Deadlock,
+    /// A barrier that there is not.
+    Barrier,
     /// A warp-level instruction without one of the threads that its member mask names.
     MissingWarpLanes,
     /// An mbarrier object that is not there, or that is used against its rules.
@@ -52,6 +54,7 @@ impl FaultKind {
             FaultKind::Trap => "trap",
             FaultKind::Assertion => "assertion",
             FaultKind::Deadlock => "deadlock",
+            FaultKind::Barrier => "barrier",
             FaultKind::MissingWarpLanes => "missing-warp-lanes",
             FaultKind::Mbarrier => "mbarrier",
             FaultKind::NotInMemberMask => "not-in-member-mask",
@@ -74,6 +77,7 @@ impl fmt::Display for FaultKind {
             FaultKind::Trap => "trap instruction executed",
             FaultKind::Assertion => "assertion failed",
             FaultKind::Deadlock => "deadlock",
+            FaultKind::Barrier => "barrier that does not exist",
             FaultKind::MissingWarpLanes => "warp-level instruction without all threads of its member mask",
             FaultKind::Mbarrier => "misuse of an mbarrier object",
             FaultKind::NotInMemberMask => {

@@ -35,10 +35,7 @@ impl Chunk<'_> {
                 self.branch_indexed(path, *index, targets, active, block.span)
             }
             Terminator::Call(call) => self.call(path, call, active, shared, block.span),
-            Terminator::Barrier(barrier) => {
-                self.barrier(path, barrier, active, shared);
-                Ok(barrier.arrive)
-            }
+            Terminator::Barrier(barrier) => self.barrier(path, barrier, active, shared, block.span),
             Terminator::ClusterBarrier { arrive, next } => {
                 Ok(self.cluster_barrier(path, *arrive, *next, active, shared))
             }
@@ -243,37 +240,62 @@ impl Chunk<'_> {
     // Barriers.
 
     /// Threads arrive at a barrier. True if the path goes on.
-    fn barrier(&mut self, path: &mut Path, barrier: &Barrier, active: &Active, shared: &mut Shared) -> bool {
+    fn barrier(
+        &mut self,
+        path: &mut Path,
+        barrier: &Barrier,
+        active: &Active,
+        shared: &mut Shared,
+        span: Span,
+    ) -> Step<bool> {
         let from = path.block;
         path.block = barrier.next;
-        // The usual case: all threads that are left are here, and nobody has come before them.
+        // The usual case: all threads that are left are here, at one barrier, and nobody has come before them.
         let plain = barrier.threads.is_none() && barrier.reduction.is_none();
-        if plain && path.mask == self.alive && self.whole_blocks && shared.no_barrier_used() {
+        if plain
+            && path.mask == self.alive
+            && self.whole_blocks
+            && shared.no_barrier_used()
+            && self.registers.uniform(active.window, barrier.barrier).is_some_and(|n| n < BARRIERS as u64)
+        {
             shared.waiting.reset();
-            return true;
+            return Ok(true);
         }
         let predicate = barrier.reduction.as_ref().map(|r| {
             let predicate = self.registers.predicate(active.window, r.src);
             if r.negated { !predicate } else { predicate }
         });
-        // Every block has barriers of its own.
-        let mut waiting: SmallVec<[Path; 2]> = SmallVec::new();
-        for (block, mask) in self.parts(active.mask) {
-            let lane = mask.lowest().unwrap_or(0);
-            // The manual has 16 barriers; the same for all threads that meet here.
-            let index = self.registers.get(active.window, barrier.barrier, lane) as usize % BARRIERS;
-            let threads = barrier.threads.map(|slot| self.registers.get(active.window, slot, lane) as u32);
-            let generation = shared.barrier(block, index).generation;
-            for (warp, lanes) in mask.warps() {
-                let in_block = self.first_thread as usize / WARP_LANES + warp;
-                shared.arrive(index, in_block, lanes, threads, predicate.map(|p| p.warp(warp)));
+        // Each thread says which barrier it comes to and for how many it waits there; every block has barriers of its own.
+        let numbers = self.distinct(barrier.barrier, active);
+        let counts = match barrier.threads {
+            Some(slot) => {
+                self.distinct(slot, active).into_iter().map(|(n, mask)| (Some(n as u32), mask)).collect()
             }
-            shared.complete(block, index);
-            let wait = Wait::Barrier { block: block as u8, index: index as u8, generation, from };
-            waiting.push(Path { mask, wait, ..*path });
+            None => SmallVec::<[(Option<u32>, Mask); 4]>::from_iter([(None, active.mask)]),
+        };
+        let mut waiting: SmallVec<[Path; 2]> = SmallVec::new();
+        for ((number, at_number), &(threads, at_count)) in
+            numbers.into_iter().flat_map(|number| counts.iter().map(move |count| (number, count)))
+        {
+            let together = active.mask & at_number & at_count;
+            if number >= BARRIERS as u64 {
+                let note = format!("there is no barrier {number}: a block has {BARRIERS}, from 0 on");
+                return Err(self.fault(FaultKind::Barrier, span, together, None, &note));
+            }
+            let index = number as usize;
+            for (block, mask) in self.parts(together) {
+                let generation = shared.barrier(block, index).generation;
+                for (warp, lanes) in mask.warps() {
+                    let in_block = self.first_thread as usize / WARP_LANES + warp;
+                    shared.arrive(index, in_block, lanes, threads, predicate.map(|p| p.warp(warp)));
+                }
+                shared.complete(block, index);
+                let wait = Wait::Barrier { block: block as u8, index: index as u8, generation, from };
+                waiting.push(Path { mask, wait, ..*path });
+            }
         }
         if barrier.arrive {
-            return true;
+            return Ok(true);
         }
         let is_over = |path: &Path| match path.wait {
             Wait::Barrier { block, index, generation, .. } => {
@@ -283,7 +305,7 @@ impl Chunk<'_> {
         };
         if self.paths.is_empty() && waiting.iter().all(is_over) {
             waiting.iter().for_each(|path| self.finish_reduction(shared, path));
-            return true;
+            return Ok(true);
         }
         // The first part stays this path.
         let mut parts = waiting.into_iter();
@@ -294,7 +316,7 @@ impl Chunk<'_> {
             self.frames.retain(part.frame);
             self.paths.push(part);
         }
-        false
+        Ok(false)
     }
 
     /// The barrier of a cluster of one block: arriving and waiting are two steps. True if the path goes on.
