@@ -162,19 +162,13 @@ impl Lowering<'_> {
             Effect::Elect => WarpOp::Elect { dst, pred },
             _ => WarpOp::Sync,
         };
-        // Lanes that wait at `bar.warp.sync` go on behind it: there its block ends.
-        let ends = matches!(op, WarpOp::Sync);
-        self.warp_operation(guard, op, members, ends);
+        self.warp_operation(guard, op, members);
     }
 
-    /// Starts a block with a warp-level operation; it ends there too if it must.
-    pub(super) fn warp_operation(
-        &mut self,
-        guard: Option<Guard>,
-        op: WarpOp,
-        members: Option<Slot>,
-        ends: bool,
-    ) {
+    /// Starts a block with a warp-level operation. It ends there too if lanes can meet at it that do not go on together: they
+    /// come to `bar.warp.sync` at different places, and to others in different calls of a function.
+    pub(super) fn warp_operation(&mut self, guard: Option<Guard>, op: WarpOp, members: Option<Slot>) {
+        let ends = members.is_some() && (!self.function.is_entry || matches!(op, WarpOp::Sync));
         if guard.is_none() && !ends {
             self.start_block();
             return self.push(None, OpKind::Warp { op, members });

@@ -39,7 +39,7 @@ impl Lowering<'_> {
         }
         // Every lane of the warp that is alive takes part.
         let members = Some(self.constant(Width::W32, u32::MAX.into()));
-        self.warp_operation(guard, WarpOp::Matrix(Box::new(op)), members, false);
+        self.warp_operation(guard, WarpOp::Matrix(Box::new(op)), members);
     }
 
     /// One register of a result.

@@ -6,8 +6,8 @@ use check::module::FuncId;
 
 use super::{
     Address, Argument, Atomic, AtomicWide, Barrier, Base, Block, BulkMask, Call, Callee, Code, CopyAsync,
-    CopyBulk, Function, Guard, Kind, Linear, Load, MAX_SOURCES, MatrixOp, MatrixOperands, Mbarrier, Op, Pure,
-    Reduction, Returned, ShufflePattern, Special, Store, Terminator, WarpOp, array_bytes,
+    CopyBulk, Function, Guard, Kind, Linear, Load, MAX_SOURCES, MatrixOp, MatrixOperands, Mbarrier, Meeting,
+    Op, Pure, Reduction, Returned, ShufflePattern, Special, Store, Terminator, WarpOp, array_bytes,
 };
 use crate::grid::Launch;
 
@@ -134,12 +134,26 @@ impl<'a> Builder<'a> {
         Block {
             cost: block.instructions.len() as u64,
             warp: matches!(ops.first(), Some(ir::Op { kind: ir::OpKind::Warp { .. }, .. })),
+            meeting: self.meeting(ops, &block.terminator),
             ops: executable,
             terminator: self.terminator(&block.terminator),
             span: block.span,
             live_in,
             may_spin: block.may_spin,
         }
+    }
+
+    fn meeting(&self, ops: &[ir::Op], terminator: &ir::Terminator) -> Option<Box<Meeting>> {
+        let ([op], ir::Terminator::Jump(next)) = (ops, terminator) else { return None };
+        if !matches!(op.kind, ir::OpKind::Warp { members: Some(_), .. }) {
+            return None;
+        }
+        let (mut uses, mut defs) = (Vec::new(), Vec::new());
+        op.clone().visit(&mut |slot, touch| match touch {
+            ir::Touch::Use => uses.push(self.slot(*slot)),
+            ir::Touch::Def => defs.push(self.slot(*slot)),
+        });
+        Some(Box::new(Meeting { uses, defs, next: next.0 }))
     }
 
     fn base(&self, base: ir::Base, offset: i64) -> (Base, u64) {

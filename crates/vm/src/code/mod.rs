@@ -369,6 +369,14 @@ pub(crate) enum Terminator {
     Trap,
 }
 
+/// A warp-level operation that has its block for itself.
+pub(crate) struct Meeting {
+    /// Slots that it reads, and that it writes.
+    pub uses: Vec<SlotRef>,
+    pub defs: Vec<SlotRef>,
+    pub next: u32,
+}
+
 pub(crate) struct Block {
     pub ops: Vec<Op>,
     pub terminator: Terminator,
@@ -377,6 +385,8 @@ pub(crate) struct Block {
     pub live_in: Vec<u64>,
     /// Starts with a warp-level operation.
     pub warp: bool,
+    /// That is all there is in it: lanes of several calls can meet here.
+    pub meeting: Option<Box<Meeting>>,
     pub may_spin: bool,
     /// Instructions that a thread executes by going through it.
     pub cost: u64,

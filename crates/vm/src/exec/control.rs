@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::frame::CallRecord;
 use super::{Active, Chunk, Path, Step, Wait};
-use crate::code::{Argument, Barrier, Block, Call, Callee, Kind, Op, Reduction, Terminator, WarpOp};
+use crate::code::{Argument, Barrier, Block, Call, Callee, Reduction, Terminator};
 use crate::cta::{BARRIERS, CLUSTER_BARRIER, Shared};
 use crate::fault::FaultKind;
 use crate::mask::{Mask, WARP_LANES};
@@ -87,7 +87,7 @@ impl Chunk<'_> {
     }
 
     /// Moves lanes of a path to a new path at `block`.
-    fn split(&mut self, path: &mut Path, mask: Mask, block: u32) {
+    pub(super) fn split(&mut self, path: &mut Path, mask: Mask, block: u32) {
         path.mask = path.mask.without(mask);
         self.frames.retain(path.frame);
         let twin = self.paths.iter_mut().find(|p| {
@@ -366,89 +366,5 @@ impl Chunk<'_> {
             BarrierReduction::Or => u64::from(holds > 0),
         };
         self.registers.set_all(window, *dst, value, path.mask, false);
-    }
-
-    // Warp-level operations.
-
-    /// Keeps the lanes of a path whose warps are complete for the operation that starts `block`; the others wait.
-    /// False if none is left. Faults if a lane is not among its own members.
-    pub(super) fn gather_warps(&mut self, path: &mut Path, block: &Block, window: Window) -> Step<bool> {
-        let Some(Op { kind: Kind::Warp { members: Some(members), .. }, span, .. }) = block.ops.first() else {
-            return Ok(true);
-        };
-        let whole_warps = path.mask == self.alive || path.mask.is_whole_warps_of(self.alive);
-        if whole_warps && self.registers.uniform(window, *members) == Some(u32::MAX.into()) {
-            return Ok(true);
-        }
-        let mut ready = Mask::EMPTY;
-        for lane in path.mask {
-            let warp = lane / WARP_LANES;
-            let members = self.registers.get(window, *members, lane) as u32;
-            if members >> (lane % WARP_LANES) & 1 == 0 {
-                let note = format!("its member mask is {members:#010x}, its lane {}", lane % WARP_LANES);
-                return Err(self.fault(FaultKind::NotInMemberMask, *span, Mask::single(lane), None, &note));
-            }
-            if members & self.alive.warp(warp) & !path.mask.warp(warp) == 0 {
-                ready.insert(lane);
-            }
-        }
-        if ready == path.mask {
-            return Ok(true);
-        }
-        let waiting = path.mask.without(ready);
-        let place = path.block;
-        if ready.is_empty() {
-            path.wait = Wait::Warp;
-            return Ok(self.release_warp_syncs(path));
-        }
-        self.split(path, waiting, place);
-        if let Some(twin) = self.paths.iter_mut().find(|p| p.mask == waiting && p.block == place) {
-            twin.wait = Wait::Warp;
-        }
-        self.find_needed(path);
-        Ok(true)
-    }
-
-    /// `bar.warp.sync` at different places can meet: if the lanes that wait at such instructions are together all
-    /// that their member masks name, they all go on. True if `path` is among them.
-    fn release_warp_syncs(&mut self, path: &mut Path) -> bool {
-        let sync = |chunk: &Self, p: &Path| {
-            let frame = &chunk.frames[p.frame];
-            let block = &chunk.function(frame.function)?.blocks[p.block as usize];
-            match &block.ops.first()?.kind {
-                Kind::Warp { op, members: Some(members) } if matches!(**op, WarpOp::Sync) => {
-                    Some((frame.window, *members))
-                }
-                _ => None,
-            }
-        };
-        if sync(self, path).is_none() {
-            return false;
-        }
-        let others: Vec<usize> = (0..self.paths.len())
-            .filter(|&i| self.paths[i].wait == Wait::Warp && sync(self, &self.paths[i]).is_some())
-            .collect();
-        let together = others.iter().fold(path.mask, |m, &i| m | self.paths[i].mask);
-        let complete = |p: &Path| {
-            let Some((window, members)) = sync(self, p) else { return false };
-            p.mask.into_iter().all(|lane| {
-                let warp = lane / WARP_LANES;
-                let members = self.registers.get(window, members, lane) as u32;
-                members & self.alive.warp(warp) & !together.warp(warp) == 0
-            })
-        };
-        if !complete(path) || !others.iter().all(|&i| complete(&self.paths[i])) {
-            return false;
-        }
-        // They have met: each goes on behind its instruction.
-        for i in others {
-            let Some(function) = self.function(self.frames[self.paths[i].frame].function) else { continue };
-            if let Terminator::Jump(next) = function.blocks[self.paths[i].block as usize].terminator {
-                self.paths[i].block = next;
-                self.paths[i].wait = Wait::Ready;
-            }
-        }
-        path.wait = Wait::Ready;
-        true
     }
 }

@@ -164,23 +164,14 @@ impl Chunk<'_> {
             let note = format!("`{name}` is declared, but the module has no body for it");
             return Err(self.fault(FaultKind::UndefinedFunction, call.span, mask, None, &note));
         };
-        // Behind everything that is in use, since lanes of other paths have their values there.
-        let mut window = Window::default();
         let mut local_base = 0;
         for frame in self.frames.live() {
             if let Some(f) = self.function(frame.function) {
-                window.index = window.index.max(frame.window.index + f.slots);
-                window.offset = window.offset.max(frame.window.offset + f.bytes);
                 local_base = local_base.max(frame.local_base + f.frame_bytes.next_multiple_of(16));
             }
         }
-        if u64::from(window.offset) + u64::from(function.bytes) > REGISTER_LIMIT {
-            return Err(self.fault(FaultKind::StackOverflow, call.span, mask, None, "calls nest too deeply"));
-        }
         self.check_local(u64::from(local_base) + u64::from(function.frame_bytes), call.span, mask)?;
-        if self.registers.open(window, function.slots as usize, function.bytes as usize) {
-            self.pure_plans.fill_with(|| PurePlan::NONE);
-        }
+        let window = self.open_window(index, call.span, mask)?;
         self.initialise(function, window);
         let parent = &self.frames[call.parent];
         let (parent_base, depth) = (parent.local_base, parent.depth + 1);
@@ -205,6 +196,26 @@ impl Chunk<'_> {
             depth,
             users: 1,
         }))
+    }
+
+    /// A window for registers of a function that nobody uses.
+    pub(super) fn open_window(&mut self, index: u32, span: Span, mask: Mask) -> Step<Window> {
+        let mut window = Window::default();
+        let Some(function) = self.function(index) else { return Ok(window) };
+        // Behind everything that is in use, since lanes of other paths have their values there.
+        for frame in self.frames.live() {
+            if let Some(f) = self.function(frame.function) {
+                window.index = window.index.max(frame.window.index + f.slots);
+                window.offset = window.offset.max(frame.window.offset + f.bytes);
+            }
+        }
+        if u64::from(window.offset) + u64::from(function.bytes) > REGISTER_LIMIT {
+            return Err(self.fault(FaultKind::StackOverflow, span, mask, None, "calls nest too deeply"));
+        }
+        if self.registers.open(window, function.slots as usize, function.bytes as usize) {
+            self.pure_plans.fill_with(|| PurePlan::NONE);
+        }
+        Ok(window)
     }
 
     fn check_local(&mut self, bytes: u64, span: Span, mask: Mask) -> Step {

@@ -16,6 +16,7 @@ mod copy;
 mod frame;
 mod matrix;
 mod mbarrier;
+mod meet;
 mod moves;
 mod observe;
 mod plan;
@@ -337,7 +338,7 @@ impl<'l> Chunk<'l> {
         let mut active = Active::new(window, path.frame);
         loop {
             let block = &function.blocks[path.block as usize];
-            if block.warp && !self.gather_warps(path, block, window)? {
+            if block.warp && !self.gather_warps(path, block, window, shared, observer)? {
                 return Ok(false);
             }
             if active.mask != path.mask {

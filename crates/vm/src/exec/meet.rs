@@ -1,0 +1,168 @@
+//! Warp-level operations wait for the lanes that their member masks name, by whatever way these come.
+//!
+//! Lanes of one call of a function that come to the operation at different times wait for each other at its block, as paths do
+//! anywhere. Lanes that called the function apart have registers in different windows: when all whom the masks name wait at the
+//! instruction, their operands are gathered in a window of its own, and the results go back to where each came from. At
+//! `bar.warp.sync` they need not even wait at the same instruction.
+
+use smallvec::SmallVec;
+
+use super::{Active, Chunk, Observer, Path, Step, Wait};
+use crate::code::{Block, Kind, Meeting, Op, WarpOp};
+use crate::cta::Shared;
+use crate::fault::FaultKind;
+use crate::mask::{Mask, WARP_LANES};
+use crate::registers::{SlotRef, Window};
+
+/// Lanes that wait at a warp-level operation.
+#[derive(Clone, Copy)]
+struct Waiting<'c> {
+    /// Index of their path.
+    path: usize,
+    mask: Mask,
+    window: Window,
+    members: SlotRef,
+    function: u32,
+    block: &'c Block,
+    meeting: &'c Meeting,
+}
+
+/// The operation that starts a block and has a member mask, with the mask.
+fn operation(block: &Block) -> Option<(&Op, &WarpOp, SlotRef)> {
+    let op = block.ops.first()?;
+    match &op.kind {
+        Kind::Warp { op: warp, members: Some(members) } => Some((op, warp, *members)),
+        _ => None,
+    }
+}
+
+impl Chunk<'_> {
+    /// Keeps the lanes of a path whose warps are complete for the operation that starts `block`; the others wait.
+    /// False if none is left. Faults if a lane is not among its own members.
+    pub(super) fn gather_warps(
+        &mut self,
+        path: &mut Path,
+        block: &Block,
+        window: Window,
+        shared: &mut Shared,
+        observer: &mut impl Observer,
+    ) -> Step<bool> {
+        let Some((op, _, members)) = operation(block) else { return Ok(true) };
+        let whole_warps = path.mask == self.alive || path.mask.is_whole_warps_of(self.alive);
+        if whole_warps && self.registers.uniform(window, members) == Some(u32::MAX.into()) {
+            return Ok(true);
+        }
+        for lane in path.mask {
+            let members = self.registers.get(window, members, lane) as u32;
+            if members >> (lane % WARP_LANES) & 1 == 0 {
+                let note = format!("its member mask is {members:#010x}, its lane {}", lane % WARP_LANES);
+                return Err(self.fault(FaultKind::NotInMemberMask, op.span, Mask::single(lane), None, &note));
+            }
+        }
+        let ready = self.complete(path.mask, window, members, path.mask);
+        if ready == path.mask {
+            return Ok(true);
+        }
+        let waiting = Path { mask: path.mask.without(ready), wait: Wait::Warp, ..*path };
+        if !ready.is_empty() {
+            self.frames.retain(path.frame);
+        }
+        path.mask = ready;
+        self.paths.push(waiting);
+        self.meet(&waiting, shared, observer)?;
+        if !ready.is_empty() {
+            self.find_needed(path);
+        }
+        Ok(!ready.is_empty())
+    }
+
+    /// The lanes of `mask` all of whose members are in `together`, or have ended.
+    fn complete(&self, mask: Mask, window: Window, members: SlotRef, together: Mask) -> Mask {
+        let mut complete = Mask::EMPTY;
+        for lane in mask {
+            let warp = lane / WARP_LANES;
+            let members = self.registers.get(window, members, lane) as u32;
+            if members & self.alive.warp(warp) & !together.warp(warp) == 0 {
+                complete.insert(lane);
+            }
+        }
+        complete
+    }
+
+    /// A path has begun to wait: whoever is complete with its lanes executes the operation and goes on behind it.
+    fn meet(&mut self, arrived: &Path, shared: &mut Shared, observer: &mut impl Observer) -> Step {
+        let place = |chunk: &Self, path: &Path| {
+            let frame = &chunk.frames[path.frame];
+            Some((frame.function, frame.window, &chunk.function(frame.function)?.blocks[path.block as usize]))
+        };
+        let Some((function, _, block)) = place(self, arrived) else { return Ok(()) };
+        let Some((op, warp, _)) = operation(block) else { return Ok(()) };
+        let is_sync = |warp: &WarpOp| matches!(warp, WarpOp::Sync);
+        let mut here: SmallVec<[Waiting; 4]> = SmallVec::new();
+        for (index, path) in self.paths.iter().enumerate().filter(|(_, path)| path.wait == Wait::Warp) {
+            if let Some((of, window, other)) = place(self, path)
+                && let (Some((_, its, members)), Some(meeting)) = (operation(other), &other.meeting)
+                && (std::ptr::eq(its, warp) && of == function || is_sync(its) && is_sync(warp))
+            {
+                let mask = path.mask;
+                here.push(Waiting {
+                    path: index,
+                    mask,
+                    window,
+                    members,
+                    function: of,
+                    block: other,
+                    meeting,
+                });
+            }
+        }
+        if here.len() < 2 {
+            return Ok(());
+        }
+        let together = here.iter().fold(Mask::EMPTY, |all, waiting| all | waiting.mask);
+        for waiting in &mut here {
+            waiting.mask = self.complete(waiting.mask, waiting.window, waiting.members, together);
+        }
+        here.retain(|waiting| !waiting.mask.is_empty());
+        if here.is_empty() {
+            return Ok(());
+        }
+        if !is_sync(warp) {
+            let mask = here.iter().fold(Mask::EMPTY, |all, waiting| all | waiting.mask);
+            let window = self.open_window(function, op.span, mask)?;
+            for waiting in &here {
+                for &slot in &waiting.meeting.uses {
+                    self.move_between(slot, window, slot, waiting.window, waiting.mask, false);
+                }
+            }
+            let mut active = Active::new(window, arrived.frame);
+            active.set_mask(mask, self.lanes);
+            active.alone = true;
+            observer.enter(function, arrived.block, mask);
+            observer.before(self, op, &active);
+            self.execute(op, &active, shared).inspect_err(|_| observer.fault())?;
+            observer.after();
+            for waiting in &here {
+                for &slot in &waiting.meeting.defs {
+                    self.move_between(slot, waiting.window, slot, window, waiting.mask, false);
+                }
+            }
+        }
+        for Waiting { path, mask, function, block, meeting, .. } in here {
+            if is_sync(warp) {
+                observer.enter(function, self.paths[path].block, mask);
+            }
+            self.instructions += block.cost * u64::from(mask.count());
+            let rest = self.paths[path].mask.without(mask);
+            let goes_on = Path { mask, block: meeting.next, wait: Wait::Ready, ..self.paths[path] };
+            if rest.is_empty() {
+                self.paths[path] = goes_on;
+            } else {
+                self.paths[path].mask = rest;
+                self.frames.retain(goes_on.frame);
+                self.paths.push(goes_on);
+            }
+        }
+        Ok(())
+    }
+}
