@@ -672,6 +672,8 @@ pub struct Function {
     pub prologue: Vec<Op>,
     /// Bytes of local memory that a thread in this function needs (`.local` and `.param` variables).
     pub frame_bytes: u32,
+    /// Alignment of that memory in bytes: that of the variable with the greatest.
+    pub frame_align: u32,
     /// For each parameter: its slot if it is a `.reg` parameter.
     pub params: Vec<RegisterParam>,
     /// For each return parameter: its slot if it is a `.reg` parameter.

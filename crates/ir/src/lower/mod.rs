@@ -65,6 +65,7 @@ struct Lowering<'m> {
     /// Byte offset in the frame of each `.local` and `.param` variable of this function.
     frame: HashMap<VarId, u32>,
     frame_bytes: u32,
+    frame_align: u32,
     /// Span of the instruction that is being lowered.
     span: Span,
 }
@@ -86,6 +87,7 @@ impl<'m> Lowering<'m> {
             stack_entry: None,
             frame: HashMap::new(),
             frame_bytes: 0,
+            frame_align: 4,
             span: function.span,
         };
         lowering.current = lowering.new_block();
@@ -111,8 +113,9 @@ impl<'m> Lowering<'m> {
     /// Room in the frame of local memory.
     fn reserve_frame(&mut self, bytes: u64, align: u64) -> u32 {
         let offset = u64::from(self.frame_bytes).next_multiple_of(align.max(4));
+        self.frame_align = self.frame_align.max(u32::try_from(align).unwrap_or(u32::MAX));
         // The checker keeps frames far below 4 GiB; the launch refuses what exceeds a thread's local memory.
-        self.frame_bytes = u32::try_from(offset + bytes).unwrap_or(u32::MAX);
+        self.frame_bytes = u32::try_from(offset.saturating_add(bytes)).unwrap_or(u32::MAX);
         offset as u32
     }
 
@@ -331,9 +334,9 @@ impl<'m> Lowering<'m> {
             let ops = start..ops.len() as u32;
             blocks.push(Block { ops, terminator, span, instructions, live_in: Vec::new(), may_spin });
         }
-        let (slots, frame_bytes) = (self.values, self.frame_bytes);
+        let (slots, frame_bytes, frame_align) = (self.values, self.frame_bytes, self.frame_align);
         let mut function =
-            Function { slots, blocks, ops, prologue: Vec::new(), frame_bytes, params, returns };
+            Function { slots, blocks, ops, prologue: Vec::new(), frame_bytes, frame_align, params, returns };
         copies::propagate(&mut function);
         unused::drop(&mut function);
         if pairs::join(&mut function) {

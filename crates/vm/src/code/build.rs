@@ -101,6 +101,7 @@ impl<'a> Builder<'a> {
             zeros: f.blocks[0].live_in.iter().map(|slot| slot.0).collect(),
             prologue: f.prologue.iter().map(|op| self.op(op)).collect(),
             frame_bytes: f.frame_bytes,
+            frame_align: f.frame_align,
             params: reg_params(&f.params),
             returns: reg_params(&f.returns),
         }

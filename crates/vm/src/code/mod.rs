@@ -407,6 +407,7 @@ pub(crate) struct Function {
     /// Run once, after the slots are set.
     pub prologue: Vec<Op>,
     pub frame_bytes: u32,
+    pub frame_align: u32,
     pub params: Vec<Option<SlotRef>>,
     pub returns: Vec<Option<SlotRef>>,
 }

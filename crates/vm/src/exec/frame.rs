@@ -16,6 +16,8 @@ use crate::scalar::Scalar;
 
 /// Local memory that a thread may have, in bytes: what GPUs allow.
 pub(super) const LOCAL_LIMIT: u64 = 512 * 1024;
+/// What a call takes of it at least, and how it is aligned at least.
+const LEAST_FRAME: u64 = 16;
 /// Registers of all calls in progress of a chunk, in bytes.
 const REGISTER_LIMIT: u64 = 1 << 30;
 
@@ -164,17 +166,18 @@ impl Chunk<'_> {
             let note = format!("`{name}` is declared, but the module has no body for it");
             return Err(self.fault(FaultKind::UndefinedFunction, call.span, mask, None, &note));
         };
-        let mut local_base = 0;
-        for frame in self.frames.live() {
-            if let Some(f) = self.function(frame.function) {
-                local_base = local_base.max(frame.local_base + f.frame_bytes.next_multiple_of(16));
-            }
-        }
-        self.check_local(u64::from(local_base) + u64::from(function.frame_bytes), call.span, mask)?;
-        let window = self.open_window(index, call.span, mask)?;
-        self.initialise(function, window);
+        // Behind the caller's frame. Other threads may have theirs at the same place: each has its own memory.
         let parent = &self.frames[call.parent];
         let (parent_base, depth) = (parent.local_base, parent.depth + 1);
+        let parent_bytes = self.function(parent.function).map_or(0, |f| f.frame_bytes);
+        let local_base = (u64::from(parent_base) + u64::from(parent_bytes).max(LEAST_FRAME))
+            .next_multiple_of(u64::from(function.frame_align).max(LEAST_FRAME));
+        let local_end = local_base + u64::from(function.frame_bytes);
+        self.check_local(local_end, call.span, mask)?;
+        // The same in every run.
+        self.local.clear(&mask, local_base, local_end);
+        let window = self.open_window(index, call.span, mask)?;
+        self.initialise(function, window);
         let returns = call.returned.iter().map(|r| match r {
             Returned::Frame(at) => parent_base + at,
             _ => 0,
@@ -186,7 +189,7 @@ impl Chunk<'_> {
         Ok(self.frames.insert(Frame {
             function: index,
             window,
-            local_base,
+            local_base: local_base as u32,
             params: call.params,
             returns: returns.collect(),
             // The path's hold on its caller becomes this frame's.

@@ -188,6 +188,7 @@ impl<'l> Chunk<'l> {
         self.paths.clear();
         self.copies.clear();
         self.stacks.clear();
+        self.local.reset();
         self.frames.clear();
         let frame = self.enter_kernel(shared)?;
         self.paths.push(Path { mask: self.alive, frame, block: 0, wait: Wait::Ready, yields: 0 });

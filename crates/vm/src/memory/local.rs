@@ -1,14 +1,38 @@
 //! `.local` memory and the `.param` variables of function bodies: private to each lane.
 
+use crate::mask::Mask;
+
 /// Private memory of the lanes of a chunk.
 ///
 /// Words of four bytes are interleaved by lane, because the lanes of a chunk nearly always access the same
 /// address together: word `w` of lane `l` is at index `w * lanes + l`.
 pub(crate) struct LocalMemory {
     lanes: usize,
-    words: Vec<u32>,
+    frames: Words,
     /// What `alloca` hands out, from [`STACK_BASE`] on.
-    stack: Vec<u32>,
+    stack: Words,
+}
+
+/// A part of it.
+#[derive(Default)]
+struct Words {
+    words: Vec<u32>,
+    /// Words of a lane that may be other than zero: all those behind are zero.
+    written: usize,
+}
+
+impl Words {
+    fn grow(&mut self, bytes: u64, lanes: usize) {
+        let words = bytes.div_ceil(4) as usize * lanes;
+        if self.words.len() < words {
+            self.words.resize(words, 0);
+        }
+    }
+
+    fn reset(&mut self, lanes: usize) {
+        let written = std::mem::take(&mut self.written) * lanes;
+        self.words[..written].fill(0);
+    }
 }
 
 /// Where the stack of `alloca` begins in local memory: behind all that frames may take, and aligned to all that an
@@ -18,40 +42,59 @@ pub const STACK_BASE: u64 = 1 << 23;
 impl LocalMemory {
     /// For so many lanes, which have nothing yet.
     pub fn new(lanes: usize) -> LocalMemory {
-        LocalMemory { lanes, words: Vec::new(), stack: Vec::new() }
+        LocalMemory { lanes, frames: Words::default(), stack: Words::default() }
     }
 
     /// Makes addresses below `bytes` valid; new memory is zero.
     pub fn grow(&mut self, bytes: u64) {
-        let words = bytes.div_ceil(4) as usize * self.lanes;
-        if self.words.len() < words {
-            self.words.resize(words, 0);
-        }
+        self.frames.grow(bytes, self.lanes);
     }
 
     /// Makes the first `bytes` of the stack valid.
     pub fn grow_stack(&mut self, bytes: u64) {
-        let words = bytes.div_ceil(4) as usize * self.lanes;
-        if self.stack.len() < words {
-            self.stack.resize(words, 0);
+        self.stack.grow(bytes, self.lanes);
+    }
+
+    /// All of it is zero again, as at the start of a block.
+    pub fn reset(&mut self) {
+        self.frames.reset(self.lanes);
+        self.stack.reset(self.lanes);
+    }
+
+    /// Zeroes the addresses from `start` to `end`, whole words of frames, in the lanes of a mask.
+    pub fn clear(&mut self, mask: &Mask, start: u64, end: u64) {
+        let (start, end) = ((start / 4) as usize, (end.div_ceil(4) as usize).min(self.frames.written));
+        for word in start..end {
+            let word = &mut self.frames.words[word * self.lanes..][..self.lanes];
+            for (lanes, &mask) in word.chunks_mut(64).zip(&mask.0) {
+                match mask {
+                    0 => {}
+                    u64::MAX => lanes.fill(0),
+                    _ => lanes
+                        .iter_mut()
+                        .enumerate()
+                        .filter(|(i, _)| mask >> i & 1 != 0)
+                        .for_each(|(_, w)| *w = 0),
+                }
+            }
         }
     }
 
     /// Are these bytes valid?
     pub fn contains(&self, address: u64, bytes: u64) -> bool {
-        let size = |words: &[u32]| (words.len() / self.lanes * 4) as u64;
+        let size = |part: &Words| (part.words.len() / self.lanes * 4) as u64;
         let within = |start: u64, size: u64| start.checked_add(bytes).is_some_and(|end| end <= size);
         match address.checked_sub(STACK_BASE) {
             Some(offset) => within(offset, size(&self.stack)),
-            None => within(address, size(&self.words)),
+            None => within(address, size(&self.frames)),
         }
     }
 
     /// Reads `bytes` (at most 8) little-endian bytes of `lane`; the caller has checked the bounds.
     pub fn read(&self, lane: usize, address: u64, bytes: u32) -> u64 {
         let (words, address) = match address.checked_sub(STACK_BASE) {
-            Some(offset) => (&self.stack, offset),
-            None => (&self.words, address),
+            Some(offset) => (&self.stack.words, offset),
+            None => (&self.frames.words, address),
         };
         let word = |i: u64| u64::from(words[i as usize * self.lanes + lane]);
         let shift = address % 4 * 8;
@@ -66,10 +109,11 @@ impl LocalMemory {
 
     /// Writes the low `bytes` (at most 8) bytes of `value`; the caller has checked the bounds.
     pub fn write(&mut self, lane: usize, address: u64, bytes: u32, value: u64) {
-        let (words, address) = match address.checked_sub(STACK_BASE) {
+        let (Words { words, written }, address) = match address.checked_sub(STACK_BASE) {
             Some(offset) => (&mut self.stack, offset),
-            None => (&mut self.words, address),
+            None => (&mut self.frames, address),
         };
+        *written = (*written).max((address + u64::from(bytes)).div_ceil(4) as usize);
         if bytes == 4 && address.is_multiple_of(4) {
             words[(address / 4) as usize * self.lanes + lane] = value as u32;
             return;
@@ -86,6 +130,31 @@ impl LocalMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clearing_touches_the_lanes_and_words_it_is_told() {
+        let mut memory = LocalMemory::new(80);
+        memory.grow(64);
+        memory.grow_stack(16);
+        for lane in 0..80 {
+            for address in [0, 16, 20, 40] {
+                memory.write(lane, address, 4, 7);
+            }
+            memory.write(lane, STACK_BASE + 8, 4, 7);
+        }
+        let mut mask = Mask::first(64);
+        mask.insert(70);
+        memory.clear(&mask, 16, 64);
+        for lane in 0..80 {
+            let kept = if mask.contains(lane) { 0 } else { 7 };
+            let expected = [7, kept, kept, kept];
+            assert_eq!([0, 16, 20, 40].map(|address| memory.read(lane, address, 4)), expected, "{lane}");
+        }
+        memory.reset();
+        for lane in 0..80 {
+            assert_eq!([0, 16, 40, STACK_BASE + 8].map(|address| memory.read(lane, address, 4)), [0; 4]);
+        }
+    }
 
     #[test]
     fn bytes_come_back_at_every_width_and_offset() {
