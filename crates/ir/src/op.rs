@@ -456,6 +456,8 @@ pub enum OpKind {
         bytes: u32,
     },
     /// `atom` (with `dst`) and `red`. `b` is the new value for [`AtomicOp::CompareAndSwap`], whose compare value is `a`.
+    /// `flush`: subnormal operands and results of an addition are zeros of their sign, unless the address, which may be
+    /// generic, lies in shared memory.
     Atomic {
         op: AtomicOp,
         ty: Type,

@@ -109,7 +109,8 @@ impl Lowering<'_> {
             Some(Operand::Reg(register)) => Some(self.register(*register)),
             _ => None,
         };
-        // f32 atomics on global memory flush subnormals, on shared memory they keep them (9.7.13.5 atom).
+        // f32 atomics on global memory flush subnormals, on shared memory they keep them (9.7.13.5 atom); what a generic
+        // address meets is seen when it is there.
         let flush = ty == Type::F32 && !matches!(address.space, Space::Shared);
         self.wide_destination(guard, register, ty, |dst| OpKind::Atomic {
             op,

@@ -212,6 +212,7 @@ pub(crate) struct Link {
 pub(crate) struct Atomic {
     pub op: AtomicOp,
     pub ty: Type,
+    /// As of [`ir::OpKind::Atomic`].
     pub flush: bool,
     pub address: Address,
     pub dst: Option<SlotRef>,

@@ -81,7 +81,7 @@ impl Chunk<'_> {
         if let Some(b) = op.b {
             self.registers.widen(active.window, b, &mut operands.b[..end]);
         }
-        let update = Update::new(op.op, op.ty, op.flush);
+        let update = Update::new(op.op, op.ty, op.flush && !own);
         // SAFETY: the region holds the elements of all active lanes, which are aligned.
         unsafe {
             match op.ty.bytes() {
@@ -120,7 +120,7 @@ impl Chunk<'_> {
         addresses: &Addresses,
     ) -> Step {
         let bytes = op.ty.bytes();
-        let update = Update::new(op.op, op.ty, op.flush);
+        let [update, update_own] = [op.flush, false].map(|flush| Update::new(op.op, op.ty, flush));
         // Old values go to the destination after all lanes are done: it may be one of the sources.
         let old_values = self.registers.scratch(1);
         // Shared memory is touched by this host thread alone.
@@ -137,7 +137,7 @@ impl Chunk<'_> {
                 // SAFETY: the place holds `bytes` bytes.
                 Place::Host(at) => unsafe {
                     let old = read(at, bytes, false);
-                    write(at, bytes, update.apply(old, a, b));
+                    write(at, bytes, update_own.apply(old, a, b));
                     old
                 },
                 Place::Local(at) => {
