@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use check::module::{FuncId, RegId, VarId};
+use check::module::{FuncId, PrototypeId, RegId, VarId};
 use diag::Span;
 use isa::{Form, Picks, Space, SpecialRegister, Type};
 use smallvec::SmallVec;
@@ -588,8 +588,8 @@ pub enum Returned {
 pub enum Callee {
     /// A function by name.
     Direct(FuncId),
-    /// The function whose "address" the slot holds.
-    Indirect(Slot),
+    /// The function whose "address" the slot holds, which must have the signature of a prototype of the caller's body.
+    Indirect(Slot, PrototypeId),
 }
 
 /// How a block ends.

@@ -35,7 +35,7 @@ impl Program {
             for block in blocks {
                 match &block.terminator {
                     Terminator::Call { callee: Callee::Direct(callee), .. } => work.push(*callee),
-                    Terminator::Call { callee: Callee::Indirect(_), .. } if !indirect => {
+                    Terminator::Call { callee: Callee::Indirect(..), .. } if !indirect => {
                         indirect = true;
                         work.extend(self.addressed());
                     }

@@ -157,7 +157,7 @@ impl Terminator {
             Terminator::Branch { pred, .. } => f(pred, Touch::Use),
             Terminator::BranchIndexed { index, .. } => f(index, Touch::Use),
             Terminator::Call { callee, arguments, returned, .. } => {
-                if let Callee::Indirect(slot) = callee {
+                if let Callee::Indirect(slot, _) = callee {
                     f(slot, Touch::Use);
                 }
                 for argument in arguments {

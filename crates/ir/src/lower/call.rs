@@ -30,11 +30,13 @@ impl Lowering<'_> {
             }
             Operand::Reg(register) => {
                 let prototype = i.operands.iter().find_map(|o| match o {
-                    Operand::Prototype(id) => Some(&self.body.prototypes[id.index()]),
+                    Operand::Prototype(id) => Some(*id),
                     _ => None,
                 });
-                let (params, returns) = prototype.map_or((&[][..], &[][..]), |p| (&p.params, &p.returns));
-                (Callee::Indirect(self.register(register)), params, returns)
+                // The checker lets no indirect call be without one.
+                let Some(id) = prototype else { return };
+                let prototype = &self.body.prototypes[id.index()];
+                (Callee::Indirect(self.register(register), id), &prototype.params, &prototype.returns)
             }
             _ => return,
         };

@@ -1,13 +1,14 @@
 //! From [`ir::Function`] to [`Function`].
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
-use check::module::FuncId;
+use check::module::{Body, FuncId, Prototype};
 
 use super::{
     Address, Argument, Atomic, AtomicWide, Barrier, Base, Block, BulkMask, Call, Callee, Code, CopyAsync,
     CopyBulk, Function, Guard, Kind, Linear, Load, MAX_SOURCES, MatrixOp, MatrixOperands, Mbarrier, Meeting,
-    Op, Pure, Reduction, Returned, ShufflePattern, Special, Store, Terminator, WarpOp, array_bytes,
+    Op, Pure, Reduction, Returned, ShufflePattern, Signature, Signatures, Special, Store, Terminator, WarpOp,
+    array_bytes,
 };
 use crate::grid::Launch;
 
@@ -15,17 +16,31 @@ use crate::memory::{CODE_STRIDE, CODE_WINDOW, generic_offset};
 use crate::registers::SlotRef;
 use crate::scalar::Rows;
 
-/// Prepares all functions of a program.
+/// Prepares the functions of a program that the kernel can reach.
 pub(crate) fn build(program: &ir::Program, launch: &Launch, lanes: usize, blocks: usize) -> Code {
     let counts = Counts::default();
-    let functions = program
+    let reached = program.reachable(FuncId(launch.entry));
+    let all = program.functions.iter().zip(&program.module.functions).zip(&reached);
+    let functions = all
+        .map(|((function, checked), reached)| {
+            let (function, body) = function.as_ref().zip(checked.body.as_ref()).filter(|_| *reached)?;
+            Some(Builder::new(function, body, launch, lanes, &counts).function())
+        })
+        .collect();
+    let mut signatures = counts.signatures.into_inner();
+    let callable = program
+        .module
         .functions
         .iter()
-        .map(|f| f.as_ref().map(|f| Builder::new(f, launch, lanes, &counts).function()))
+        .zip(&reached)
+        .map(|(f, reached)| {
+            (*reached && !f.is_entry).then(|| signatures.number(Signature::new(&f.params, &f.returns)))
+        })
         .collect();
     let (accesses, pure_operations) = (counts.accesses.get(), counts.pure_operations.get());
     let rows = Rows::of(launch.config.block, lanes, blocks);
-    Code { functions, rows, lanes, accesses, pure_operations, chains: counts.chains.get() }
+    let chains = counts.chains.get();
+    Code { functions, callable, signatures, rows, lanes, accesses, pure_operations, chains }
 }
 
 /// [`ir::OpKind::SelectPair`] of one lane: two pairs, and the predicates of the halves.
@@ -40,6 +55,7 @@ pub(super) struct Counts {
     accesses: Cell<usize>,
     pure_operations: Cell<usize>,
     chains: Cell<usize>,
+    signatures: RefCell<Signatures>,
 }
 
 /// The next number.
@@ -49,6 +65,7 @@ fn next(counter: &Cell<usize>) -> usize {
 
 pub(super) struct Builder<'a> {
     pub(super) function: &'a ir::Function,
+    body: &'a Body,
     launch: &'a Launch<'a>,
     pub(super) slots: Vec<SlotRef>,
     bytes: u32,
@@ -58,6 +75,7 @@ pub(super) struct Builder<'a> {
 impl<'a> Builder<'a> {
     fn new(
         function: &'a ir::Function,
+        body: &'a Body,
         launch: &'a Launch<'a>,
         lanes: usize,
         counts: &'a Counts,
@@ -73,7 +91,7 @@ impl<'a> Builder<'a> {
                 slot
             })
             .collect();
-        Builder { function, launch, slots, bytes: bytes as u32, counts }
+        Builder { function, body, launch, slots, bytes: bytes as u32, counts }
     }
 
     fn function(self) -> Function {
@@ -405,7 +423,12 @@ impl<'a> Builder<'a> {
             ir::Terminator::Call { callee, arguments, returned, next } => Terminator::Call(Box::new(Call {
                 callee: match callee {
                     ir::Callee::Direct(id) => Callee::Direct(id.0),
-                    ir::Callee::Indirect(slot) => Callee::Indirect(self.slot(*slot)),
+                    ir::Callee::Indirect(slot, prototype) => {
+                        let Prototype { params, returns } = &self.body.prototypes[prototype.index()];
+                        let signature = Signature::new(params, returns);
+                        let number = self.counts.signatures.borrow_mut().number(signature);
+                        Callee::Indirect(self.slot(*slot), number)
+                    }
                 },
                 arguments: arguments
                     .iter()

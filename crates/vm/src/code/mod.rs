@@ -9,6 +9,7 @@ mod fuse;
 mod linear;
 mod matrix;
 mod shuffle;
+mod signature;
 mod special;
 
 use diag::Span;
@@ -31,6 +32,7 @@ pub(crate) use matrix::{
     Factor, Fragment, MatrixOp, MatrixOperands, MatrixRows, Multiply, RowFormat, ScaleData, Source, Strided,
 };
 pub(crate) use shuffle::{ShufflePattern, shuffle_source};
+pub(crate) use signature::{Signature, Signatures};
 pub(crate) use special::Special;
 
 /// `@p` / `@!p`
@@ -318,7 +320,8 @@ pub(crate) struct Op {
 pub(crate) enum Callee {
     /// Index into [`Code::functions`].
     Direct(u32),
-    Indirect(SlotRef),
+    /// The slot that holds its address, and the number of its signature.
+    Indirect(SlotRef, u32),
 }
 
 #[derive(Clone, Copy)]
@@ -417,6 +420,9 @@ pub(crate) struct Function {
 pub(crate) struct Code {
     /// By `FuncId`; `None` for declarations.
     pub functions: Vec<Option<Function>>,
+    /// By `FuncId`: the number of its signature; `None` for kernels, which nobody calls.
+    pub callable: Vec<Option<u32>>,
+    pub signatures: Signatures,
     /// Lanes of a chunk.
     pub lanes: usize,
     /// How they lie in one block or several.

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::frame::CallRecord;
 use super::{Active, Chunk, Path, Step, Wait};
-use crate::code::{Argument, Barrier, Block, Call, Callee, Reduction, Terminator};
+use crate::code::{Argument, Barrier, Block, Call, Callee, Code, Reduction, Terminator};
 use crate::cta::{BARRIERS, CLUSTER_BARRIER, Shared};
 use crate::fault::FaultKind;
 use crate::mask::{Mask, WARP_LANES};
@@ -150,16 +150,15 @@ impl Chunk<'_> {
     ) -> Step<bool> {
         let callees: SmallVec<[(u32, Mask); 4]> = match call.callee {
             Callee::Direct(index) => [(index, path.mask)].into_iter().collect(),
-            Callee::Indirect(slot) => {
+            Callee::Indirect(slot, signature) => {
                 let mut callees = SmallVec::new();
                 for (address, mask) in self.distinct(slot, active) {
-                    let offset = address.wrapping_sub(CODE_WINDOW);
-                    let index = offset / CODE_STRIDE;
-                    if offset % CODE_STRIDE != 0 || index >= self.code.functions.len() as u64 {
-                        let note = format!("{address:#x} is not the address of a function");
-                        return Err(self.fault(FaultKind::InvalidTarget, span, mask, None, &note));
+                    match self.callee_at(address, signature) {
+                        Ok(index) => callees.push((index, mask)),
+                        Err(note) => {
+                            return Err(self.fault(FaultKind::InvalidTarget, span, mask, None, &note));
+                        }
                     }
-                    callees.push((index as u32, mask));
                 }
                 callees
             }
@@ -198,6 +197,28 @@ impl Chunk<'_> {
         self.frames.release(path.frame);
         path.mask = Mask::EMPTY;
         Ok(false)
+    }
+
+    /// The function that a call by pointer reaches, which must have the signature of the call's prototype; or what is wrong.
+    fn callee_at(&self, address: u64, signature: u32) -> Result<u32, String> {
+        let (offset, Code { callable, signatures, .. }) = (address.wrapping_sub(CODE_WINDOW), self.code);
+        let index = usize::try_from(offset / CODE_STRIDE).unwrap_or(usize::MAX);
+        let Some(&actual) = callable.get(index).filter(|_| offset % CODE_STRIDE == 0) else {
+            return Err(format!("{address:#x} is not the address of a function"));
+        };
+        let index = index as u32;
+        let name = self.launch.function_name(index);
+        let Some(actual) = actual else {
+            return Err(format!(
+                "`{name}` is a kernel, or a function whose address the module takes nowhere"
+            ));
+        };
+        if actual != signature
+            && let (Some(actual), Some(wanted)) = (signatures.get(actual), signatures.get(signature))
+        {
+            return Err(format!("`{name}` has the parameters {actual}, the call's prototype {wanted}"));
+        }
+        Ok(index)
     }
 
     /// Returns from a call.

@@ -289,7 +289,7 @@ impl Chunk<'_> {
             }
             Terminator::BranchIndexed { index: slot, .. } => self.ways(*slot, active),
             Terminator::Call(call) => match call.callee {
-                Callee::Indirect(slot) => self.ways(slot, active),
+                Callee::Indirect(slot, _) => self.ways(slot, active),
                 Callee::Direct(_) => return 0,
             },
             _ => return 0,
