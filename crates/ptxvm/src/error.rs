@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use diag::{Color, Diagnostic, SourceFile};
-use vm::{Fault, FaultKind, LoadError, OutOfMemory};
+use vm::{Fault, FaultKind, LoadError, OutOfMemory, Place};
 
 /// Why PTX could not be compiled, loaded or launched. `Display` shows it with source lines, carets and help.
 #[derive(Debug)]
@@ -64,9 +64,28 @@ pub enum Error {
         fault: Box<Fault>,
     },
     /// The launch was stopped after this many thread-instructions, as asked for. What was written before is in memory.
-    StepLimit(u64),
+    StepLimit {
+        /// So many.
+        limit: u64,
+        /// Where a thread stood, if any was under way.
+        at: Option<Box<Stopped>>,
+    },
     /// The launch was cancelled. What was written before is in memory.
-    Cancelled,
+    Cancelled {
+        /// Where a thread stood, if any was under way.
+        at: Option<Box<Stopped>>,
+    },
+}
+
+/// Where a thread stood when its launch was stopped.
+#[derive(Clone, Debug)]
+pub struct Stopped {
+    /// The source that the place is in.
+    pub source: Arc<SourceFile>,
+    /// The kernel.
+    pub kernel: String,
+    /// The instruction that comes next, and the thread.
+    pub place: Place,
 }
 
 impl Error {
@@ -78,6 +97,9 @@ impl Error {
             }
             Error::Unsupported { source, diagnostic } => diag::render(source, diagnostic, color),
             Error::Fault { source, fault } => diag::render(source, &fault_diagnostic(fault), color),
+            Error::StepLimit { at: Some(at), .. } | Error::Cancelled { at: Some(at) } => {
+                diag::render(&at.source, &self.stop_diagnostic(at), color)
+            }
             other => format!("{other}\n"),
         }
     }
@@ -88,9 +110,40 @@ impl Error {
             Error::Bad { diagnostics, .. } => diagnostics.clone(),
             Error::Unsupported { diagnostic, .. } => vec![diagnostic.as_ref().clone()],
             Error::Fault { fault, .. } => vec![fault_diagnostic(fault)],
+            Error::StepLimit { at: Some(at), .. } | Error::Cancelled { at: Some(at) } => {
+                vec![self.stop_diagnostic(at)]
+            }
             _ => Vec::new(),
         }
     }
+
+    /// That a launch was stopped, as a diagnostic about the place where a thread stood.
+    fn stop_diagnostic(&self, at: &Stopped) -> Diagnostic {
+        let (code, help) = match self {
+            Error::StepLimit { .. } => ("step-limit", Some(ENDLESS)),
+            _ => ("cancelled", None),
+        };
+        let diagnostic = Diagnostic::error(code, at.place.span, self.stop_message())
+            .note(format!("{} stood here", whereabouts(&at.kernel, at.place.block, at.place.thread)));
+        help.into_iter().fold(diagnostic, Diagnostic::help)
+    }
+
+    /// What is said of a launch that was stopped.
+    fn stop_message(&self) -> String {
+        match self {
+            Error::StepLimit { limit, .. } => {
+                format!("the kernel did not end within --max-steps {limit} thread-instructions")
+            }
+            _ => "cancelled before the kernel ended".to_owned(),
+        }
+    }
+}
+
+/// What to do about a limit that ran out.
+const ENDLESS: &str = "it has an endless loop, or needs a larger limit";
+
+fn whereabouts(kernel: &str, [bx, by, bz]: [u32; 3], [tx, ty, tz]: [u32; 3]) -> String {
+    format!("in kernel `{kernel}`, block ({bx},{by},{bz}), thread ({tx},{ty},{tz})")
 }
 
 /// A fault as a diagnostic about the instruction that faulted.
@@ -102,9 +155,11 @@ fn fault_diagnostic(fault: &Fault) -> Diagnostic {
         }
         None => fault.kind.to_string(),
     };
-    let ([bx, by, bz], [tx, ty, tz]) = (fault.block, fault.thread);
-    let mut diagnostic = Diagnostic::error(fault.kind.code(), fault.span, message)
-        .note(format!("in kernel `{}`, block ({bx},{by},{bz}), thread ({tx},{ty},{tz})", fault.kernel));
+    let mut diagnostic = Diagnostic::error(fault.kind.code(), fault.span, message).note(whereabouts(
+        &fault.kernel,
+        fault.block,
+        fault.thread,
+    ));
     if let Some(nearest) = fault.access.as_ref().and_then(|access| access.nearest.as_ref()) {
         diagnostic = diagnostic.note(nearest.as_str());
     }
@@ -135,10 +190,12 @@ impl fmt::Display for Error {
             }
             Error::Arguments { message, signature } => write!(f, "{message}\n{signature}"),
             Error::Launch(message) => f.write_str(message),
-            Error::StepLimit(limit) => {
-                write!(f, "stopped: the limit of {limit} thread-instructions ran out before the kernel ended")
+            Error::StepLimit { at: Some(_), .. } | Error::Cancelled { at: Some(_) } => {
+                f.write_str(self.render(Color::Never).trim_end())
             }
-            Error::Cancelled => f.write_str("cancelled before the kernel ended"),
+            Error::StepLimit { at: None, .. } | Error::Cancelled { at: None } => {
+                f.write_str(&self.stop_message())
+            }
         }
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use check::module::{Function, Param};
 use diag::Diagnostic;
 use isa::{Kind, Type};
-use vm::{Fault, LaunchConfig, LaunchError, LaunchReport, Output};
+use vm::{Fault, LaunchConfig, LaunchError, LaunchReport, Output, Place};
 
-use crate::{Array, Buffer, Element, Error, Loaded, Module};
+use crate::{Array, Buffer, Element, Error, Loaded, Module, Stopped};
 
 /// An argument of a launch, made from a number, an array or raw bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -194,8 +194,8 @@ impl<'a> Launch<'a> {
             LaunchError::Invalid(message) => Error::Launch(message),
             LaunchError::Unsupported(what) => self.unsupported(&what),
             LaunchError::Fault(fault) => located(&self.loaded.module, fault),
-            LaunchError::StepLimit { limit } => Error::StepLimit(limit),
-            LaunchError::Cancelled => Error::Cancelled,
+            LaunchError::StepLimit { limit, place } => Error::StepLimit { limit, at: self.stopped(place) },
+            LaunchError::Cancelled { place } => Error::Cancelled { at: self.stopped(place) },
         })
     }
 }
@@ -217,6 +217,15 @@ fn located(module: &Module, mut fault: Box<Fault>) -> Error {
 }
 
 impl Launch<'_> {
+    /// Where a thread stood when the launch was stopped, with the source that this is in.
+    fn stopped(&self, place: Option<Place>) -> Option<Box<Stopped>> {
+        let place = place?;
+        let module = &self.loaded.module;
+        let (index, span) = module.locate(place.span);
+        let source = Arc::clone(module.sources().nth(index)?);
+        Some(Box::new(Stopped { source, kernel: self.kernel.clone(), place: Place { span, ..place } }))
+    }
+
     /// The kernel can reach an instruction that no engine executes.
     fn unsupported(&self, what: &vm::Unsupported) -> Error {
         let name = what.form.name(&what.picks);

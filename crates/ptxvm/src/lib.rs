@@ -61,8 +61,10 @@ pub use check::module::{Function, Param};
 pub use device::{Array, Buffer, Device, Loaded};
 pub use diag::{Color, Diagnostic, SourceFile};
 pub use element::Element;
-pub use error::Error;
+pub use error::{Error, Stopped};
 pub use half::{bf16, f16};
 pub use launch::{Arg, Engine, Extents, Launch, describe, signature};
 pub use module::Module;
-pub use vm::{Accesses, Counts, Fault, FaultKind, HostPath, LaunchConfig, LaunchReport, Output, Profile};
+pub use vm::{
+    Accesses, Counts, Fault, FaultKind, HostPath, LaunchConfig, LaunchReport, Output, Place, Profile,
+};

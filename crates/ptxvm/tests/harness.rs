@@ -174,7 +174,7 @@ fn launch(module: &Module, kernel: &Function, modulus: u32) -> String {
     }
     match launch.run() {
         Ok(_) => "ended".to_owned(),
-        Err(Error::StepLimit(_)) => "step limit".to_owned(),
+        Err(Error::StepLimit { .. }) => "step limit".to_owned(),
         Err(Error::Unsupported { .. }) => REFUSED.to_owned(),
         Err(Error::Fault { fault, .. }) => match fault.kind {
             FaultKind::UndefinedFunction | FaultKind::Unsupported => {

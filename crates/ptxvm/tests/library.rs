@@ -156,10 +156,16 @@ fn launches_can_be_limited_and_cancelled() {
     let array = device.array(&[7u8]).unwrap();
     let launch = || module.launch("copy").arg(&array).arg(&array).arg(1u32);
     let limited = launch().configure(|config| config.max_steps = Some(1000)).run();
-    assert!(matches!(limited, Err(Error::StepLimit(1000))));
+    let Err(error @ Error::StepLimit { limit: 1000, at: Some(_) }) = limited else { panic!("{limited:?}") };
+    let text = error.to_string();
+    assert!(
+        text.contains("forever: bra forever")
+            && text.contains("in kernel `copy`, block (0,0,0), thread (0,0,0)"),
+        "{text}"
+    );
     let cancel = Arc::new(AtomicBool::new(true));
     let cancelled = launch().configure(|config| config.cancel = Some(cancel)).run();
-    assert!(matches!(cancelled, Err(Error::Cancelled)));
+    assert!(matches!(cancelled, Err(Error::Cancelled { at: Some(_) })));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use check::module::{Instruction, Operand};
 use diag::Span;
 use isa::{Mod, Type};
-use vm::{Fault, FaultKind, Launch};
+use vm::{Fault, FaultKind, Launch, Place};
 
 use crate::function::Code;
 use crate::grid::Grid;
@@ -165,7 +165,7 @@ impl Cpu<'_, '_> {
         let predicate = operands.reduction.map(|(_, operand)| self.value(operand, Type::Pred) != 0);
         if index >= BARRIERS {
             let note = format!("there is no barrier {index}: a block has {BARRIERS}");
-            return Err(self.fault(FaultKind::InvalidTarget, &note));
+            return Err(self.fault(FaultKind::Barrier, &note));
         }
         let thread = self.thread.index;
         let barrier = &mut self.cta.barriers[index];
@@ -300,6 +300,14 @@ impl<'l> Block<'l> {
     pub fn waits_for_grid(&self) -> bool {
         let mut waits = self.threads.iter().map(|thread| thread.wait).filter(|&wait| wait != Wait::Ended);
         waits.all(|wait| matches!(wait, Wait::Grid { .. }))
+    }
+
+    /// Where the lowest thread that is left stands.
+    pub fn place(&mut self) -> Option<Place> {
+        let thread = self.threads.iter().position(|thread| thread.wait != Wait::Ended)?;
+        let span = self.cpu(thread).instruction().map_or(Span::default(), |i| i.span);
+        let launch = self.cta.launch;
+        Some(Place { span, block: launch.ctaid(self.cta.index), thread: launch.thread(thread) })
     }
 
     /// Nobody can wake those that wait.

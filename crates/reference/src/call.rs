@@ -82,6 +82,10 @@ impl Cpu<'_, '_> {
         });
         let Some(prototype) = prototype else { return Ok(()) };
         let function = &self.cta.launch.module().functions[index];
+        if function.is_entry {
+            let note = format!("`{}` is a kernel", function.name);
+            return Err(self.fault(FaultKind::InvalidTarget, &note));
+        }
         let alike = |a: &[Param], b: &[Param]| {
             let same = |(a, b): (&Param, &Param)| a.bytes == b.bytes && a.in_register == b.in_register;
             a.len() == b.len() && a.iter().zip(b).all(same)

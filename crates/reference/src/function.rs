@@ -16,8 +16,9 @@ pub(crate) struct Code<'m> {
     /// Offsets of parameters and of return parameters in the frame; unused for those in registers.
     pub params: Vec<u64>,
     pub returns: Vec<u64>,
-    /// Bytes of the frame.
+    /// Bytes of the frame, and how it is aligned.
     pub bytes: u64,
+    pub align: u64,
 }
 
 impl<'m> Code<'m> {
@@ -30,10 +31,11 @@ impl<'m> Code<'m> {
                 labels[label.index()] = index;
             }
         }
-        let mut bytes = 0u64;
+        let (mut bytes, mut frame_align) = (0u64, 16);
         let mut place = |size: u64, align: u64| {
             let offset = bytes.next_multiple_of(align.max(4));
             bytes = offset.saturating_add(size);
+            frame_align = frame_align.max(align);
             offset
         };
         let variables = module.variables.iter().enumerate();
@@ -47,6 +49,6 @@ impl<'m> Code<'m> {
             false => params.iter().map(|param| place(param.bytes, param.align)).collect(),
         };
         let (params, returns) = (of_params(&function.params), of_params(&function.returns));
-        Some(Code { function, body, labels, variables, params, returns, bytes })
+        Some(Code { function, body, labels, variables, params, returns, bytes, align: frame_align })
     }
 }

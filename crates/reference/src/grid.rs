@@ -94,10 +94,10 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
         if let Some(limit) = config.max_steps
             && steps > limit
         {
-            return Err(LaunchError::StepLimit { limit });
+            return Err(LaunchError::StepLimit { limit, place: flight.iter_mut().find_map(Block::place) });
         }
         if config.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
-            return Err(LaunchError::Cancelled);
+            return Err(LaunchError::Cancelled { place: flight.iter_mut().find_map(Block::place) });
         }
         let changes = flight.iter().map(|block| block.cta.changes).sum::<u64>() + ended_steps;
         in_vain = if stuck && changes == last_changes { in_vain + 1 } else { 0 };

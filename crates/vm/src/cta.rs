@@ -7,6 +7,8 @@ use crate::code::Code;
 use crate::exec::{Chunk, Observer, Step, Turn, Wait, Waiting};
 use crate::fault::{Fault, FaultKind};
 use crate::grid::Launch;
+use crate::launch::Place;
+use crate::limits::Stop;
 use crate::mask::{Mask, WARP_LANES};
 
 /// Barriers of a block (PTX ISA, "bar, barrier").
@@ -232,6 +234,8 @@ fn bits(mut word: u32) -> impl Iterator<Item = usize> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     Finished,
+    /// The launch ends, for whatever reason; where a thread stood.
+    Stopped(Stop, Place),
     /// There is more to do; `spinning` when only threads that wait for others ran.
     Running {
         spinning: bool,
@@ -245,8 +249,6 @@ pub(crate) struct Cta<'l> {
     chunks: Vec<Chunk<'l>>,
     /// In which chunks get their turns.
     order: Vec<usize>,
-    /// Instructions already reported by [`Cta::take_instructions`].
-    reported: u64,
     random: u64,
 }
 
@@ -259,7 +261,7 @@ impl<'l> Cta<'l> {
             .collect();
         let shared = Shared::new(launch, code.rows.blocks());
         let order = (0..chunks.len()).collect();
-        Cta { launch, shared, chunks, order, reported: 0, random: 0 }
+        Cta { launch, shared, chunks, order, random: 0 }
     }
 
     /// Starts the block with linear index `block`, and those that follow it: `blocks` in all.
@@ -285,6 +287,11 @@ impl<'l> Cta<'l> {
             match self.chunks[index].turn(&mut self.shared, &mut budget, observer)? {
                 Turn::Done => done += 1,
                 Turn::Blocked => {}
+                Turn::Stopped => {
+                    if let Some((stop, place)) = self.chunks[index].stopped {
+                        return Ok(Progress::Stopped(stop, place));
+                    }
+                }
                 Turn::OutOfBudget { spinning: spins } => {
                     running = true;
                     spinning &= spins;
@@ -369,10 +376,12 @@ impl<'l> Cta<'l> {
 
     /// Thread-instructions executed since the last call.
     pub fn take_instructions(&mut self) -> u64 {
-        let total = self.chunks.iter().map(|c| c.instructions).sum::<u64>();
-        let new = total - self.reported;
-        self.reported = total;
-        new
+        self.chunks.iter_mut().map(Chunk::take_instructions).sum()
+    }
+
+    /// Where some thread stands, if any is left.
+    pub fn place(&self) -> Option<Place> {
+        self.chunks.iter().find_map(Chunk::any_place)
     }
 
     /// SplitMix64.

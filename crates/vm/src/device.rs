@@ -11,6 +11,7 @@ use crate::fault::FaultKind;
 use crate::grid::{Launch, Places};
 use crate::grid_barrier::GridBarrier;
 use crate::launch::{LaunchConfig, LaunchError, LaunchReport, LoadError};
+use crate::limits::Limits;
 use crate::memory::{Arena, Heap, HostMemoryError, OutOfMemory, generic_offset};
 use lanes::host_path;
 
@@ -226,6 +227,7 @@ impl Device {
             shared_bytes,
             shuffled: config.schedule.is_some(),
             grid_barrier: GridBarrier::of(program, config),
+            limits: Limits::of(config),
             start: Instant::now(),
         })
     }

@@ -14,6 +14,7 @@ use crate::cta::{Cta, Progress};
 use crate::exec::{Observer, Recorder};
 use crate::grid_barrier::GridBarrier;
 use crate::launch::{LaunchConfig, LaunchError, LaunchReport};
+use crate::limits::Limits;
 use crate::memory::{Arena, Extent, HEAP_BASE, Heap, resolve_generic};
 use crate::team::Teams;
 use lanes::HostPath;
@@ -62,6 +63,7 @@ pub struct Launch<'a> {
     /// `--schedule`: chunks of one warp in a shuffled order.
     pub(crate) shuffled: bool,
     pub(crate) grid_barrier: GridBarrier,
+    pub(crate) limits: Limits,
     pub(crate) start: Instant,
 }
 
@@ -151,7 +153,6 @@ impl Launch<'_> {
             teams,
             next: AtomicU64::new(0),
             share: (teams.count() / (64 * self.config.host_threads() as u64)).clamp(1, 16),
-            steps: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             error: Mutex::new(None),
         };
@@ -165,7 +166,7 @@ impl Launch<'_> {
             ),
         }
         self.config.output.flush();
-        let thread_instructions = work.steps.load(Ordering::Relaxed);
+        let thread_instructions = self.limits.steps();
         let error = work.error.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         match error {
             Some((_, error)) => Err(error),
@@ -182,8 +183,6 @@ struct Work<'l> {
     next: AtomicU64,
     /// Teams that a host thread takes at a time.
     share: u64,
-    /// Thread-instructions executed.
-    steps: AtomicU64,
     stop: AtomicBool,
     /// The error of the lowest block, with its number.
     error: Mutex<Option<(u64, LaunchError)>>,
@@ -243,7 +242,7 @@ struct Runner<'w, 'l, O> {
     flight: VecDeque<(u64, Box<Cta<'l>>)>,
     /// Blocks wait for one another only if they spin; then others must get their turns.
     start_more: bool,
-    /// Thread-instructions that [`Work::steps`] does not know yet.
+    /// Thread-instructions that [`Launch::limits`] do not know yet.
     steps: u64,
 }
 
@@ -266,7 +265,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
                 Err((block, error)) => self.work.end(block, error),
             }
         }
-        self.report_steps();
+        self.work.launch.limits.report(self.steps);
         true
     }
 
@@ -279,12 +278,6 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             self.taken = first..(first + share).min(teams);
         }
         self.taken.next()
-    }
-
-    /// The launch's count of thread-instructions, with this thread's.
-    fn report_steps(&mut self) -> u64 {
-        let new = std::mem::take(&mut self.steps);
-        self.work.steps.fetch_add(new, Ordering::Relaxed) + new
     }
 
     /// Gives one block a turn; false if there is none.
@@ -302,7 +295,12 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         let Some((block, mut cta)) = self.flight.pop_front() else { return Ok(false) };
         let progress = cta.step(&mut self.observer);
         self.steps += cta.take_instructions();
+        if launch.limits.count_steps() {
+            launch.limits.report(std::mem::take(&mut self.steps));
+        }
+        let stop = launch.limits.look(0).map(|stop| (block, stop.error(cta.place())));
         match progress.map_err(|fault| (block, LaunchError::Fault(fault)))? {
+            Progress::Stopped(stop, place) => return Err((block, stop.error(Some(place)))),
             Progress::Finished => {
                 self.idle.push(cta);
                 self.start_more = self.flight.is_empty();
@@ -316,14 +314,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
                 self.start_more = spinning;
             }
         }
-        if let Some(limit) = launch.config.max_steps
-            && self.report_steps() > limit
-        {
-            return Err((block, LaunchError::StepLimit { limit }));
-        }
-        if launch.config.cancel.as_ref().is_some_and(|c| c.load(Ordering::Relaxed)) {
-            return Err((block, LaunchError::Cancelled));
-        }
-        Ok(true)
+        // Also where threads wait, and execute nothing.
+        stop.map_or(Ok(true), Err)
     }
 }

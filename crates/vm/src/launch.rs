@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+use diag::Span;
+
 use crate::fault::Fault;
 use crate::memory::OutOfMemory;
 use crate::output::Output;
@@ -124,9 +126,25 @@ pub enum LaunchError {
     StepLimit {
         /// The limit.
         limit: u64,
+        /// Where a thread stood, if any was under way.
+        place: Option<Place>,
     },
     /// [`LaunchConfig::cancel`] was set.
-    Cancelled,
+    Cancelled {
+        /// Where a thread stood, if any was under way.
+        place: Option<Place>,
+    },
+}
+
+/// Where a thread stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The instruction that it executes next, or waits at.
+    pub span: Span,
+    /// `%ctaid` of its block.
+    pub block: [u32; 3],
+    /// Its `%tid`.
+    pub thread: [u32; 3],
 }
 
 impl fmt::Display for LaunchError {
@@ -137,10 +155,10 @@ impl fmt::Display for LaunchError {
                 write!(f, "`{}` is not executed", what.form.name(&what.picks))
             }
             LaunchError::Fault(fault) => fault.fmt(f),
-            LaunchError::StepLimit { limit } => {
+            LaunchError::StepLimit { limit, .. } => {
                 write!(f, "stopped: the limit of {limit} thread-instructions (--max-steps) ran out")
             }
-            LaunchError::Cancelled => f.write_str("cancelled"),
+            LaunchError::Cancelled { .. } => f.write_str("cancelled"),
         }
     }
 }

@@ -16,6 +16,7 @@ mod global;
 mod grid;
 mod grid_barrier;
 mod launch;
+mod limits;
 mod mask;
 mod memory;
 mod output;
@@ -33,7 +34,7 @@ pub use fault::{Access, Fault, FaultKind};
 pub use grid::Launch;
 pub use ir::Unsupported;
 pub use lanes::{HOST_PATH_VARIABLE, HostPath, HostPathError, available_paths, host_path};
-pub use launch::{LaunchConfig, LaunchError, LaunchReport, LoadError};
+pub use launch::{LaunchConfig, LaunchError, LaunchReport, LoadError, Place};
 pub use memory::{
     ARENA_BASE, Allocation, Arena, CODE_STRIDE, CODE_WINDOW, CONST_WINDOW, HEAP_BASE, HostMemoryError,
     LOCAL_WINDOW, OutOfMemory, PARAM_WINDOW, SHARED_WINDOW, STACK_BASE, WINDOW_BYTES, generic_offset,

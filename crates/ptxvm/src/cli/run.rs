@@ -232,12 +232,22 @@ fn stopped(error: &Error, options: &RunOptions, session: Option<&Session>, value
             // Nothing has run: there are no results to deliver.
             return Failure::silent(code::BAD_INPUT);
         }
-        Error::StepLimit(limit) => Failure::new(
-            code::FAULT,
-            format!("the kernel did not end within --max-steps {limit} thread-instructions"),
-        )
-        .help("it has an endless loop, or needs a larger limit"),
-        Error::Cancelled => Failure::new(code::INTERRUPTED, "stopped by Ctrl-C"),
+        Error::StepLimit { at, .. } | Error::Cancelled { at } => {
+            let code = match error {
+                Error::StepLimit { .. } => code::FAULT,
+                _ => code::INTERRUPTED,
+            };
+            match at {
+                Some(at) => {
+                    if options.format == Format::Json {
+                        let _ = print(diag::json(&at.source, &error.diagnostics()));
+                    }
+                    say_text(&error.render(stderr_color()));
+                    Failure::silent(code)
+                }
+                None => Failure::new(code, error.to_string()),
+            }
+        }
         other => return not_launched(other),
     };
     // The fault comes first: it explains what is in the arrays.

@@ -216,7 +216,9 @@ impl Chunk<'_> {
         if actual != signature
             && let (Some(actual), Some(wanted)) = (signatures.get(actual), signatures.get(signature))
         {
-            return Err(format!("`{name}` has the parameters {actual}, the call's prototype {wanted}"));
+            return Err(format!(
+                "`{name}` is declared otherwise than the call's prototype: {actual} against {wanted}"
+            ));
         }
         Ok(index)
     }

@@ -6,6 +6,7 @@ use diag::Span;
 use smallvec::SmallVec;
 
 use super::plan::PurePlan;
+use super::windows::{REGISTER_LIMIT, Windows};
 use super::{Active, Chunk, Step};
 use crate::code::{Function, Returned};
 use crate::cta::Shared;
@@ -18,8 +19,6 @@ use crate::scalar::Scalar;
 pub(super) const LOCAL_LIMIT: u64 = 512 * 1024;
 /// What a call takes of it at least, and how it is aligned at least.
 const LEAST_FRAME: u64 = 16;
-/// Registers of all calls in progress of a chunk, in bytes.
-const REGISTER_LIMIT: u64 = 1 << 30;
 
 /// One call in progress. Lanes of several paths may be in it.
 pub(crate) struct Frame {
@@ -50,12 +49,14 @@ pub(crate) struct Frame {
 pub(crate) struct Frames {
     frames: Vec<Option<Frame>>,
     free: Vec<u32>,
+    pub windows: Windows,
 }
 
 impl Frames {
     pub fn clear(&mut self) {
         self.frames.clear();
         self.free.clear();
+        self.windows.clear();
     }
 
     fn insert(&mut self, frame: Frame) -> u32 {
@@ -85,14 +86,17 @@ impl Frames {
             if frame.users > 0 {
                 break;
             }
+            let window = frame.window;
             next = frame.parent;
+            self.windows.close(window);
             self.frames[id as usize] = None;
             self.free.push(id);
         }
     }
 
-    fn live(&self) -> impl Iterator<Item = &Frame> {
-        self.frames.iter().flatten()
+    /// Nobody but one path refers to it.
+    pub fn is_own(&self, id: u32) -> bool {
+        self[id].users == 1
     }
 }
 
@@ -123,15 +127,23 @@ impl Chunk<'_> {
     /// The frame of the kernel; everything starts in it.
     pub(super) fn enter_kernel(&mut self, shared: &mut Shared) -> Step<u32> {
         let index = self.launch.entry;
+        let span =
+            self.launch.program.module.functions.get(index as usize).map_or(Span::default(), |f| f.span);
         let Some(function) = self.function(index) else {
-            return Err(self.fault(FaultKind::UndefinedFunction, Span::default(), Mask::EMPTY, None, ""));
+            return Err(self.fault(FaultKind::UndefinedFunction, span, Mask::EMPTY, None, ""));
         };
-        let window = Window::default();
+        let window = match self.frames.windows.open(function.slots, function.bytes.into()) {
+            Some(window) => window,
+            None => {
+                let note = format!("the kernel's registers take more than {REGISTER_LIMIT} bytes");
+                return Err(self.fault(FaultKind::StackOverflow, span, Mask::EMPTY, None, &note));
+            }
+        };
         if self.prepared {
             self.initialise_block(function, window);
         } else {
             self.registers.grow(function.slots as usize, function.bytes as usize);
-            self.check_local(function.frame_bytes.into(), Span::default(), Mask::EMPTY)?;
+            self.check_local(function.frame_bytes.into(), span, Mask::EMPTY)?;
             self.initialise(function, window);
         }
         let frame = self.frames.insert(Frame {
@@ -203,18 +215,13 @@ impl Chunk<'_> {
 
     /// A window for registers of a function that nobody uses.
     pub(super) fn open_window(&mut self, index: u32, span: Span, mask: Mask) -> Step<Window> {
-        let mut window = Window::default();
-        let Some(function) = self.function(index) else { return Ok(window) };
-        // Behind everything that is in use, since lanes of other paths have their values there.
-        for frame in self.frames.live() {
-            if let Some(f) = self.function(frame.function) {
-                window.index = window.index.max(frame.window.index + f.slots);
-                window.offset = window.offset.max(frame.window.offset + f.bytes);
-            }
-        }
-        if u64::from(window.offset) + u64::from(function.bytes) > REGISTER_LIMIT {
-            return Err(self.fault(FaultKind::StackOverflow, span, mask, None, "calls nest too deeply"));
-        }
+        let Some(function) = self.function(index) else { return Ok(Window::default()) };
+        let Some(window) = self.frames.windows.open(function.slots, function.bytes.into()) else {
+            let note = format!(
+                "the registers of all calls of a block's threads take more than {REGISTER_LIMIT} bytes"
+            );
+            return Err(self.fault(FaultKind::StackOverflow, span, mask, None, &note));
+        };
         if self.registers.open(window, function.slots as usize, function.bytes as usize) {
             self.pure_plans.fill_with(|| PurePlan::NONE);
         }

@@ -147,6 +147,7 @@ impl Chunk<'_> {
                     self.move_between(slot, waiting.window, slot, window, waiting.mask, false);
                 }
             }
+            self.frames.windows.close(window);
         }
         for Waiting { path, mask, function, block, meeting, .. } in here {
             if is_sync(warp) {

@@ -24,13 +24,16 @@ mod pure;
 mod stack;
 mod transfer;
 mod warp;
+mod windows;
 
 use diag::Span;
 
-use crate::code::{Code, Function, Guard, Kind, Op, Terminator};
+use crate::code::{Block, Code, Function, Guard, Kind, Op, Terminator};
 use crate::cta::Shared;
 use crate::fault::{Access, Fault, FaultKind};
 use crate::grid::Launch;
+use crate::launch::Place;
+use crate::limits::Stop;
 use crate::mask::{GROUP_LANES, Mask};
 use crate::memory::LocalMemory;
 use crate::registers::{Registers, SlotRef};
@@ -83,6 +86,8 @@ pub(crate) enum Turn {
     Done,
     /// All its threads wait.
     Blocked,
+    /// The launch ends: [`Chunk::stopped`].
+    Stopped,
     /// Its budget is used up.
     OutOfBudget {
         /// By a loop that may wait for another thread.
@@ -127,8 +132,13 @@ pub(crate) struct Chunk<'l> {
     pure_plans: Vec<PurePlan>,
     /// By [`crate::code::Link::chain`].
     chains: Vec<chain::Chain>,
-    /// Thread-instructions executed.
+    /// Thread-instructions executed, and those of them that have been reported.
     pub instructions: u64,
+    reported: u64,
+    /// Instructions until it looks whether it may go on.
+    until_look: i64,
+    /// Why and where it stopped.
+    pub stopped: Option<(Stop, Place)>,
     /// Asynchronous copies that nobody has waited for.
     copies: Copies,
     /// Room for the operands of atomic operations.
@@ -167,6 +177,9 @@ impl<'l> Chunk<'l> {
             pure_plans: (0..code.pure_operations).map(|_| PurePlan::NONE).collect(),
             chains: (0..code.chains).map(|_| chain::Chain::default()).collect(),
             instructions: 0,
+            reported: 0,
+            until_look: 0,
+            stopped: None,
             copies: Copies::default(),
             operands: None,
             stacks: Vec::new(),
@@ -210,6 +223,9 @@ impl<'l> Chunk<'l> {
             }
             if !path.mask.is_empty() {
                 self.paths.push(path);
+            }
+            if self.stopped.is_some() {
+                return Ok(Turn::Stopped);
             }
             if *budget <= 0 {
                 return Ok(Turn::OutOfBudget { spinning });
@@ -271,6 +287,10 @@ impl<'l> Chunk<'l> {
     /// Notes which slots of the running path's window the other paths will read.
     fn find_needed(&mut self, path: &Path) {
         self.needed.clear();
+        if self.frames.is_own(path.frame) {
+            return;
+        }
+        let depth = self.frames[path.frame].depth;
         for i in 0..self.paths.len() {
             // Each other path needs what is live where it stands, and its callers what is live where it returns.
             let (mut frame, mut block) = (self.paths[i].frame, self.paths[i].block);
@@ -286,8 +306,9 @@ impl<'l> Chunk<'l> {
                     }
                 }
                 match f.parent {
-                    Some(parent) => (frame, block) = (parent, f.return_block),
-                    None => break,
+                    // Its caller may be the path's frame only if it is called from there.
+                    Some(parent) if f.depth > depth => (frame, block) = (parent, f.return_block),
+                    _ => break,
                 }
             }
         }
@@ -339,6 +360,10 @@ impl<'l> Chunk<'l> {
         let mut active = Active::new(window, path.frame);
         loop {
             let block = &function.blocks[path.block as usize];
+            if self.until_look <= 0 && self.look(path, block) {
+                return Ok(false);
+            }
+            self.until_look -= 1 + block.cost as i64;
             if block.warp && !self.gather_warps(path, block, window, shared, observer)? {
                 return Ok(false);
             }
@@ -404,6 +429,29 @@ impl<'l> Chunk<'l> {
                 return Ok(false);
             }
         }
+    }
+
+    /// Looks whether a path may execute a block. If not, the launch ends.
+    #[cold]
+    #[inline(never)]
+    fn look(&mut self, path: &Path, block: &Block) -> bool {
+        let limits = &self.launch.limits;
+        self.until_look = limits.interval();
+        let mut more = 0;
+        if limits.count_steps() {
+            limits.report(self.take_instructions());
+            more = block.cost * u64::from(path.mask.count());
+        }
+        let stop = self.launch.limits.look(more);
+        self.stopped = stop.zip(self.place_of_path(path));
+        self.stopped.is_some()
+    }
+
+    /// Thread-instructions executed since the last call.
+    pub fn take_instructions(&mut self) -> u64 {
+        let new = self.instructions - self.reported;
+        self.reported = self.instructions;
+        new
     }
 
     #[inline(never)]
@@ -511,13 +559,30 @@ impl<'l> Chunk<'l> {
 
     /// Places where threads of this chunk wait, for the report of a deadlock.
     pub fn waiting(&self) -> Vec<(Path, Span)> {
-        let span = |p: &Path| {
-            let blocks = &self.function(self.frames[p.frame].function)?.blocks;
-            Some(match p.wait {
-                Wait::Barrier { from, .. } => blocks[from as usize].span,
-                _ => blocks[p.block as usize].ops.first().map_or(blocks[p.block as usize].span, |op| op.span),
-            })
-        };
-        self.paths.iter().filter_map(|p| span(p).map(|s| (*p, s))).collect()
+        self.paths.iter().filter_map(|p| self.span(p).map(|s| (*p, s))).collect()
+    }
+
+    /// The instruction that a path waits at, or executes next.
+    fn span(&self, path: &Path) -> Option<Span> {
+        let blocks = &self.function(self.frames[path.frame].function)?.blocks;
+        Some(match path.wait {
+            Wait::Barrier { from, .. } => blocks[from as usize].span,
+            _ => {
+                let block = &blocks[path.block as usize];
+                block.ops.first().map_or(block.span, |op| op.span)
+            }
+        })
+    }
+
+    /// Where the lowest thread of a path stands.
+    fn place_of_path(&self, path: &Path) -> Option<Place> {
+        let lane = path.mask.lowest().unwrap_or(0);
+        let thread = self.launch.thread(self.thread_of(lane));
+        Some(Place { span: self.span(path)?, block: self.block_of(lane), thread })
+    }
+
+    /// Where some thread stands, if any is left.
+    pub fn any_place(&self) -> Option<Place> {
+        self.place_of_path(self.paths.first()?)
     }
 }

@@ -1,0 +1,69 @@
+//! What ends a launch from outside: its limit of thread-instructions, and whoever launched it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::launch::{LaunchConfig, LaunchError, Place};
+
+/// Instructions that a chunk executes before it looks whether it may go on.
+const INTERVAL: i64 = 1 << 12;
+
+/// Why a launch stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    StepLimit(u64),
+    Cancelled,
+}
+
+impl Stop {
+    /// The error of the launch; `place` is where a thread stood.
+    pub fn error(self, place: Option<Place>) -> LaunchError {
+        match self {
+            Stop::StepLimit(limit) => LaunchError::StepLimit { limit, place },
+            Stop::Cancelled => LaunchError::Cancelled { place },
+        }
+    }
+}
+
+/// The limits of a launch, and what has been used of them.
+pub(crate) struct Limits {
+    /// Thread-instructions executed, as far as they have been reported.
+    steps: AtomicU64,
+    max_steps: Option<u64>,
+    cancel: Option<Arc<AtomicBool>>,
+}
+
+impl Limits {
+    pub fn of(config: &LaunchConfig) -> Limits {
+        Limits { steps: AtomicU64::new(0), max_steps: config.max_steps, cancel: config.cancel.clone() }
+    }
+
+    /// Thread-instructions are counted, and must not become more than a limit.
+    pub fn count_steps(&self) -> bool {
+        self.max_steps.is_some()
+    }
+
+    /// Instructions that a chunk may execute before it looks again. A limit is kept to the block of code.
+    pub fn interval(&self) -> i64 {
+        if self.count_steps() { 0 } else { INTERVAL }
+    }
+
+    /// So many thread-instructions have been executed.
+    pub fn report(&self, steps: u64) {
+        self.steps.fetch_add(steps, Ordering::Relaxed);
+    }
+
+    /// Those that have been reported.
+    pub fn steps(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed)
+    }
+
+    /// Why so many thread-instructions more must not be executed, if they must not.
+    pub fn look(&self, more: u64) -> Option<Stop> {
+        if self.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+            return Some(Stop::Cancelled);
+        }
+        let limit = self.max_steps?;
+        (self.steps().saturating_add(more) > limit).then_some(Stop::StepLimit(limit))
+    }
+}
