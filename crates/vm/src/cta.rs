@@ -236,9 +236,11 @@ pub(crate) enum Progress {
     Finished,
     /// The launch ends, for whatever reason; where a thread stood.
     Stopped(Stop, Place),
-    /// There is more to do; `spinning` when only threads that wait for others ran.
+    /// There is more to do; `spinning` when only threads that wait for others ran, and `stuck` when they have for so long
+    /// that only another block could help.
     Running {
         spinning: bool,
+        stuck: bool,
     },
 }
 
@@ -305,7 +307,8 @@ impl<'l> Cta<'l> {
         if !running && !waits_for_grid && !self.can_go_on() {
             return Err(self.deadlock());
         }
-        Ok(Progress::Running { spinning: running && spinning || waits_for_grid })
+        let stuck = waits_for_grid || self.shared.waiting.stuck.is_some();
+        Ok(Progress::Running { spinning: running && spinning || waits_for_grid, stuck })
     }
 
     /// Some path can run: a barrier completed after its chunk's turn.
@@ -326,6 +329,11 @@ impl<'l> Cta<'l> {
         paths.peek().is_some()
             && paths.all(|(path, _)| matches!(path.wait, Wait::Grid { .. }))
             && !self.launch.grid_barrier.is_stuck()
+    }
+
+    /// The fault of a block that was stuck when nobody could help it any more.
+    pub fn stuck(&mut self) -> Box<Fault> {
+        self.shared.waiting.stuck.take().unwrap_or_else(|| self.deadlock())
     }
 
     fn deadlock(&self) -> Box<Fault> {

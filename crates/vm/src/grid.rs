@@ -16,6 +16,7 @@ use crate::grid_barrier::GridBarrier;
 use crate::launch::{LaunchConfig, LaunchError, LaunchReport};
 use crate::limits::Limits;
 use crate::memory::{Arena, Extent, HEAP_BASE, Heap, resolve_generic};
+use crate::standstill::{Share, Standstill};
 use crate::team::Teams;
 use lanes::HostPath;
 
@@ -154,6 +155,7 @@ impl Launch<'_> {
             next: AtomicU64::new(0),
             share: (teams.count() / (64 * self.config.host_threads() as u64)).clamp(1, 16),
             stop: AtomicBool::new(false),
+            standstill: Standstill::default(),
             error: Mutex::new(None),
         };
         let host_threads = (self.config.host_threads() as u64).min(work.teams.count()).max(1) as usize;
@@ -184,6 +186,7 @@ struct Work<'l> {
     /// Teams that a host thread takes at a time.
     share: u64,
     stop: AtomicBool,
+    standstill: Standstill,
     /// The error of the lowest block, with its number.
     error: Mutex<Option<(u64, LaunchError)>>,
 }
@@ -231,6 +234,15 @@ impl<'l> Work<'l> {
     }
 }
 
+/// A team that has started.
+struct Flight<'l> {
+    /// Its first block.
+    block: u64,
+    cta: Box<Cta<'l>>,
+    /// Only others can help it.
+    stuck: bool,
+}
+
 /// A host thread that runs blocks of a launch.
 struct Runner<'w, 'l, O> {
     observer: O,
@@ -239,7 +251,10 @@ struct Runner<'w, 'l, O> {
     taken: Range<u64>,
     #[expect(clippy::vec_box, reason = "they go to and fro")]
     idle: Vec<Box<Cta<'l>>>,
-    flight: VecDeque<(u64, Box<Cta<'l>>)>,
+    flight: VecDeque<Flight<'l>>,
+    /// Those in flight that are stuck.
+    stuck: usize,
+    share: Share,
     /// Blocks wait for one another only if they spin; then others must get their turns.
     start_more: bool,
     /// Thread-instructions that [`Launch::limits`] do not know yet.
@@ -249,7 +264,9 @@ struct Runner<'w, 'l, O> {
 impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
     fn new(work: &'w Work<'l>, observer: O) -> Runner<'w, 'l, O> {
         let (idle, flight) = (Vec::new(), VecDeque::new());
-        Runner { observer, work, taken: 0..0, idle, flight, start_more: true, steps: 0 }
+        work.standstill.begin();
+        let share = Share::default();
+        Runner { observer, work, taken: 0..0, idle, flight, stuck: 0, share, start_more: true, steps: 0 }
     }
 
     /// Runs blocks until none is left, or about so much time has passed: false then.
@@ -265,6 +282,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
                 Err((block, error)) => self.work.end(block, error),
             }
         }
+        self.work.standstill.leave(&mut self.share);
         self.work.launch.limits.report(self.steps);
         true
     }
@@ -280,6 +298,24 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         self.taken.next()
     }
 
+    /// Ends the launch if no block on any host thread can go on, or be started.
+    #[inline]
+    fn look_for_standstill(&mut self) -> Result<(), (u64, LaunchError)> {
+        let Work { next, teams, standstill, .. } = self.work;
+        let blocks = self.flight.len();
+        let can_start = blocks < RESIDENT_BLOCKS
+            && (!self.taken.is_empty() || next.load(Ordering::Relaxed) < teams.count());
+        if self.stuck < blocks || can_start {
+            standstill.go_on(&mut self.share);
+            return Ok(());
+        }
+        if !standstill.is_complete(&mut self.share, blocks) {
+            return Ok(());
+        }
+        let lowest = self.flight.iter_mut().min_by_key(|flight| flight.block);
+        lowest.map_or(Ok(()), |flight| Err((flight.block, LaunchError::Fault(flight.cta.stuck()))))
+    }
+
     /// Gives one block a turn; false if there is none.
     fn step(&mut self) -> Result<bool, (u64, LaunchError)> {
         let Work { launch, code, .. } = *self.work;
@@ -290,9 +326,10 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             let (block, blocks) = self.work.teams.members(team);
             let mut cta = self.idle.pop().unwrap_or_else(|| Box::new(Cta::new(launch, code)));
             cta.start(block, blocks).map_err(|fault| (block, LaunchError::Fault(fault)))?;
-            self.flight.push_front((block, cta));
+            self.flight.push_front(Flight { block, cta, stuck: false });
         }
-        let Some((block, mut cta)) = self.flight.pop_front() else { return Ok(false) };
+        let Some(Flight { block, mut cta, stuck }) = self.flight.pop_front() else { return Ok(false) };
+        self.stuck -= usize::from(stuck);
         let progress = cta.step(&mut self.observer);
         self.steps += cta.take_instructions();
         if launch.limits.count_steps() {
@@ -304,14 +341,18 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             Progress::Finished => {
                 self.idle.push(cta);
                 self.start_more = self.flight.is_empty();
+                self.work.standstill.go_on(&mut self.share);
             }
-            Progress::Running { spinning } => {
+            Progress::Running { spinning, stuck } => {
+                let flight = Flight { block, cta, stuck };
+                self.stuck += usize::from(stuck);
                 if spinning {
-                    self.flight.push_back((block, cta));
+                    self.flight.push_back(flight);
                 } else {
-                    self.flight.push_front((block, cta));
+                    self.flight.push_front(flight);
                 }
                 self.start_more = spinning;
+                self.look_for_standstill()?;
             }
         }
         // Also where threads wait, and execute nothing.

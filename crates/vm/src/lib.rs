@@ -25,6 +25,7 @@ pub mod printf;
 mod profile;
 mod registers;
 mod scalar;
+mod standstill;
 mod team;
 
 pub use builtin::why_missing;

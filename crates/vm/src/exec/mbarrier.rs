@@ -11,7 +11,7 @@ use super::transfer::address_of;
 use super::{Active, Chunk, Step};
 use crate::code::Mbarrier;
 use crate::cta::Shared;
-use crate::fault::FaultKind;
+use crate::fault::{Fault, FaultKind};
 use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
 
 /// Bytes of the object, and its alignment.
@@ -20,8 +20,8 @@ const BYTES: u64 = 8;
 const MOST_ARRIVALS: u64 = (1 << 20) - 1;
 /// The greatest number of bytes that a phase can wait for.
 const MOST_TRANSACTIONS: i64 = (1 << 20) - 1;
-/// How often every thread of a block tries in vain, while no mbarrier object changes, before it has deadlocked.
-const PATIENCE: u32 = 64;
+/// How often every thread of a block tries in vain, while no mbarrier object changes, before the block counts as stuck.
+const PATIENCE: u32 = 1 << 12;
 
 /// The state of an object as it lies in memory: opaque to kernels, but for the count that `pending_count` takes out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,8 @@ pub(crate) struct Waiting {
     lanes: Vec<u32>,
     /// Rounds since any object changed.
     rounds: u32,
+    /// The fault of a thread, if nobody helps the block: all its threads have tried for long.
+    pub stuck: Option<Box<Fault>>,
 }
 
 impl Waiting {
@@ -79,6 +81,7 @@ impl Waiting {
     pub fn reset(&mut self) {
         self.lanes.clear();
         self.rounds = 0;
+        self.stuck = None;
     }
 }
 
@@ -123,9 +126,9 @@ impl Chunk<'_> {
             }
         }
         self.write_results(op, active, &results);
-        if !in_vain.is_empty() && self.waits_forever(shared, in_vain) {
+        if !in_vain.is_empty() && self.waits_for_long(shared, in_vain) && shared.waiting.stuck.is_none() {
             let note = "every thread of the block waits, and no mbarrier object changes any more";
-            return Err(self.fault(FaultKind::Deadlock, span, in_vain, None, note));
+            shared.waiting.stuck = Some(self.fault(FaultKind::Deadlock, span, in_vain, None, note));
         }
         Ok(())
     }
@@ -172,8 +175,8 @@ impl Chunk<'_> {
         }
     }
 
-    /// Notes that these lanes have tried in vain. Is there nobody left who could help them?
-    fn waits_forever(&self, shared: &mut Shared, lanes: Mask) -> bool {
+    /// Notes that these lanes have tried in vain. Have all threads of the block, for long?
+    fn waits_for_long(&self, shared: &mut Shared, lanes: Mask) -> bool {
         let warps = shared.alive.len();
         let blocked: Vec<u32> = (0..warps).map(|warp| shared.at_barriers(warp)).collect();
         let Shared { waiting, alive, .. } = shared;
