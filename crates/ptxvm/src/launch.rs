@@ -253,7 +253,9 @@ fn pack(kernel: &Function, args: &[Arg], address_bytes: usize) -> Result<Vec<u8>
         return Err(wrong(format!("kernel `{name}` takes {takes} arguments, but {given} were given")));
     }
     let (layout, total) = vm::param_layout(kernel);
-    let mut bytes = vec![0; usize::try_from(total).unwrap_or(0)];
+    let mut bytes = Vec::new();
+    let total = usize::try_from(total).ok().filter(|&total| bytes.try_reserve_exact(total).is_ok());
+    bytes.resize(total.ok_or_else(|| wrong("the parameters are too large".to_owned()))?, 0);
     for (i, ((arg, param), (offset, _))) in args.iter().zip(&kernel.params).zip(layout).enumerate() {
         let value = arg.fit(param, address_bytes).ok_or_else(|| {
             let (given, wanted) = (arg.description(), describe(param));

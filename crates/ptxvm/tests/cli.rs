@@ -7,70 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Outcome, finish, ptxvm, root};
+use common::{Folder, Outcome, SCALE, finish, ptxvm, root};
 use serde_json::Value;
-
-const SCALE: &str = "\
-.version 7.0
-.target sm_70
-.address_size 64
-.visible .entry scale(.param .u64 data, .param .f32 factor)
-{
-    .reg .u32 %i;
-    .reg .u64 %p;
-    .reg .f32 %x, %f;
-    mov.u32 %i, %tid.x;
-    ld.param.u64 %p, [data];
-    ld.param.f32 %f, [factor];
-    mad.wide.u32 %p, %i, 4, %p;
-    ld.global.f32 %x, [%p];
-    mul.f32 %x, %x, %f;
-    st.global.f32 [%p], %x;
-    ret;
-}
-";
-
-/// A folder with files for one test.
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Folder {
-        let folder = Folder(tempfile::tempdir().unwrap());
-        folder.write("scale.ptx", SCALE);
-        folder
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
-        std::fs::write(self.path(name), bytes).unwrap();
-    }
-
-    fn command(&self, words: &str) -> Command {
-        let mut command = ptxvm();
-        command.current_dir(self.0.path()).args(words.split_whitespace());
-        command
-    }
-
-    /// Runs `ptxvm` with these words in the folder.
-    fn run(&self, words: &str) -> Outcome {
-        finish(&mut self.command(words)).unwrap()
-    }
-
-    /// The same, and the exit code and parts of stderr must be these.
-    #[track_caller]
-    fn fails(&self, words: &str, code: i32, parts: &[&str]) -> Outcome {
-        let outcome = self.run(words);
-        assert_eq!(outcome.code, Some(code), "{words}\n{}", outcome.transcript());
-        for part in parts {
-            assert!(outcome.stderr.contains(part), "{words}: no `{part}`\n{}", outcome.transcript());
-        }
-        assert!(!outcome.stderr.contains("panicked"), "{}", outcome.transcript());
-        outcome
-    }
-}
 
 fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
     let header = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n");

@@ -123,8 +123,7 @@ impl Device {
                     *address = self.arena.allocate(variable.bytes, name).map_err(LoadError::OutOfMemory)?;
                 }
                 Space::Const => {
-                    *address = const_bytes.next_multiple_of(variable.align.max(1));
-                    const_bytes = *address + variable.bytes;
+                    (*address, const_bytes) = append(const_bytes, variable.bytes, variable.align);
                 }
                 _ => {}
             }
@@ -233,6 +232,13 @@ impl Device {
     }
 }
 
+/// Where something of so many bytes begins behind what ends at `end`, and where it ends. Sums that no memory holds stay
+/// at the greatest number, which every limit refuses.
+fn append(end: u64, bytes: u64, align: u64) -> (u64, u64) {
+    let start = end.checked_next_multiple_of(align.max(1)).unwrap_or(u64::MAX);
+    (start, start.saturating_add(bytes))
+}
+
 /// Offset and size in bytes of each parameter of a kernel, and the size of all.
 pub fn param_layout(function: &Function) -> (Vec<(u64, u64)>, u64) {
     let mut end = 0u64;
@@ -240,8 +246,8 @@ pub fn param_layout(function: &Function) -> (Vec<(u64, u64)>, u64) {
         .params
         .iter()
         .map(|param| {
-            let offset = end.next_multiple_of(param.align.max(1));
-            end = offset + param.bytes;
+            let offset;
+            (offset, end) = append(end, param.bytes, param.align);
             (offset, param.bytes)
         })
         .collect();
@@ -260,14 +266,17 @@ fn contents(variable: &Variable, variables: &[Variable], addresses: &[u64]) -> V
             Symbol::Function(id) => function_address(id),
             Symbol::Param(_) | Symbol::Return(_) => 0,
         };
-        let value = address.wrapping_add(r.addend as u64) >> r.shift;
-        let (start, count) = (r.offset as usize, (r.bytes as usize).min(8));
-        if bytes.len() < start + count {
-            bytes.resize(start + count, 0);
+        let value = address.wrapping_add(r.addend as u64).checked_shr(r.shift).unwrap_or(0);
+        let count = (r.bytes as usize).min(8);
+        // What does not lie within the variable is no part of it.
+        let Some(end) = r.offset.checked_add(count as u64).filter(|&end| end <= variable.bytes) else { continue };
+        let (start, end) = (r.offset as usize, end as usize);
+        if bytes.len() < end {
+            bytes.resize(end, 0);
         }
-        bytes[start..start + count].copy_from_slice(&value.to_le_bytes()[..count]);
+        bytes[start..end].copy_from_slice(&value.to_le_bytes()[..count]);
     }
-    bytes.truncate(variable.bytes as usize);
+    bytes.truncate(usize::try_from(variable.bytes).unwrap_or(usize::MAX));
     bytes
 }
 
@@ -327,13 +336,12 @@ fn place_shared(program: &ir::Program, kernel: FuncId, dynamic: u64) -> (Vec<(Va
             dynamic_align = dynamic_align.max(variable.align);
             unsized_variables.push(id);
         } else {
-            let address = end.next_multiple_of(variable.align.max(1));
+            let address;
+            (address, end) = append(end, variable.bytes, variable.align);
             places.push((id, address));
-            end = address + variable.bytes;
         }
     }
-    let start = end.next_multiple_of(dynamic_align);
+    let (start, with_dynamic) = append(end, dynamic, dynamic_align);
     places.extend(unsized_variables.iter().map(|&id| (id, start)));
-    let total = if dynamic > 0 { start.saturating_add(dynamic) } else { end };
-    (places, total)
+    (places, if dynamic > 0 { with_dynamic } else { end })
 }
