@@ -51,18 +51,9 @@ pub unsafe extern "C" fn ptxvm_run(
         }
         // SAFETY: the caller's promise.
         let text = unsafe { CStr::from_ptr(ptx) }.to_bytes();
-        let count = usize::try_from(n_args)
-            .map_err(|_| Failure::launch(format!("the number of arguments is {n_args}")))?;
-        let args: &[*mut c_void] = match count {
-            0 => &[],
-            _ if args.is_null() => return Err(Failure::launch("the arguments are a null pointer")),
-            _ => {
-                // SAFETY: the caller's promise.
-                unsafe { std::slice::from_raw_parts(args, count) }
-            }
-        };
         let launch = Launch {
-            args: args.iter().map(|arg| arg.expose_provenance() as u64).collect(),
+            n_args,
+            args,
             block: [block_x, block_y, block_z],
             grid: [grid_x, grid_y, grid_z],
             shared_bytes,

@@ -1,6 +1,6 @@
 //! A launch.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::io::Write;
 use std::sync::OnceLock;
 
@@ -11,7 +11,10 @@ use crate::{PTXVM_BAD_LAUNCH, PTXVM_BAD_PTX, PTXVM_FAULT};
 
 /// What the caller asked for, besides the text.
 pub struct Launch {
-    pub args: Vec<u64>,
+    /// How many arguments there are.
+    pub n_args: c_int,
+    /// The first of them.
+    pub args: *const *mut c_void,
     pub block: [c_int; 3],
     pub grid: [c_int; 3],
     pub shared_bytes: c_int,
@@ -55,10 +58,31 @@ fn is_forked() -> bool {
     *FIRST.get_or_init(std::process::id) != std::process::id()
 }
 
+impl Launch {
+    /// The arguments of a kernel with so many parameters.
+    ///
+    /// # Safety
+    /// There must be as many as the caller said.
+    unsafe fn arguments(&self, takes: usize) -> Result<&[*mut c_void], String> {
+        let given =
+            usize::try_from(self.n_args).map_err(|_| format!("the number of arguments is {}", self.n_args))?;
+        // Nothing is read before the number is right.
+        if given != takes {
+            return Err(format!("it takes {takes} arguments, and {given} were given"));
+        }
+        match given {
+            0 => Ok(&[]),
+            _ if self.args.is_null() => Err("the arguments are a null pointer".to_owned()),
+            // SAFETY: the caller's promise.
+            _ => Ok(unsafe { std::slice::from_raw_parts(self.args, given) }),
+        }
+    }
+}
+
 /// Compiles the text unless it was seen before, and runs its first kernel.
 ///
 /// # Safety
-/// Every address that the kernel computes must be good for what it does there.
+/// The arguments must be as many as the launch says. Every address that the kernel computes must be good for what it does there.
 pub unsafe fn run(text: &[u8], launch: &Launch) -> Result<(), Failure> {
     let forked = is_forked();
     // SAFETY: the caller's promise.
@@ -83,12 +107,10 @@ pub unsafe fn run(text: &[u8], launch: &Launch) -> Result<(), Failure> {
             config.dynamic_shared = shared;
             config.deterministic = forked;
         });
-    if launch.args.len() != kernel.params.len() {
-        let (takes, given) = (kernel.params.len(), launch.args.len());
-        return Err(in_kernel(format!("it takes {takes} arguments, and {given} were given")));
-    }
-    for (value, param) in launch.args.iter().zip(&kernel.params) {
-        let bytes = value.to_le_bytes();
+    // SAFETY: the caller's promise.
+    let args = unsafe { launch.arguments(kernel.params.len()) }.map_err(in_kernel)?;
+    for (value, param) in args.iter().zip(&kernel.params) {
+        let bytes = (value.expose_provenance() as u64).to_le_bytes();
         let low = usize::try_from(param.bytes).ok().and_then(|count| bytes.get(..count));
         let low = low.ok_or_else(|| {
             let (name, bytes) = (&param.name, param.bytes);

@@ -53,6 +53,7 @@ fn c_links_dynamically_and_what_goes_wrong_is_said() {
         "the arguments are a null pointer",
         "the number of arguments is -1",
         "kernel `count`: it takes 1 arguments, and 2 were given",
+        "kernel `count`: it takes 1 arguments, and 2000000000 were given",
         "kernel `count`: block 2000,1,1",
         "kernel `count`: grid 0,1,1",
         "kernel `count`: the grid is [1, 1, -5]",

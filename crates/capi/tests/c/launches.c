@@ -69,6 +69,7 @@ int main(void) {
     CHECK(ptxvm_run(text, 1, 0, 1, 1, 1, 1, 1, 1, 0) == PTXVM_BAD_LAUNCH);
     CHECK(ptxvm_run(text, -1, args, 1, 1, 1, 1, 1, 1, 0) == PTXVM_BAD_LAUNCH);
     CHECK(ptxvm_run(text, 2, args, 1, 1, 1, 1, 1, 1, 0) == PTXVM_BAD_LAUNCH);
+    CHECK(ptxvm_run(text, 2000000000, args, 1, 1, 1, 1, 1, 1, 0) == PTXVM_BAD_LAUNCH);
     CHECK(ptxvm_run(text, 1, args, 2000, 1, 1, 1, 1, 1, 0) == PTXVM_BAD_LAUNCH);
     CHECK(ptxvm_run(text, 1, args, 1, 1, 1, 0, 1, 1, 0) == PTXVM_BAD_LAUNCH);
     CHECK(ptxvm_run(text, 1, args, 1, 1, 1, 1, 1, -5, 0) == PTXVM_BAD_LAUNCH);
