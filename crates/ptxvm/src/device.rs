@@ -1,6 +1,7 @@
 //! The device: its memory, and the modules loaded on it.
 
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use vm::FaultKind;
@@ -15,12 +16,14 @@ use crate::{Element, Error, Module};
 #[derive(Clone)]
 pub struct Device {
     machine: Arc<RwLock<vm::Device>>,
+    /// No other device of this process has it.
+    number: u64,
 }
 
 impl Device {
     /// A device with empty memory.
     pub fn new() -> Device {
-        Device { machine: Arc::new(RwLock::new(vm::Device::new())) }
+        Device::from(vm::Device::new())
     }
 
     /// Reserves memory, all zero. The name is what fault messages call it.
@@ -68,6 +71,11 @@ impl Device {
         Ok(Loaded { device: self.clone(), module: module.clone(), loaded })
     }
 
+    /// What tells it from other devices.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, vm::Device> {
         // A panic while the lock was held cannot leave the memory in a state that is worse than a fault's.
         self.machine.read().unwrap_or_else(PoisonError::into_inner)
@@ -80,7 +88,9 @@ impl Device {
 
 impl From<vm::Device> for Device {
     fn from(machine: vm::Device) -> Device {
-        Device { machine: Arc::new(RwLock::new(machine)) }
+        static DEVICES: AtomicU64 = AtomicU64::new(0);
+        let number = DEVICES.fetch_add(1, Ordering::Relaxed);
+        Device { machine: Arc::new(RwLock::new(machine)), number }
     }
 }
 
@@ -124,6 +134,11 @@ impl Buffer {
         self.device.read().read(self.at(offset)?, data).map_err(Error::Memory)
     }
 
+    /// The device that it is memory of.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
     fn at(&self, offset: u64) -> Result<u64, Error> {
         self.address.checked_add(offset).ok_or(Error::Memory(FaultKind::OutOfBounds))
     }
@@ -157,6 +172,11 @@ impl<T: Element> Array<T> {
     /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.length == 0
+    }
+
+    /// The device that it is memory of.
+    pub fn device(&self) -> &Device {
+        self.buffer.device()
     }
 
     /// Overwrites the first elements.

@@ -15,20 +15,20 @@ pub struct Arg {
     bytes: Vec<u8>,
     /// What kind of number it is; `None` for bytes that fit every parameter of their size.
     ty: Option<Type>,
-    /// It is the address of an array: a parameter of the module's address size takes it.
-    address: bool,
+    /// It is the address of an array of the device with this number: a parameter of the module's address size takes it.
+    device: Option<u64>,
 }
 
 impl Arg {
     /// Raw bytes, for structures and for anything else of exactly this size.
     pub fn bytes(bytes: impl Into<Vec<u8>>) -> Arg {
-        Arg { bytes: bytes.into(), ty: None, address: false }
+        Arg { bytes: bytes.into(), ty: None, device: None }
     }
 
     /// The bytes that the parameter gets, if it can take this argument. Addresses have `address_bytes` bytes.
     fn fit(&self, param: &Param, address_bytes: usize) -> Option<&[u8]> {
         let wanted = usize::try_from(param.bytes).ok()?;
-        if self.address {
+        if self.device.is_some() {
             let fits = !param.array && !param.ty.is_float() && wanted == address_bytes;
             let (low, high) = self.bytes.split_at_checked(wanted)?;
             return (fits && high.iter().all(|&byte| byte == 0)).then_some(low);
@@ -44,7 +44,7 @@ impl Arg {
     /// What it is, for messages.
     fn description(&self) -> String {
         match self.ty {
-            _ if self.address => "an array".to_owned(),
+            _ if self.device.is_some() => "an array".to_owned(),
             Some(ty) => format!("a .{}", ty.name()),
             None => format!("{} bytes", self.bytes.len()),
         }
@@ -55,19 +55,21 @@ impl<T: Element> From<T> for Arg {
     fn from(value: T) -> Arg {
         let mut bytes = vec![0; T::BYTES];
         value.store(&mut bytes);
-        Arg { bytes, ty: Some(T::TYPE), address: false }
+        Arg { bytes, ty: Some(T::TYPE), device: None }
     }
 }
 
 impl<T: Element> From<&Array<T>> for Arg {
     fn from(array: &Array<T>) -> Arg {
-        Arg { bytes: array.address().to_le_bytes().to_vec(), ty: None, address: true }
+        let device = Some(array.device().number());
+        Arg { bytes: array.address().to_le_bytes().to_vec(), ty: None, device }
     }
 }
 
 impl From<&Buffer> for Arg {
     fn from(buffer: &Buffer) -> Arg {
-        Arg { bytes: buffer.address().to_le_bytes().to_vec(), ty: None, address: true }
+        let device = Some(buffer.device().number());
+        Arg { bytes: buffer.address().to_le_bytes().to_vec(), ty: None, device }
     }
 }
 
@@ -180,7 +182,7 @@ impl<'a> Launch<'a> {
     pub fn run(mut self) -> Result<LaunchReport, Error> {
         let kernel = self.loaded.module.kernel(&self.kernel)?;
         let address_bytes = self.loaded.module.program().module.address_size as usize / 8;
-        let params = pack(kernel, &self.args, address_bytes)?;
+        let params = pack(kernel, &self.args, address_bytes, self.loaded.device.number())?;
         if let Some(block) = self.block.or(kernel.bounds.required) {
             self.config.block = block;
         }
@@ -246,7 +248,7 @@ impl Launch<'_> {
 }
 
 /// The raw parameter bytes.
-fn pack(kernel: &Function, args: &[Arg], address_bytes: usize) -> Result<Vec<u8>, Error> {
+fn pack(kernel: &Function, args: &[Arg], address_bytes: usize, device: u64) -> Result<Vec<u8>, Error> {
     let wrong = |message| Error::Arguments { message, signature: signature(kernel) };
     if args.len() != kernel.params.len() {
         let (name, takes, given) = (&kernel.name, kernel.params.len(), args.len());
@@ -257,6 +259,11 @@ fn pack(kernel: &Function, args: &[Arg], address_bytes: usize) -> Result<Vec<u8>
     let total = usize::try_from(total).ok().filter(|&total| bytes.try_reserve_exact(total).is_ok());
     bytes.resize(total.ok_or_else(|| wrong("the parameters are too large".to_owned()))?, 0);
     for (i, ((arg, param), (offset, _))) in args.iter().zip(&kernel.params).zip(layout).enumerate() {
+        if arg.device.is_some_and(|of| of != device) {
+            return Err(wrong(format!(
+                "argument {i} is an array of another device: make it on the device that the module is loaded on"
+            )));
+        }
         let value = arg.fit(param, address_bytes).ok_or_else(|| {
             let (given, wanted) = (arg.description(), describe(param));
             wrong(format!("argument {i} is {given}, but parameter `{}` is {wanted}", param.name))

@@ -173,3 +173,21 @@ fn too_large_an_array_is_refused() {
     assert!(matches!(Device::new().allocate(u64::MAX, "huge"), Err(Error::OutOfMemory(_))));
     assert!(matches!(Device::new().zeros::<f64>(usize::MAX), Err(Error::OutOfMemory(_))));
 }
+
+#[test]
+fn an_array_of_another_device_is_no_argument() {
+    let (here, there) = (Device::new(), Device::new());
+    let module = here.load(&Module::from_ptx(COPY).unwrap()).unwrap();
+    let (to, from) = (here.zeros::<u32>(4).unwrap(), here.array(&[1u32, 2, 3, 4]).unwrap());
+    let (other, buffer) = (there.array(&[5u32; 4]).unwrap(), there.allocate(16, "buffer").unwrap());
+    for arg in [Arg::from(&other), Arg::from(&buffer)] {
+        let error = module.launch("copy").block(16).arg(&to).arg(arg).arg(16u32).run().unwrap_err();
+        let Error::Arguments { message, .. } = &error else { panic!("{error}") };
+        assert!(message.starts_with("argument 1 is an array of another device"), "{message}");
+    }
+    assert_eq!(to.read().unwrap(), [0; 4]);
+    // Clones are the same device.
+    let module = here.clone().load(&Module::from_ptx(COPY).unwrap()).unwrap();
+    module.launch("copy").block(16).arg(&to).arg(&from).arg(16u32).run().unwrap();
+    assert_eq!(to.read().unwrap(), [1, 2, 3, 4]);
+}
