@@ -40,7 +40,7 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         match &error {
-            Error::Bad { .. } => Failure::ptx(&error.render(Color::Never)),
+            Error::Bad { .. } | Error::Undefined { .. } => Failure::ptx(&error.render(Color::Never)),
             Error::Fault { .. } => Failure { code: PTXVM_FAULT, message: error.render(Color::Never) },
             other => Failure::launch(other),
         }
@@ -64,8 +64,8 @@ impl Launch {
     /// # Safety
     /// There must be as many as the caller said.
     unsafe fn arguments(&self, takes: usize) -> Result<&[*mut c_void], String> {
-        let given =
-            usize::try_from(self.n_args).map_err(|_| format!("the number of arguments is {}", self.n_args))?;
+        let given = usize::try_from(self.n_args)
+            .map_err(|_| format!("the number of arguments is {}", self.n_args))?;
         // Nothing is read before the number is right.
         if given != takes {
             return Err(format!("it takes {takes} arguments, and {given} were given"));

@@ -49,6 +49,13 @@ pub enum Error {
     },
     /// The launch itself is wrong (grid, block, shared memory).
     Launch(String),
+    /// The kernel needs functions or variables that are declared and defined nowhere. Nothing has run.
+    Undefined {
+        /// The source that the diagnostics point into.
+        source: Arc<SourceFile>,
+        /// Each name, where it is needed, and why it is not there.
+        diagnostics: Vec<Diagnostic>,
+    },
     /// The kernel can reach an instruction that ptxvm does not execute. Nothing has run.
     Unsupported {
         /// The source that the diagnostic points into.
@@ -92,7 +99,7 @@ impl Error {
     /// The error as text, in colour if wanted, ending in a line feed.
     pub fn render(&self, color: Color) -> String {
         match self {
-            Error::Bad { source, diagnostics } => {
+            Error::Bad { source, diagnostics } | Error::Undefined { source, diagnostics } => {
                 diagnostics.iter().map(|diagnostic| diag::render(source, diagnostic, color)).collect()
             }
             Error::Unsupported { source, diagnostic } => diag::render(source, diagnostic, color),
@@ -107,7 +114,7 @@ impl Error {
     /// What it says about places in the PTX source: the diagnostics of a bad file, the fault of a launch.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         match self {
-            Error::Bad { diagnostics, .. } => diagnostics.clone(),
+            Error::Bad { diagnostics, .. } | Error::Undefined { diagnostics, .. } => diagnostics.clone(),
             Error::Unsupported { diagnostic, .. } => vec![diagnostic.as_ref().clone()],
             Error::Fault { fault, .. } => vec![fault_diagnostic(fault)],
             Error::StepLimit { at: Some(at), .. } | Error::Cancelled { at: Some(at) } => {
@@ -176,7 +183,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Io { path, error } => write!(f, "cannot read `{}`: {error}", path.display()),
-            Error::Bad { .. } | Error::Unsupported { .. } | Error::Fault { .. } => {
+            Error::Bad { .. } | Error::Undefined { .. } | Error::Unsupported { .. } | Error::Fault { .. } => {
                 f.write_str(self.render(Color::Never).trim_end())
             }
             Error::Load(error) => error.fmt(f),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use check::module::{Function, Param};
 use diag::Diagnostic;
 use isa::{Kind, Type};
-use vm::{Fault, LaunchConfig, LaunchError, LaunchReport, Output, Place};
+use vm::{Fault, LaunchConfig, LaunchError, LaunchReport, Output, Place, Undefined};
 
 use crate::{Array, Buffer, Element, Error, Loaded, Module, Stopped};
 
@@ -177,7 +177,7 @@ impl<'a> Launch<'a> {
     /// Runs the kernel and waits until it has ended.
     ///
     /// # Errors
-    /// [`Error::NoSuchName`], [`Error::Arguments`], [`Error::Launch`] and [`Error::Unsupported`] before anything runs; [`Error::Fault`],
+    /// [`Error::NoSuchName`], [`Error::Arguments`], [`Error::Launch`], [`Error::Undefined`] and [`Error::Unsupported`] before anything runs; [`Error::Fault`],
     /// [`Error::StepLimit`] and [`Error::Cancelled`] while it does.
     pub fn run(mut self) -> Result<LaunchReport, Error> {
         let kernel = self.loaded.module.kernel(&self.kernel)?;
@@ -195,6 +195,7 @@ impl<'a> Launch<'a> {
         result.map_err(|error| match error {
             LaunchError::Invalid(message) => Error::Launch(message),
             LaunchError::Unsupported(what) => self.unsupported(&what),
+            LaunchError::Undefined(names) => self.undefined(&names),
             LaunchError::Fault(fault) => located(&self.loaded.module, fault),
             LaunchError::StepLimit { limit, place } => Error::StepLimit { limit, at: self.stopped(place) },
             LaunchError::Cancelled { place } => Error::Cancelled { at: self.stopped(place) },
@@ -226,6 +227,28 @@ impl Launch<'_> {
         let (index, span) = module.locate(place.span);
         let source = Arc::clone(module.sources().nth(index)?);
         Some(Box::new(Stopped { source, kernel: self.kernel.clone(), place: Place { span, ..place } }))
+    }
+
+    /// The kernel needs what nothing defines: says so as NVIDIA's linker does, of the first file that has such a place.
+    fn undefined(&self, names: &[Undefined]) -> Error {
+        let (kernel, module) = (&self.kernel, &self.loaded.module);
+        let place = |undefined: &Undefined| module.locate(undefined.span);
+        let first = names.iter().map(|undefined| place(undefined).0).min().unwrap_or(0);
+        let source = module.sources().nth(first).unwrap_or(module.source());
+        let diagnostic = |undefined: &Undefined| {
+            let (index, span) = place(undefined);
+            let message = format!("Undefined reference to '{}' in '{}'", undefined.name, source.name());
+            let user = &undefined.user;
+            let needs = if user == kernel {
+                format!("kernel `{kernel}` is not launched: it needs it")
+            } else {
+                format!("kernel `{kernel}` is not launched: it reaches `{user}`, which needs it")
+            };
+            let diagnostic = Diagnostic::error("undefined-reference", span, message).note(needs);
+            (index == first).then(|| diagnostic.help(undefined.why.clone()))
+        };
+        let diagnostics = names.iter().filter_map(diagnostic).collect();
+        Error::Undefined { source: Arc::clone(source), diagnostics }
     }
 
     /// The kernel can reach an instruction that no engine executes.

@@ -176,6 +176,14 @@ fn launch(module: &Module, kernel: &Function, modulus: u32) -> String {
         Ok(_) => "ended".to_owned(),
         Err(Error::StepLimit { .. }) => "step limit".to_owned(),
         Err(Error::Unsupported { .. }) => REFUSED.to_owned(),
+        Err(error @ Error::Undefined { .. }) => {
+            let message = &error.diagnostics()[0].message;
+            format!(
+                "{}: {}",
+                FaultKind::UndefinedFunction.code(),
+                message.split('\'').nth(1).unwrap_or_default()
+            )
+        }
         Err(Error::Fault { fault, .. }) => match fault.kind {
             FaultKind::UndefinedFunction | FaultKind::Unsupported => {
                 let note =

@@ -15,8 +15,16 @@ fn sizes_whose_sum_no_number_holds_get_the_error_of_a_single_one() {
     let folder = Folder::new();
     let huge = ".align 16 .b8 c[18446744073709551615];";
     for (before, after) in [("", ""), (".const .b32 a[4];", ""), (".const .b32 a[4];", ".const .b32 d[4];")] {
-        module(&folder, "k.ptx", &format!("{before}\n.const {huge}\n{after}\n.visible .entry k() {{ ret; }}\n"));
-        folder.fails("run k.ptx", 1, &[".const variables take 18446744073709551615 bytes, the limit is 65536"]);
+        module(
+            &folder,
+            "k.ptx",
+            &format!("{before}\n.const {huge}\n{after}\n.visible .entry k() {{ ret; }}\n"),
+        );
+        folder.fails(
+            "run k.ptx",
+            1,
+            &[".const variables take 18446744073709551615 bytes, the limit is 65536"],
+        );
     }
     for variables in [
         ".shared .align 16 .b8 c[18446744073709551615];",
@@ -30,4 +38,65 @@ fn sizes_whose_sum_no_number_holds_get_the_error_of_a_single_one() {
             folder.fails(&format!("run k.ptx --shared {dynamic}"), 2, &[message]);
         }
     }
+}
+
+#[test]
+fn what_nothing_defines_is_refused_before_the_launch() {
+    let folder = Folder::new();
+    let externs = ".extern .func (.reg .u32 r) g(.reg .u32 x);\n.extern .global .u32 tab[4];\n.extern .global .u32 far[];\n\
+                   .extern .const .u32 c;\n.extern .func h();\n.global .u64 table[2] = {0, tab};\n";
+    let code = |name: &str, body: &str| {
+        format!(".visible .entry {name}()\n{{\n.reg .u64 %p;\n.reg .u32 %r, %t;\n{body}\nret;\n}}\n")
+    };
+    let text = format!(
+        "{externs}.func near() {{ call h; ret; }}\n{}{}{}{}{}{}{}",
+        code("calls", "mov.u32 %t, 1;\ncall (%r), g, (%t);"),
+        code("loads", "ld.global.u32 %t, [tab+8];\nld.global.u32 %t, [far];\nst.global.u32 [tab], %t;"),
+        code("constant", "ld.const.u32 %t, [c];"),
+        code("through", "call near;"),
+        code("initial", "mov.u64 %p, table;"),
+        code("address", "mov.u64 %p, g;"),
+        code("nothing", "mov.u32 %t, 1;"),
+    );
+    module(&folder, "a.ptx", &text);
+    for (entry, parts) in [
+        (
+            "calls",
+            &["Undefined reference to 'g' in 'a.ptx'", "a.ptx:16:", "it needs it", "no module has a body"][..],
+        ),
+        ("loads", &["Undefined reference to 'tab'", "Undefined reference to 'far'", "no module defines it"]),
+        ("constant", &["Undefined reference to 'c'"]),
+        ("through", &["Undefined reference to 'h'", "it reaches `near`, which needs it"]),
+        ("initial", &["Undefined reference to 'tab'", "it reaches `table`, which needs it"]),
+        ("address", &["Undefined reference to 'g'"]),
+    ] {
+        let outcome = folder.fails(&format!("run a.ptx --entry {entry} --format json"), 1, parts);
+        assert!(outcome.stdout.contains("\"code\":\"undefined-reference\""), "{}", outcome.transcript());
+        let message = "Undefined reference to 'tab'";
+        assert!(outcome.stderr.matches(message).count() < 2, "{}", outcome.transcript());
+    }
+    // What the kernel cannot reach does not matter, nor does it for one file by itself.
+    folder.fails("run a.ptx --entry nothing", 0, &[]);
+    folder.fails("check a.ptx", 0, &["no errors"]);
+    // With the file that defines it, it runs.
+    module(&folder, "c.ptx", ".visible .func (.reg .u32 r) g(.reg .u32 x) { add.u32 r, x, 200; ret; }\n");
+    folder.fails("run a.ptx c.ptx --entry calls", 0, &[]);
+}
+
+#[test]
+fn a_panic_of_rust_needs_no_body_until_it_is_called() {
+    let folder = Folder::new();
+    let panic = "_RNvNtCs1jIwKPSfU11_4core9panicking18panic_bounds_check";
+    let text = format!(
+        ".extern .func {panic}(.param .b64 index);\n.visible .entry k(.param .u32 n)\n{{\n.reg .u32 %n;\n.reg .pred %p;\n\
+         ld.param.u32 %n, [n];\nsetp.lt.u32 %p, %n, 3;\n@%p bra good;\n{{ .param .b64 a; st.param.b64 [a], 7; call {panic}, (a); }}\n\
+         good: ret;\n}}\n"
+    );
+    module(&folder, "k.ptx", &text);
+    folder.fails("run k.ptx --arg 2", 0, &[]);
+    folder.fails(
+        "run k.ptx --arg 3",
+        3,
+        &["a check of the Rust program, of an index or a value, does not hold"],
+    );
 }

@@ -1,5 +1,7 @@
 //! Functions that CUDA provides and PTX only declares.
 
+use check::module::Function;
+
 /// A function with a body in this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Builtin {
@@ -45,6 +47,20 @@ impl Builtin {
             Builtin::GridSynchronize => (&[8, 4], Some(4)),
         }
     }
+
+    /// Whether a declaration is that of this function.
+    pub fn fits(self, callee: &Function, address: u64) -> bool {
+        let (params, result) = self.signature(address);
+        callee.params.len() >= params.len()
+            && callee.params.iter().zip(params).all(|(param, &bytes)| param.bytes == bytes)
+            && callee.returns.len() == usize::from(result.is_some())
+            && callee.returns.iter().all(|param| Some(param.bytes) == result)
+    }
+}
+
+/// A function of `core::panicking`, by its mangled name: what bounds checks and `unwrap` end in.
+pub(crate) fn is_rust_panic(name: &str) -> bool {
+    name.starts_with("_R") && name.contains("4core9panicking") || name.starts_with("_ZN4core9panicking")
 }
 
 /// Why a declared function cannot be called, and what to do about it.
@@ -52,7 +68,9 @@ pub fn why_missing(name: &str) -> String {
     if Builtin::of(name).is_some() {
         return format!("`{name}` is declared with other parameters than CUDA's function of this name");
     }
-    let why = if name.starts_with("__nv_") {
+    let why = if is_rust_panic(name) {
+        ": a check of the Rust program, of an index or a value, does not hold"
+    } else if name.starts_with("__nv_") {
         ", a function of libdevice: link libdevice.10.bc into the kernel before it becomes PTX, as nvcc, numba and \
          Triton do"
     } else if name.starts_with("cuda") {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use check::module::{FuncId, Function, Linkage, Symbol, VarId, Variable};
+use check::module::{FuncId, Function, Symbol, VarId, Variable};
 use isa::Space;
 
 use crate::code::function_address;
@@ -13,6 +13,7 @@ use crate::grid_barrier::GridBarrier;
 use crate::launch::{LaunchConfig, LaunchError, LaunchReport, LoadError};
 use crate::limits::Limits;
 use crate::memory::{Arena, Heap, HostMemoryError, OutOfMemory, generic_offset};
+use crate::undefined::{declares_undefined, undefined};
 use lanes::host_path;
 
 /// Bytes of `.const` memory.
@@ -39,6 +40,8 @@ pub struct Loaded {
     /// By `VarId`: address in the variable's own space. Shared variables are placed by each launch.
     addresses: Arc<Vec<u64>>,
     constants: Arc<Vec<u8>>,
+    /// Something is declared that is defined nowhere.
+    incomplete: bool,
 }
 
 impl Loaded {
@@ -108,7 +111,8 @@ impl Device {
     /// Places a module's variables and fills in their initial values.
     ///
     /// # Errors
-    /// When there is no room for them, or an `.extern` variable has no definition.
+    /// When there is no room for them. What is declared and defined nowhere is no error of a module: only of the launch of
+    /// a kernel that needs it.
     pub fn load(&mut self, program: Arc<ir::Program>) -> Result<Loaded, LoadError> {
         let variables = &program.module.variables;
         let mut addresses = vec![0; variables.len()];
@@ -116,9 +120,6 @@ impl Device {
         for (address, variable) in addresses.iter_mut().zip(variables) {
             match variable.space {
                 Space::Global => {
-                    if variable.linkage == Linkage::Extern && variable.bytes == 0 {
-                        return Err(LoadError::Undefined(variable.name.clone()));
-                    }
                     let name = format!("variable `{}`", variable.name);
                     *address = self.arena.allocate(variable.bytes, name).map_err(LoadError::OutOfMemory)?;
                 }
@@ -143,7 +144,8 @@ impl Device {
                 _ => {}
             }
         }
-        Ok(Loaded { program, addresses: Arc::new(addresses), constants: Arc::new(constants) })
+        let incomplete = declares_undefined(&program.module);
+        Ok(Loaded { program, addresses: Arc::new(addresses), constants: Arc::new(constants), incomplete })
     }
 
     /// Address and size in bytes of a `.global` variable of a module.
@@ -194,6 +196,12 @@ impl Device {
             ));
         }
         check_extents(function, config)?;
+        if module.incomplete {
+            let names = undefined(program, entry);
+            if !names.is_empty() {
+                return Err(LaunchError::Undefined(names));
+            }
+        }
         if let Some(unsupported) = program.unsupported(entry) {
             return Err(LaunchError::Unsupported(unsupported));
         }
@@ -269,7 +277,9 @@ fn contents(variable: &Variable, variables: &[Variable], addresses: &[u64]) -> V
         let value = address.wrapping_add(r.addend as u64).checked_shr(r.shift).unwrap_or(0);
         let count = (r.bytes as usize).min(8);
         // What does not lie within the variable is no part of it.
-        let Some(end) = r.offset.checked_add(count as u64).filter(|&end| end <= variable.bytes) else { continue };
+        let Some(end) = r.offset.checked_add(count as u64).filter(|&end| end <= variable.bytes) else {
+            continue;
+        };
         let (start, end) = (r.offset as usize, end as usize);
         if bytes.len() < end {
             bytes.resize(end, 0);

@@ -10,6 +10,7 @@ use crate::fault::Fault;
 use crate::memory::OutOfMemory;
 use crate::output::Output;
 use crate::profile::Profile;
+use crate::undefined::Undefined;
 use lanes::HostPath;
 
 /// How to launch a kernel.
@@ -91,8 +92,6 @@ pub struct LaunchReport {
 pub enum LoadError {
     /// No room for its variables.
     OutOfMemory(OutOfMemory),
-    /// An `.extern` variable that nothing defines.
-    Undefined(String),
     /// `.const` variables take more than the 64 KiB that the manual allows.
     TooMuchConst(u64),
 }
@@ -101,9 +100,6 @@ impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LoadError::OutOfMemory(error) => error.fmt(f),
-            LoadError::Undefined(name) => {
-                write!(f, "variable `{name}` is declared .extern and defined nowhere")
-            }
             LoadError::TooMuchConst(bytes) => {
                 write!(f, ".const variables take {bytes} bytes, the limit is 65536")
             }
@@ -120,6 +116,8 @@ pub enum LaunchError {
     Invalid(String),
     /// The kernel can reach an instruction that no engine executes.
     Unsupported(ir::Unsupported),
+    /// The kernel needs functions or variables that are declared and defined nowhere.
+    Undefined(Vec<Undefined>),
     /// A thread faulted. Other blocks' results so far are in memory.
     Fault(Box<Fault>),
     /// [`LaunchConfig::max_steps`] ran out.
@@ -153,6 +151,12 @@ impl fmt::Display for LaunchError {
             LaunchError::Invalid(what) => f.write_str(what),
             LaunchError::Unsupported(what) => {
                 write!(f, "`{}` is not executed", what.form.name(&what.picks))
+            }
+            LaunchError::Undefined(names) => {
+                let lines = names
+                    .iter()
+                    .map(|undefined| format!("{}, which `{}` needs", undefined.why, undefined.user));
+                f.write_str(&lines.collect::<Vec<_>>().join("\n"))
             }
             LaunchError::Fault(fault) => fault.fmt(f),
             LaunchError::StepLimit { limit, .. } => {

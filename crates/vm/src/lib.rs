@@ -27,6 +27,7 @@ mod registers;
 mod scalar;
 mod standstill;
 mod team;
+mod undefined;
 
 pub use builtin::why_missing;
 pub use code::function_address;
@@ -43,3 +44,4 @@ pub use memory::{
 };
 pub use output::Output;
 pub use profile::{Accesses, Counts, Profile};
+pub use undefined::Undefined;

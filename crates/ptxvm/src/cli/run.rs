@@ -224,7 +224,7 @@ fn stopped(error: &Error, options: &RunOptions, session: Option<&Session>, value
             say_text(&error.render(stderr_color()));
             Failure::silent(code::FAULT)
         }
-        Error::Unsupported { source, .. } => {
+        Error::Unsupported { source, .. } | Error::Undefined { source, .. } => {
             if options.format == Format::Json {
                 let _ = print(diag::json(source, &error.diagnostics()));
             }

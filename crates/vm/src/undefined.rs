@@ -1,0 +1,138 @@
+//! Names that a module declares and does not define, which NVIDIA's linker refuses.
+
+use check::module::{AddressBase, FuncId, Function, Linkage, Module, Node, Operand, Symbol, VarId, Variable};
+use diag::Span;
+use isa::Space;
+
+use crate::builtin::{Builtin, is_rust_panic, why_missing};
+
+/// A name that a kernel needs and nothing defines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undefined {
+    /// The name.
+    pub name: String,
+    /// Why there is no definition, and what to do about it.
+    pub why: String,
+    /// What needs it: a function, or a variable whose initial value it is part of.
+    pub user: String,
+    /// Where it is needed first.
+    pub span: Span,
+}
+
+/// The function has no body, and CUDA none for it. A panic of Rust needs none: whoever calls it has come to its end.
+fn is_undefined_function(function: &Function, address_bytes: u64) -> bool {
+    let name = &function.name;
+    let provided = || Builtin::of(name).is_some_and(|builtin| builtin.fits(function, address_bytes));
+    function.body.is_none() && !is_rust_panic(name) && !provided()
+}
+
+/// `.extern .shared` variables without a definition stand for dynamic shared memory.
+fn is_undefined_variable(variable: &Variable) -> bool {
+    variable.linkage == Linkage::Extern && matches!(variable.space, Space::Global | Space::Const)
+}
+
+/// Whether a module declares anything that is not defined.
+pub(crate) fn declares_undefined(module: &Module) -> bool {
+    let bytes = u64::from(module.address_size / 8);
+    module.variables.iter().any(is_undefined_variable)
+        || module.functions.iter().any(|function| is_undefined_function(function, bytes))
+}
+
+/// What a kernel needs and nothing defines, in the order of the source, each name once. A kernel needs what the functions
+/// that it can reach name, and what the initial values of those variables do.
+pub(crate) fn undefined(program: &ir::Program, kernel: FuncId) -> Vec<Undefined> {
+    let module = &program.module;
+    let mut search = Search { module, variables: vec![false; module.variables.len()], found: Vec::new() };
+    for (function, _) in
+        module.functions.iter().zip(program.reachable(kernel)).filter(|(_, reached)| *reached)
+    {
+        let Some(body) = &function.body else { continue };
+        for node in &body.code {
+            if let Node::Instruction(instruction) = node {
+                let user = User { name: &function.name, span: instruction.span };
+                instruction.operands.iter().for_each(|operand| search.operand(operand, user));
+            }
+        }
+    }
+    search.found.sort_by_key(|undefined| undefined.span.start);
+    let mut names = std::collections::HashSet::new();
+    search.found.retain(|undefined| names.insert(undefined.name.clone()));
+    search.found
+}
+
+struct Search<'a> {
+    module: &'a Module,
+    /// Those that have been looked at.
+    variables: Vec<bool>,
+    found: Vec<Undefined>,
+}
+
+/// Who names a symbol, and where.
+#[derive(Clone, Copy)]
+struct User<'a> {
+    name: &'a str,
+    span: Span,
+}
+
+impl<'a> Search<'a> {
+    fn operand(&mut self, operand: &Operand, user: User<'a>) {
+        match operand {
+            Operand::Function(id) => self.function(*id, user),
+            Operand::Symbol(symbol, _) | Operand::Address(AddressBase::Symbol(symbol), _) => {
+                self.symbol(*symbol, user);
+            }
+            Operand::Vector(operands) | Operand::List(operands) => {
+                operands.iter().for_each(|operand| self.operand(operand, user));
+            }
+            _ => {}
+        }
+    }
+
+    fn symbol(&mut self, symbol: Symbol, user: User<'a>) {
+        match symbol {
+            Symbol::Variable(id) => self.variable(id, user),
+            Symbol::Function(id) => self.function(id, user),
+            Symbol::Param(_) | Symbol::Return(_) => {}
+        }
+    }
+
+    fn function(&mut self, id: FuncId, user: User<'a>) {
+        let function = &self.module.functions[id.index()];
+        if is_undefined_function(function, u64::from(self.module.address_size / 8)) {
+            self.missing(&function.name, why_missing(&function.name), user);
+        }
+    }
+
+    fn variable(&mut self, first: VarId, user: User<'a>) {
+        let mut work = vec![(first, user)];
+        while let Some((id, user)) = work.pop() {
+            let variable = &self.module.variables[id.index()];
+            if is_undefined_variable(variable) {
+                let name = &variable.name;
+                let why = format!(
+                    "`{name}` is declared .extern, but no module defines it: give the file that does to the same run"
+                );
+                self.missing(name, why, user);
+            }
+            if std::mem::replace(&mut self.variables[id.index()], true) {
+                continue;
+            }
+            let user = User { name: &variable.name, span: variable.span };
+            for relocation in &variable.relocations {
+                match relocation.symbol {
+                    Symbol::Variable(id) => work.push((id, user)),
+                    symbol => self.symbol(symbol, user),
+                }
+            }
+        }
+    }
+
+    fn missing(&mut self, name: &str, why: String, user: User<'a>) {
+        self.found.push(Undefined {
+            name: name.to_owned(),
+            why,
+            user: user.name.to_owned(),
+            span: user.span,
+        });
+    }
+}
