@@ -198,6 +198,11 @@ impl<T: Element> Array<T> {
     }
 }
 
+/// Whether a variable at this address is a `.const` one.
+fn is_const(address: u64) -> bool {
+    (vm::CONST_WINDOW..vm::CONST_WINDOW + vm::WINDOW_BYTES).contains(&address)
+}
+
 /// A module on a device.
 #[derive(Clone)]
 pub struct Loaded {
@@ -212,7 +217,7 @@ impl Loaded {
         Launch::new(self, kernel)
     }
 
-    /// Address and size in bytes of a `.global` or `.const` variable.
+    /// Generic address and size in bytes of a `.global` or `.const` variable, as kernels of this load may use it.
     ///
     /// # Errors
     /// [`Error::NoSuchName`]
@@ -225,5 +230,36 @@ impl Loaded {
             let available = placed.map(|variable| variable.name.clone()).collect();
             Error::NoSuchName { what: "variable", name: name.to_owned(), available }
         })
+    }
+
+    /// Copies bytes out of a `.global` or `.const` variable, starting at an offset, as `cudaMemcpyFromSymbol` does.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchName`], and [`Error::Memory`] when there are not so many.
+    pub fn read_variable(&self, name: &str, offset: u64, data: &mut [u8]) -> Result<(), Error> {
+        match self.part(name, offset, data.len())? {
+            address if is_const(address) => self.loaded.read_const(address, data),
+            address => self.device.read().read(address, data),
+        }
+        .map_err(Error::Memory)
+    }
+
+    /// Copies bytes into a `.global` or `.const` variable, starting at an offset, as `cudaMemcpyToSymbol` does.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchName`], and [`Error::Memory`] when they do not fit.
+    pub fn write_variable(&self, name: &str, offset: u64, data: &[u8]) -> Result<(), Error> {
+        match self.part(name, offset, data.len())? {
+            address if is_const(address) => self.loaded.write_const(address, data),
+            address => self.device.write().write(address, data),
+        }
+        .map_err(Error::Memory)
+    }
+
+    /// Address of a part of a variable.
+    fn part(&self, name: &str, offset: u64, bytes: usize) -> Result<u64, Error> {
+        let (address, size) = self.variable(name)?;
+        let end = offset.checked_add(bytes as u64).filter(|&end| end <= size);
+        end.map(|_| address + offset).ok_or(Error::Memory(FaultKind::OutOfBounds))
     }
 }

@@ -191,3 +191,52 @@ fn an_array_of_another_device_is_no_argument() {
     module.launch("copy").block(16).arg(&to).arg(&from).arg(16u32).run().unwrap();
     assert_eq!(to.read().unwrap(), [1, 2, 3, 4]);
 }
+
+#[test]
+fn variables_in_const_memory_are_found_read_and_written() {
+    let text = "\
+.version 7.8
+.target sm_90
+.address_size 64
+.const .u16 first = 1;
+.const .align 4 .u32 factors[2] = {3, 5};
+.global .u32 sum = 7;
+.visible .entry read(.param .u64 at, .param .u64 out)
+{
+    .reg .u64 %p, %out;
+    .reg .u32 %a, %b;
+    ld.param.u64 %p, [at];
+    ld.param.u64 %out, [out];
+    ld.u32 %a, [%p+4];
+    ld.const.u32 %b, [factors];
+    st.global.v2.u32 [%out], {%a, %b};
+    ret;
+}
+";
+    let device = Device::new();
+    let module = Module::from_ptx(text).unwrap();
+    let (loaded, other) = (device.load(&module).unwrap(), device.load(&module).unwrap());
+    let (address, bytes) = loaded.variable("factors").unwrap();
+    assert_eq!(bytes, 8);
+    let read = |name: &str, offset: u64| {
+        let mut word = [0; 4];
+        loaded.read_variable(name, offset, &mut word).map(|()| u32::from_le_bytes(word))
+    };
+    assert_eq!((read("factors", 0).unwrap(), read("factors", 4).unwrap()), (3, 5));
+    assert_eq!(read("sum", 0).unwrap(), 7);
+    // A kernel reads them at the same address, after the host has changed them.
+    loaded.write_variable("factors", 4, &9u32.to_le_bytes()).unwrap();
+    loaded.write_variable("sum", 0, &8u32.to_le_bytes()).unwrap();
+    let out = device.zeros::<u32>(2).unwrap();
+    loaded.launch("read").arg(address).arg(&out).run().unwrap();
+    assert_eq!(out.read().unwrap(), [9, 3]);
+    assert_eq!(read("sum", 0).unwrap(), 8);
+    // Each load has its own.
+    other.launch("read").arg(address).arg(&out).run().unwrap();
+    assert_eq!(out.read().unwrap(), [5, 3]);
+    for (name, offset) in [("factors", 5), ("factors", u64::MAX), ("first", 0)] {
+        assert!(matches!(read(name, offset), Err(Error::Memory(FaultKind::OutOfBounds))), "{name}+{offset}");
+    }
+    assert!(matches!(read("nobody", 0), Err(Error::NoSuchName { .. })));
+    assert!(loaded.write_variable("first", 1, &[1, 2]).is_err());
+}

@@ -1,6 +1,7 @@
 //! A device: memory, loaded modules, launches.
 
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
 use check::module::{FuncId, Function, Symbol, VarId, Variable};
@@ -39,7 +40,8 @@ pub struct Loaded {
     program: Arc<ir::Program>,
     /// By `VarId`: address in the variable's own space. Shared variables are placed by each launch.
     addresses: Arc<Vec<u64>>,
-    constants: Arc<Vec<u8>>,
+    /// `.const` memory. A launch holds it for reading, from its start to its end.
+    constants: Arc<RwLock<Vec<u8>>>,
     /// Something is declared that is defined nowhere.
     incomplete: bool,
 }
@@ -48,6 +50,28 @@ impl Loaded {
     /// The lowered module.
     pub fn program(&self) -> &ir::Program {
         &self.program
+    }
+
+    /// Copies bytes out of `.const` memory; `address` is one that [`Device::symbol`] gave, or behind it.
+    ///
+    /// # Errors
+    /// When the range is not within `.const` memory.
+    pub fn read_const(&self, address: u64, data: &mut [u8]) -> Result<(), FaultKind> {
+        let constants = self.constants.read().unwrap_or_else(PoisonError::into_inner);
+        let range = const_range(address, data.len()).ok_or(FaultKind::OutOfBounds)?;
+        data.copy_from_slice(constants.get(range).ok_or(FaultKind::OutOfBounds)?);
+        Ok(())
+    }
+
+    /// Copies bytes into `.const` memory, as `cudaMemcpyToSymbol` does, once no launch runs.
+    ///
+    /// # Errors
+    /// When the range is not within `.const` memory.
+    pub fn write_const(&self, address: u64, data: &[u8]) -> Result<(), FaultKind> {
+        let mut constants = self.constants.write().unwrap_or_else(PoisonError::into_inner);
+        let range = const_range(address, data.len()).ok_or(FaultKind::OutOfBounds)?;
+        constants.get_mut(range).ok_or(FaultKind::OutOfBounds)?.copy_from_slice(data);
+        Ok(())
     }
 }
 
@@ -145,16 +169,18 @@ impl Device {
             }
         }
         let incomplete = declares_undefined(&program.module);
-        Ok(Loaded { program, addresses: Arc::new(addresses), constants: Arc::new(constants), incomplete })
+        let (addresses, constants) = (Arc::new(addresses), Arc::new(RwLock::new(constants)));
+        Ok(Loaded { program, addresses, constants, incomplete })
     }
 
-    /// Address and size in bytes of a `.global` variable of a module.
+    /// Generic address and size in bytes of a `.global` or `.const` variable of a module. That of a `.const` variable lies in
+    /// the window of `.const` memory, which each module has for itself: see [`Loaded::read_const`].
     pub fn symbol(&self, module: &Loaded, name: &str) -> Option<(u64, u64)> {
         let variables = module.program.module.variables.iter().zip(module.addresses.iter());
         variables
-            .filter(|(v, _)| v.space == Space::Global && v.function.is_none())
+            .filter(|(v, _)| matches!(v.space, Space::Global | Space::Const) && v.function.is_none())
             .find(|(v, _)| v.name == name)
-            .map(|(v, &address)| (address, v.bytes))
+            .map(|(v, &address)| (address.wrapping_add(generic_offset(v.space)), v.bytes))
     }
 
     /// Runs a kernel. `params` are the bytes of its parameters, laid out as [`param_layout`] says.
@@ -220,6 +246,7 @@ impl Device {
             Some(path) => return invalid(format!("this machine has no {}", path.name())),
             None => host_path().map_err(|error| LaunchError::Invalid(error.to_string()))?,
         };
+        let constants = module.constants.read().unwrap_or_else(PoisonError::into_inner);
         Ok(Launch {
             program,
             kernel,
@@ -228,7 +255,7 @@ impl Device {
             path,
             arena: &self.arena,
             heap: &self.heap,
-            constants: &module.constants,
+            constants,
             params,
             places: Places { variables, params: layout.iter().map(|&(offset, _)| offset).collect() },
             shared_bytes,
@@ -238,6 +265,12 @@ impl Device {
             start: Instant::now(),
         })
     }
+}
+
+/// The part of `.const` memory at a generic address.
+fn const_range(address: u64, bytes: usize) -> Option<Range<usize>> {
+    let start = usize::try_from(address.checked_sub(generic_offset(Space::Const))?).ok()?;
+    Some(start..start.checked_add(bytes)?)
 }
 
 /// Where something of so many bytes begins behind what ends at `end`, and where it ends. Sums that no memory holds stay

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 use check::module::VarId;
@@ -56,7 +56,8 @@ pub struct Launch<'a> {
     pub(crate) path: HostPath,
     pub(crate) arena: &'a Arena,
     pub(crate) heap: &'a Heap,
-    pub(crate) constants: &'a [u8],
+    /// No host writes them meanwhile.
+    pub(crate) constants: RwLockReadGuard<'a, Vec<u8>>,
     pub(crate) params: &'a [u8],
     pub(crate) places: Places,
     /// Static and dynamic shared memory.

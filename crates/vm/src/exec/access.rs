@@ -97,7 +97,7 @@ impl Chunk<'_> {
                 (shared.memory.as_ptr(), offset, shared.memory_bytes)
             }
             Space::Const if !request.write => {
-                let constants = self.launch.constants;
+                let constants = &self.launch.constants;
                 (constants.as_ptr().cast_mut(), offset, constants.len() as u64)
             }
             Space::Param if !request.write => {
