@@ -26,6 +26,16 @@ impl Device {
         Device::from(vm::Device::new())
     }
 
+    /// A device with empty memory whose addresses are as wide as those of a module: one of `.address_size 32` can take no
+    /// others. [`Device::new`] is for 64 bits.
+    pub fn for_module(module: &Module) -> Device {
+        let device = Device::new();
+        if module.program().module.address_size == 32 {
+            device.write().use_narrow_addresses();
+        }
+        device
+    }
+
     /// Reserves memory, all zero. The name is what fault messages call it.
     ///
     /// # Errors

@@ -287,6 +287,13 @@ fn pack(kernel: &Function, args: &[Arg], address_bytes: usize, device: u64) -> R
                 "argument {i} is an array of another device: make it on the device that the module is loaded on"
             )));
         }
+        let high = arg.bytes.get(address_bytes..).unwrap_or_default();
+        if arg.device.is_some() && high.iter().any(|&byte| byte != 0) {
+            return Err(wrong(format!(
+                "argument {i} lies beyond the first 4 GiB, where the module's addresses of 32 bits end: make the device \
+                 with `Device::for_module`"
+            )));
+        }
         let value = arg.fit(param, address_bytes).ok_or_else(|| {
             let (given, wanted) = (arg.description(), describe(param));
             wrong(format!("argument {i} is {given}, but parameter `{}` is {wanted}", param.name))

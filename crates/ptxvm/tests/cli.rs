@@ -3,11 +3,11 @@
 mod common;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Folder, Outcome, SCALE, finish, ptxvm, root};
+use common::{Folder, SCALE, finish, ptxvm, root};
 use serde_json::Value;
 
 fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {

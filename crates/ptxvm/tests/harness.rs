@@ -137,7 +137,7 @@ const REFUSED: &str = "refused";
 
 /// Launches a kernel on buffers of the integers below `modulus`, or of zeros; says how it ended.
 fn launch(module: &Module, kernel: &Function, modulus: u32) -> String {
-    let device = Device::new();
+    let device = Device::for_module(module);
     let loaded = match device.load(module) {
         Ok(loaded) => loaded,
         Err(error) => return format!("load: {error}"),

@@ -4,6 +4,7 @@
 mod common;
 
 use common::Folder;
+use ptxvm::{Device, Error, Module};
 
 /// A module for `sm_80` with these declarations, as a file of a folder.
 fn module(folder: &Folder, name: &str, text: &str) {
@@ -98,5 +99,42 @@ fn a_panic_of_rust_needs_no_body_until_it_is_called() {
         "run k.ptx --arg 3",
         3,
         &["a check of the Rust program, of an index or a value, does not hold"],
+    );
+}
+
+#[test]
+fn an_offset_beyond_an_array_does_not_land_in_the_next() {
+    let folder = Folder::new();
+    let load =
+        "ld.param.u64 %a, [a];\nld.param.s64 %d, [d];\nadd.s64 %a, %a, %d;\nst.global.u32 [%a], 1;\nret;";
+    let params = ".param .u64 a, .param .u64 b, .param .u64 c, .param .s64 d";
+    module(&folder, "k.ptx", &format!(".visible .entry k({params}) {{ .reg .u64 %a, %d;\n{load} }}\n"));
+    let arrays = "--arg u32[128] --arg u32[128] --arg u32[128]";
+    folder.fails(&format!("run k.ptx {arrays} --arg 508"), 0, &[]);
+    for (offset, place) in [
+        ("512", "just past the end of argument 0"),
+        ("1024", "512 bytes past the end of argument 0"),
+        ("4294967296", "4294966784 bytes past the end of argument 0"),
+        ("68719476732", "68719476220 bytes past the end of argument 0"),
+    ] {
+        folder.fails(&format!("run k.ptx {arrays} --arg {offset}"), 3, &["out of bounds", place]);
+    }
+}
+
+#[test]
+fn a_module_of_32_bit_addresses_needs_a_device_for_it() {
+    let text = ".version 7.0\n.target sm_70\n.address_size 32\n.visible .entry k(.param .u32 a) {\n.reg .u32 %a;\n\
+                ld.param.u32 %a, [a];\nst.global.u32 [%a], 5;\nret;\n}\n";
+    let module = Module::from_ptx(text).unwrap();
+    let device = Device::for_module(&module);
+    let array = device.zeros::<u32>(1).unwrap();
+    device.load(&module).unwrap().launch("k").arg(&array).run().unwrap();
+    assert_eq!(array.read().unwrap(), [5]);
+    let device = Device::new();
+    let array = device.zeros::<u32>(1).unwrap();
+    let error = device.load(&module).unwrap().launch("k").arg(&array).run().unwrap_err();
+    assert!(
+        matches!(&error, Error::Arguments { message, .. } if message.contains("Device::for_module")),
+        "{error}"
     );
 }

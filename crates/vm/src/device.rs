@@ -89,6 +89,12 @@ impl Device {
         self.arena.allocate(bytes, name)
     }
 
+    /// From now on addresses of allocations fit in 32 bits as long as there is room for that, as modules of
+    /// `.address_size 32` need them. Gaps between arrays are narrower then.
+    pub fn use_narrow_addresses(&mut self) {
+        self.arena.use_narrow_addresses(true);
+    }
+
     /// Gives an allocation back. Later accesses fault as use after free.
     ///
     /// # Errors
@@ -138,6 +144,15 @@ impl Device {
     /// When there is no room for them. What is declared and defined nowhere is no error of a module: only of the launch of
     /// a kernel that needs it.
     pub fn load(&mut self, program: Arc<ir::Program>) -> Result<Loaded, LoadError> {
+        let narrow = self.arena.has_narrow_addresses();
+        self.arena.use_narrow_addresses(narrow || program.module.address_size == 32);
+        let placed = self.place(program);
+        self.arena.use_narrow_addresses(narrow);
+        placed
+    }
+
+    /// [`Device::load`] where addresses are as the module needs them.
+    fn place(&mut self, program: Arc<ir::Program>) -> Result<Loaded, LoadError> {
         let variables = &program.module.variables;
         let mut addresses = vec![0; variables.len()];
         let mut const_bytes = 0u64;
@@ -145,7 +160,10 @@ impl Device {
             match variable.space {
                 Space::Global => {
                     let name = format!("variable `{}`", variable.name);
-                    *address = self.arena.allocate(variable.bytes, name).map_err(LoadError::OutOfMemory)?;
+                    *address = self
+                        .arena
+                        .allocate_aligned(variable.bytes, variable.align, name)
+                        .map_err(LoadError::OutOfMemory)?;
                 }
                 Space::Const => {
                     (*address, const_bytes) = append(const_bytes, variable.bytes, variable.align);

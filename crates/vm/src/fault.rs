@@ -102,7 +102,7 @@ pub struct Access {
     pub space: Space,
     /// Writes (stores and atomics).
     pub write: bool,
-    /// The nearest allocation or variable, in words: "8 bytes past the end of argument 2 (`out`), 4096 bytes at 0x10000000".
+    /// The nearest allocation or variable, in words: "8 bytes past the end of argument 2 (`out`), 4096 bytes at 0x1000000000".
     pub nearest: Option<String>,
 }
 

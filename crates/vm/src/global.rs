@@ -34,7 +34,7 @@ impl Launch<'_> {
 
     /// The bytes of `.const` memory.
     pub fn constants(&self) -> &[u8] {
-        self.constants
+        &self.constants
     }
 
     /// Address of a variable of the module in its own space.

@@ -39,8 +39,8 @@ pub use lanes::{HOST_PATH_VARIABLE, HostPath, HostPathError, available_paths, ho
 pub use launch::{LaunchConfig, LaunchError, LaunchReport, LoadError, Place};
 pub use memory::{
     ARENA_BASE, Allocation, Arena, CODE_STRIDE, CODE_WINDOW, CONST_WINDOW, HEAP_BASE, HostMemoryError,
-    LOCAL_WINDOW, OutOfMemory, PARAM_WINDOW, SHARED_WINDOW, STACK_BASE, WINDOW_BYTES, generic_offset,
-    resolve_generic,
+    LOCAL_WINDOW, NARROW_BASE, OutOfMemory, PARAM_WINDOW, SHARED_WINDOW, STACK_BASE, WINDOW_BYTES,
+    generic_offset, resolve_generic,
 };
 pub use output::Output;
 pub use profile::{Accesses, Counts, Profile};

@@ -33,7 +33,7 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
     for _ in 0..options.repeat {
         // Memory of its own for each launch: nothing that an earlier one wrote, module variables included, is there.
         drop(last.take());
-        let session = Session::new(&values).map_err(|error| not_launched(&error))?;
+        let session = Session::new(&module, &values).map_err(|error| not_launched(&error))?;
         let result = session.launch(&module, kernel, &values, options, &cancel);
         last = Some(session);
         match result {

@@ -32,8 +32,8 @@ impl Session {
     ///
     /// # Errors
     /// When there is no room for them.
-    pub fn new(values: &[Value]) -> Result<Session, Error> {
-        let device = Device::new();
+    pub fn new(module: &Module, values: &[Value]) -> Result<Session, Error> {
+        let device = Device::for_module(module);
         let mut buffers = Vec::new();
         for (i, value) in values.iter().enumerate() {
             let Some((dtype, shape)) = value.array() else {

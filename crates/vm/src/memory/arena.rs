@@ -5,13 +5,18 @@ use std::fmt;
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use super::{ARENA_BASE, Extent, HEAP_BASE, HOST_MEMORY, SHARED_WINDOW, WINDOWS_END};
+use super::{ARENA_BASE, Extent, HEAP_BASE, HOST_MEMORY, NARROW_BASE, SHARED_WINDOW};
 use crate::fault::FaultKind;
 
 /// Alignment of every allocation in bytes, as `cudaMalloc` promises.
 const ALIGN: u64 = 256;
-/// Bytes behind an allocation that belong to nobody.
+/// Fewest bytes behind an allocation that belong to nobody.
 const RED_ZONE: u64 = 256;
+/// Allocations begin at multiples of the room that is left, shifted right by this: 128 GiB at first, and small enough for
+/// millions of allocations. The gap before each is at least half of that: what an index of 32 bits times 16 bytes reaches.
+const STEP_SHIFT: u32 = 18;
+/// The same where addresses have 32 bits: 16 MiB at first.
+const NARROW_STEP_SHIFT: u32 = 7;
 
 /// One allocation of global memory. A freed one is kept, without storage, to recognise stale pointers.
 pub struct Allocation {
@@ -109,6 +114,37 @@ impl std::error::Error for HostMemoryError {}
 #[derive(Debug, Default)]
 pub struct Arena {
     allocations: Vec<Allocation>,
+    /// Addresses are to have 32 bits.
+    narrow: bool,
+}
+
+/// Where a part of the arena begins and ends, and how wide its gaps are.
+struct Room {
+    range: Range<u64>,
+    step_shift: u32,
+}
+
+/// Below the windows.
+const NARROW: Room = Room { range: NARROW_BASE..SHARED_WINDOW, step_shift: NARROW_STEP_SHIFT };
+/// Above them.
+const WIDE: Room = Room { range: ARENA_BASE..HEAP_BASE, step_shift: STEP_SHIFT };
+
+impl Room {
+    /// The first free address that has so many bytes behind it, and where its allocation stands among the others.
+    fn place(&self, allocations: &[Allocation], bytes: u64, align: u64) -> Option<(u64, usize)> {
+        let index = allocations.partition_point(|a| a.base < self.range.end);
+        let before = allocations[..index].last().filter(|a| a.base + a.bytes.max(1) > self.range.start);
+        let base = match before.map(|a| a.base + a.bytes) {
+            None => self.range.start.checked_next_multiple_of(align)?,
+            Some(end) => {
+                let step = self.range.end.saturating_sub(end) >> self.step_shift;
+                let step = step.checked_ilog2().map_or(0, |log| 1 << log).max(2 * RED_ZONE);
+                end.checked_add(step / 2)?.checked_next_multiple_of(step.max(align))?
+            }
+        };
+        let end = base.checked_add(bytes)?.checked_add(RED_ZONE)?;
+        (end <= self.range.end).then_some((base, index))
+    }
 }
 
 impl Arena {
@@ -117,19 +153,39 @@ impl Arena {
     /// # Errors
     /// When the host cannot provide that much memory.
     pub fn allocate(&mut self, bytes: u64, name: impl Into<String>) -> Result<u64, OutOfMemory> {
-        let end = self.allocations.last().map_or(ARENA_BASE, |a| a.base + a.bytes + RED_ZONE);
-        let mut base = end.next_multiple_of(ALIGN);
-        if base < WINDOWS_END && bytes.saturating_add(RED_ZONE) > SHARED_WINDOW.saturating_sub(base) {
-            base = WINDOWS_END;
-        }
-        let layout = Allocation::layout(bytes)
-            .filter(|_| base.checked_add(bytes).is_some_and(|end| end < HEAP_BASE))
-            .ok_or(OutOfMemory { bytes })?;
+        self.allocate_aligned(bytes, ALIGN, name)
+    }
+
+    /// The same at an address that is a multiple of `align`.
+    ///
+    /// # Errors
+    /// When the host cannot provide that much memory.
+    pub fn allocate_aligned(
+        &mut self,
+        bytes: u64,
+        align: u64,
+        name: impl Into<String>,
+    ) -> Result<u64, OutOfMemory> {
+        let refused = OutOfMemory { bytes };
+        let narrow = if self.narrow { NARROW.place(&self.allocations, bytes, align) } else { None };
+        let place = narrow.or_else(|| WIDE.place(&self.allocations, bytes, align));
+        let (base, index) = place.ok_or(refused)?;
+        let layout = Allocation::layout(bytes).ok_or(refused)?;
         // SAFETY: the layout has at least one byte.
-        let storage = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(OutOfMemory { bytes })?;
+        let storage = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(refused)?;
         let name = name.into();
-        self.allocations.push(Allocation { base, bytes, storage: Some(storage), owned: true, name });
+        self.allocations.insert(index, Allocation { base, bytes, storage: Some(storage), owned: true, name });
         Ok(base)
+    }
+
+    /// From now on addresses fit in 32 bits as long as there is room for that, or no longer need to.
+    pub fn use_narrow_addresses(&mut self, narrow: bool) {
+        self.narrow = narrow;
+    }
+
+    /// Whether addresses are to fit in 32 bits.
+    pub fn has_narrow_addresses(&self) -> bool {
+        self.narrow
     }
 
     /// Opens the window of host memory: from now on the addresses that it covers are addresses of the host, without
@@ -229,7 +285,8 @@ mod tests {
         let a = arena.allocate(100, "a").unwrap();
         let b = arena.allocate(8, "b").unwrap();
         assert_eq!(a % ALIGN, 0);
-        assert!(b >= a + 100 + RED_ZONE);
+        // What an index of 32 bits reaches, and more.
+        assert!(b >= a + 100 + (16 << 32));
         arena.write(a + 96, &[1, 2, 3, 4]).unwrap();
         let mut bytes = [0; 4];
         arena.read(a + 96, &mut bytes).unwrap();
@@ -245,18 +302,39 @@ mod tests {
     }
 
     #[test]
-    fn allocations_keep_out_of_the_windows() {
+    fn narrow_allocations_keep_out_of_the_windows() {
         let mut arena = Arena::default();
-        arena.allocations.push(Allocation {
-            base: ARENA_BASE,
-            bytes: SHARED_WINDOW - ARENA_BASE - 4096,
-            storage: None,
-            owned: true,
-            name: String::new(),
-        });
+        let wide = arena.allocate(8, "wide").unwrap();
+        arena.use_narrow_addresses(true);
+        let first = arena.allocate(8, "first").unwrap();
+        let second = arena.allocate(8, "second").unwrap();
+        assert_eq!((first, wide), (NARROW_BASE, ARENA_BASE));
+        assert!(second > first + (1 << 20) && second < SHARED_WINDOW, "{second:#x}");
+        // Reserved address space costs no memory until it is written.
+        let large = SHARED_WINDOW - second - (100 << 20);
+        arena.allocate(large, "large").unwrap();
         let fits = arena.allocate(2000, "fits").unwrap();
-        assert!(fits < SHARED_WINDOW);
-        assert_eq!(arena.allocate(4000, "does not fit"), Ok(WINDOWS_END));
+        assert!(fits < SHARED_WINDOW, "{fits:#x}");
+        let wide = arena.allocate(100 << 20, "does not fit").unwrap();
+        assert!(wide > ARENA_BASE, "{wide:#x}");
+        assert!(arena.allocate(2000, "fits still").unwrap() < SHARED_WINDOW);
+        assert!(arena.allocations().is_sorted_by_key(Allocation::base));
+    }
+
+    #[test]
+    fn there_is_room_for_many_allocations_and_every_alignment() {
+        let mut arena = Arena::default();
+        for narrow in [false, true] {
+            arena.use_narrow_addresses(narrow);
+            for i in 0..5_000 {
+                arena.allocate(i % 7, "").unwrap();
+            }
+            assert_eq!(arena.allocate_aligned(1, 1 << 20, "").unwrap() % (1 << 20), 0);
+        }
+        let allocations = arena.allocations().windows(2);
+        assert!(allocations.clone().all(|pair| pair[1].base >= pair[0].base + pair[0].bytes + RED_ZONE));
+        let wide = allocations.filter(|pair| pair[0].base >= ARENA_BASE);
+        assert!(wide.map(|pair| pair[1].base - pair[0].base).min() > Some(1 << 32));
     }
 
     #[test]

@@ -13,8 +13,8 @@ use crate::fault::FaultKind;
 pub(crate) const DEFAULT_LIMIT: u64 = 8 << 20;
 /// Alignment of every allocation in bytes.
 const ALIGN: u64 = 16;
-/// Bytes behind an allocation that belong to nobody.
-const RED_ZONE: u64 = 64;
+/// Bytes behind an allocation that belong to nobody: what an index of 32 bits reaches.
+const RED_ZONE: u64 = 1 << 32;
 
 /// Allocations of running kernels. They live until they are freed, over launches.
 ///
@@ -66,6 +66,12 @@ impl Heap {
             return None;
         }
         let layout = storage_layout(bytes)?;
+        // Sizes are at most what the host has, but addresses are never reused.
+        let base = match blocks.extents.last() {
+            Some(last) => (last.base + last.bytes).checked_add(RED_ZONE)?.checked_next_multiple_of(ALIGN)?,
+            None => HEAP_BASE,
+        };
+        base.checked_add(bytes)?;
         let storage = match blocks.spare.get_mut(&layout.size()).and_then(Vec::pop) {
             Some(storage) => {
                 // SAFETY: the storage was made with this layout.
@@ -77,8 +83,6 @@ impl Heap {
                 NonNull::new(unsafe { alloc_zeroed(layout) })?
             }
         };
-        let base = blocks.extents.last().map_or(HEAP_BASE, |last| last.base + last.bytes + RED_ZONE);
-        let base = base.next_multiple_of(ALIGN);
         blocks.live += bytes;
         blocks.extents.push(Extent { base, bytes, storage: Some(storage.as_ptr()) });
         Some(base)

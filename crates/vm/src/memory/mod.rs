@@ -1,8 +1,8 @@
 //! Device memory: the arena of global allocations and the windows of the generic address space.
 //!
-//! A device address is an opaque number. It lies in an arena of its own, the same in every run:
-//! allocations are placed one after the other, aligned to 256 bytes, with a red zone behind each, and an
-//! address is never given out twice, so that a stale pointer is always recognised.
+//! A device address is an opaque number. It lies in an arena of its own, the same in every run: allocations are placed
+//! one after the other, aligned to 256 bytes, with gaps as wide as the address space allows, so that a wrong index does
+//! not land in the next array; and an address is never given out twice, so that a stale pointer is always recognised.
 
 mod arena;
 mod extent;
@@ -33,10 +33,10 @@ pub const PARAM_WINDOW: u64 = 0xfd00_0000;
 pub const CODE_WINDOW: u64 = 0xfe00_0000;
 /// Size of each window in bytes.
 pub const WINDOW_BYTES: u64 = 0x0100_0000;
-/// End of the windows.
-pub(crate) const WINDOWS_END: u64 = 1 << 32;
 /// First address of the arena of `.global` memory.
-pub const ARENA_BASE: u64 = 0x1000_0000;
+pub const ARENA_BASE: u64 = 1 << 36;
+/// The same for addresses of 32 bits, below the windows.
+pub const NARROW_BASE: u64 = 0x1000_0000;
 /// First address of the device heap, behind the arena.
 pub const HEAP_BASE: u64 = 1 << 56;
 /// Addresses of the host, once its memory is opened to kernels. Nothing lies below: null pointers fault.
