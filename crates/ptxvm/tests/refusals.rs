@@ -3,6 +3,9 @@
 
 mod common;
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use common::Folder;
 use ptxvm::{Device, Error, Module};
 
@@ -137,4 +140,23 @@ fn a_module_of_32_bit_addresses_needs_a_device_for_it() {
         matches!(&error, Error::Arguments { message, .. } if message.contains("Device::for_module")),
         "{error}"
     );
+}
+
+#[test]
+fn a_kernel_whose_output_nobody_reads_is_stopped() {
+    let folder = Folder::new();
+    let text = ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n\
+                .global .align 1 .b8 f[] = {120, 120, 120, 10, 0};\n.visible .entry k()\n{\n.reg .u64 %a;\n\
+                mov.u64 %a, f; cvta.global.u64 %a, %a;\nL: { .param .b64 a; st.param.b64 [a], %a; .param .b64 b;\n\
+                st.param.b64 [b], 0; .param .b32 r; call (r), vprintf, (a, b); }\nbra L;\n}\n";
+    module(&folder, "k.ptx", text);
+    let mut command = folder.command("run k.ptx --max-steps 100000000");
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    // The reader goes away after the first line.
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let outcome = child.wait_with_output().unwrap();
+    assert_eq!((line.as_str(), outcome.status.code()), ("xxx\n", Some(141)));
+    assert_eq!(String::from_utf8_lossy(&outcome.stderr), "");
 }

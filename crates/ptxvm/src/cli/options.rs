@@ -27,7 +27,8 @@ Exit codes:
   1    an input is bad: PTX with errors, an array that cannot be read
   2    the command line is wrong, or an output cannot be written
   3    the kernel faulted, or --max-steps ran out
-  130  stopped with Ctrl-C";
+  130  stopped with Ctrl-C
+  141  stopped since nobody reads what the kernel prints (| head)";
 
 /// The subcommands.
 #[derive(Debug, Subcommand)]

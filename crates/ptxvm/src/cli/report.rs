@@ -18,6 +18,8 @@ pub mod code {
     pub const FAULT: u8 = 3;
     /// Ctrl-C.
     pub const INTERRUPTED: u8 = 130;
+    /// Nobody reads any more what the kernel prints: as of a command that SIGPIPE ends.
+    pub const CLOSED: u8 = 141;
 }
 
 /// Why the command ends early: what it says and its exit code.

@@ -40,6 +40,9 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
             Ok(report) => reports.push(report),
             Err(error) => {
                 progress.finish_and_clear();
+                if matches!(error, Error::Cancelled) && last.as_ref().is_some_and(Session::is_unread) {
+                    return Err(Failure::silent(code::CLOSED));
+                }
                 let failure = stopped(&error, options, last.as_ref(), &values);
                 if let Some(report) = last.and_then(|session| session.profile(&module, options))
                     && let Err(failure) = summary::print_profile(kernel, options, &report)

@@ -1,9 +1,9 @@
 //! One launch: a device, its arrays, and what is shown and saved of them.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use check::module::Function;
@@ -22,6 +22,37 @@ pub struct Session {
     /// One for each argument that is an array.
     buffers: Vec<Option<Buffer>>,
     profile: Arc<Mutex<Profile>>,
+    /// Nobody reads any more what the kernel prints.
+    unread: Arc<AtomicBool>,
+}
+
+/// Where `printf` goes: stops the kernel when nobody reads it.
+struct Console<W> {
+    to: W,
+    cancel: Arc<AtomicBool>,
+    unread: Arc<AtomicBool>,
+}
+
+impl<W: Write> Console<W> {
+    fn see<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        if result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+            self.unread.store(true, Ordering::SeqCst);
+            self.cancel.store(true, Ordering::SeqCst);
+        }
+        result
+    }
+}
+
+impl<W: Write> Write for Console<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let result = self.to.write(bytes);
+        self.see(result)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let result = self.to.flush();
+        self.see(result)
+    }
 }
 
 /// Bytes copied at once when an array of zeros is written.
@@ -55,7 +86,7 @@ impl Session {
             }
             buffers.push(Some(buffer));
         }
-        Ok(Session { device, buffers, profile: Arc::default() })
+        Ok(Session { device, buffers, profile: Arc::default(), unread: Arc::default() })
     }
 
     /// Loads the module and runs the kernel.
@@ -82,10 +113,11 @@ impl Session {
             config.max_steps = options.max_steps;
             config.cancel = Some(Arc::clone(cancel));
             config.profile = options.profile.as_ref().map(|_| Arc::clone(&self.profile));
-            if options.format == Format::Json {
+            config.output = match options.format {
+                Format::Human => self.console(io::stdout(), cancel),
                 // The standard output is for the program that reads the report.
-                config.output = ptxvm::Output::to(std::io::stderr());
-            }
+                Format::Json => self.console(io::stderr(), cancel),
+            };
         });
         launch = launch.grid(options.grid()).block(options.block(kernel)).engine(options.engine());
         for (value, buffer) in values.iter().zip(&self.buffers) {
@@ -96,6 +128,15 @@ impl Session {
             };
         }
         launch.run()
+    }
+
+    fn console(&self, to: impl Write + Send + 'static, cancel: &Arc<AtomicBool>) -> ptxvm::Output {
+        ptxvm::Output::to(Console { to, cancel: Arc::clone(cancel), unread: Arc::clone(&self.unread) })
+    }
+
+    /// Whether nobody reads any more what the kernel prints.
+    pub fn is_unread(&self) -> bool {
+        self.unread.load(Ordering::SeqCst)
     }
 
     /// What the launch did, if that was asked for, by lines of the module.
