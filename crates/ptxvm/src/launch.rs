@@ -162,6 +162,11 @@ impl<'a> Launch<'a> {
         self
     }
 
+    /// Launches cooperatively: blocks may wait for one another (`grid_group::sync`). There may be at most 1024.
+    pub fn cooperative(self) -> Launch<'a> {
+        self.configure(|config| config.cooperative = true)
+    }
+
     /// Where `printf` goes; the standard output unless told otherwise.
     pub fn output(mut self, output: Output) -> Launch<'a> {
         self.config.output = output;

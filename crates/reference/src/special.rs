@@ -43,7 +43,9 @@ impl Cpu<'_, '_> {
             "%clock_hi" => (self.cta.steps + self.thread.steps) >> 32,
             "%globaltimer" | "%globaltimer_lo" => launch.nanoseconds(),
             "%globaltimer_hi" => launch.nanoseconds() >> 32,
-            // One multiprocessor, one grid: %smid, %gridid, %cluster_ctaid, %envreg, %pm ...
+            "%envreg1" => launch.grid_workspace() >> 32,
+            "%envreg2" => launch.grid_workspace() & 0xffff_ffff,
+            // One multiprocessor, one grid: %smid, %gridid, %cluster_ctaid, other %envreg, %pm ...
             _ => 0,
         }
     }

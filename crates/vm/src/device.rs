@@ -8,6 +8,7 @@ use check::module::{FuncId, Function, Symbol, VarId, Variable};
 use isa::Space;
 
 use crate::code::function_address;
+use crate::cooperative::Workspace;
 use crate::fault::FaultKind;
 use crate::grid::{Launch, Places};
 use crate::grid_barrier::GridBarrier;
@@ -264,6 +265,7 @@ impl Device {
             Some(path) => return invalid(format!("this machine has no {}", path.name())),
             None => host_path().map_err(|error| LaunchError::Invalid(error.to_string()))?,
         };
+        let cooperative = config.cooperative.then(|| Workspace::new(&self.heap, config.grid_blocks()));
         let constants = module.constants.read().unwrap_or_else(PoisonError::into_inner);
         Ok(Launch {
             program,
@@ -280,6 +282,7 @@ impl Device {
             shuffled: config.schedule.is_some(),
             grid_barrier: GridBarrier::of(program, config),
             limits: Limits::of(config),
+            workspace: cooperative.transpose()?,
             start: Instant::now(),
         })
     }

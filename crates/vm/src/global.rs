@@ -47,6 +47,11 @@ impl Launch<'_> {
         self.shared_bytes
     }
 
+    /// Address of the workspace of a cooperative launch; 0 of any other. `%envreg1` is its high half, `%envreg2` its low one.
+    pub fn grid_workspace(&self) -> u64 {
+        self.workspace.as_ref().map_or(0, |workspace| workspace.address())
+    }
+
     /// Copies bytes out of global memory, the device heap included.
     ///
     /// # Errors

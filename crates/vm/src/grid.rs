@@ -10,6 +10,7 @@ use check::module::VarId;
 use isa::Space;
 
 use crate::code::{Code, build};
+use crate::cooperative::Workspace;
 use crate::cta::{Cta, Progress};
 use crate::exec::{Observer, Recorder};
 use crate::grid_barrier::GridBarrier;
@@ -66,6 +67,8 @@ pub struct Launch<'a> {
     pub(crate) shuffled: bool,
     pub(crate) grid_barrier: GridBarrier,
     pub(crate) limits: Limits,
+    /// Of a cooperative launch.
+    pub(crate) workspace: Option<Workspace<'a>>,
     pub(crate) start: Instant,
 }
 

@@ -22,6 +22,9 @@ pub struct LaunchConfig {
     pub block: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub dynamic_shared: u64,
+    /// Launch cooperatively, as `cudaLaunchCooperativeKernel` does: blocks may wait for one another
+    /// (`cooperative_groups::grid_group::sync`). There may be at most 1024.
+    pub cooperative: bool,
     /// Number of host threads; `None` for all cores.
     pub threads: Option<usize>,
     /// Run blocks in ascending order on one host thread.
@@ -47,6 +50,7 @@ impl LaunchConfig {
             grid,
             block,
             dynamic_shared: 0,
+            cooperative: false,
             threads: None,
             deterministic: false,
             schedule: None,

@@ -8,6 +8,7 @@
 mod builtin;
 mod bytes;
 mod code;
+mod cooperative;
 mod cta;
 mod device;
 mod exec;

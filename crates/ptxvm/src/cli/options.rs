@@ -140,6 +140,9 @@ pub struct RunOptions {
     /// Dynamic shared memory of a block in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub shared: u64,
+    /// Launch cooperatively: blocks may wait for one another (grid_group::sync). At most 1024 blocks
+    #[arg(long)]
+    pub cooperative: bool,
     /// Argument for the next parameter of the kernel: see below
     #[arg(long = "arg", value_name = "SPEC", allow_hyphen_values = true)]
     pub args: Vec<Spec>,

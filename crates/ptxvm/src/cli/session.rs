@@ -107,6 +107,7 @@ impl Session {
         let loaded = self.device.load(module)?;
         let mut launch = loaded.launch(&kernel.name).configure(|config| {
             config.dynamic_shared = options.shared;
+            config.cooperative = options.cooperative;
             config.threads = options.threads.map(usize::from);
             config.deterministic = options.deterministic;
             config.schedule = options.schedule;

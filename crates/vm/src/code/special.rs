@@ -53,7 +53,9 @@ impl Special {
             "%nsmid" | "%cluster_nctaid" | "%cluster_nctarank" => Special::Uniform(1),
             "%dynamic_smem_size" => Special::Uniform(launch.config.dynamic_shared),
             "%total_smem_size" | "%aggr_smem_size" => Special::Uniform(launch.shared_bytes),
-            // %smid, %gridid, %cluster_ctaid, %is_explicit_cluster, %envreg, %pm ...
+            "%envreg1" => Special::Uniform(launch.grid_workspace() >> 32),
+            "%envreg2" => Special::Uniform(launch.grid_workspace() & 0xffff_ffff),
+            // %smid, %gridid, %cluster_ctaid, %is_explicit_cluster, other %envreg, %pm ...
             _ => Special::Uniform(0),
         }
     }

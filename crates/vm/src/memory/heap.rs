@@ -61,8 +61,17 @@ impl Heap {
 
     /// Reserves zeroed bytes; `None` when there are not so many left, or none are asked for.
     pub fn allocate(&self, bytes: u64) -> Option<u64> {
+        self.allocate_within(self.limit, bytes)
+    }
+
+    /// The same for what is not the kernel's: beyond the limit.
+    pub fn reserve(&self, bytes: u64) -> Option<u64> {
+        self.allocate_within(u64::MAX, bytes)
+    }
+
+    fn allocate_within(&self, limit: u64, bytes: u64) -> Option<u64> {
         let mut blocks = self.blocks.write().unwrap_or_else(PoisonError::into_inner);
-        if bytes == 0 || bytes > self.limit.saturating_sub(blocks.live) {
+        if bytes == 0 || bytes > limit.saturating_sub(blocks.live) {
             return None;
         }
         let layout = storage_layout(bytes)?;
