@@ -160,3 +160,51 @@ fn a_kernel_whose_output_nobody_reads_is_stopped() {
     assert_eq!((line.as_str(), outcome.status.code()), ("xxx\n", Some(141)));
     assert_eq!(String::from_utf8_lossy(&outcome.stderr), "");
 }
+
+#[test]
+fn an_existing_file_stays_whole_until_the_new_one_is() {
+    let folder = Folder::new();
+    // Values of one row are no picture, which is found out while it is written.
+    folder.write("y.png", "precious");
+    folder.fails(
+        "run scale.ptx --block 3 --arg f32[3]=1 --arg 2 --out 0=y.png",
+        2,
+        &["cannot write `y.png`"],
+    );
+    assert_eq!(std::fs::read(folder.path("y.png")).unwrap(), b"precious");
+    folder.write("y.bin", "precious");
+    folder.fails("run scale.ptx --block 1 --arg f32[1]=1 --arg 2 --out 0=y.bin", 0, &[]);
+    assert_eq!(std::fs::read(folder.path("y.bin")).unwrap(), 2f32.to_le_bytes());
+    let names = std::fs::read_dir(folder.path("")).unwrap().flatten().map(|entry| entry.file_name());
+    let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["scale.ptx", "y.bin", "y.png"]);
+}
+
+#[test]
+fn options_that_contradict_each_other_or_stand_in_the_wrong_place_are_refused() {
+    let folder = Folder::new();
+    let run = "run scale.ptx --block 3 --arg f32[3]=1 --arg 2";
+    for (options, parts) in [
+        ("--deterministic --threads 4", &["--deterministic runs the blocks on one host thread"][..]),
+        ("--schedule 1 --threads 2", &["--schedule runs the blocks on one host thread"]),
+        ("--out 0=y.bin --out 0=y.bin", &["would both be saved to `y.bin`"]),
+        ("--profile p.html", &["write --profile=p.html"]),
+        ("--grid -4", &["`-4` is no number"]),
+        ("--shared -4", &["`-4` is no size"]),
+        ("--shared 4x", &["write 4096, 48K, 2M, 1G or 1e6"]),
+    ] {
+        let outcome = folder.fails(&format!("{run} {options}"), 2, parts);
+        assert!(!outcome.stderr.contains("-- -4"), "{}", outcome.transcript());
+    }
+    folder.fails(
+        &format!("{run} --deterministic --threads 1 --shared 48K --heap 1M --max-steps 1e6"),
+        0,
+        &[],
+    );
+    folder.fails(
+        "run scale.ptx --block 3 --arg f32[1e3] --arg 2 --print 0 --shared 300K",
+        2,
+        &["307200 bytes of shared"],
+    );
+}

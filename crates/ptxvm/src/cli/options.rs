@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use check::module::Function;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::numbers::parse_size;
 use super::profile::parse_file;
+use super::report::Failure;
 use super::spec::Spec;
 
 /// Runs, checks and tests NVIDIA PTX kernels on a CPU, bit for bit.
@@ -132,13 +134,13 @@ pub struct RunOptions {
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
     /// Blocks of the grid [default: 1]
-    #[arg(long, value_name = "X[,Y,Z]", value_parser = parse_grid)]
+    #[arg(long, value_name = "X[,Y,Z]", value_parser = parse_grid, allow_negative_numbers = true)]
     pub grid: Option<[u32; 3]>,
     /// Threads of a block [default: the kernel's .reqntid, or 1]
-    #[arg(long, value_name = "X[,Y,Z]", value_parser = parse_block)]
+    #[arg(long, value_name = "X[,Y,Z]", value_parser = parse_block, allow_negative_numbers = true)]
     pub block: Option<[u32; 3]>,
-    /// Dynamic shared memory of a block in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    /// Dynamic shared memory of a block in bytes: 4096, 48K
+    #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = parse_size, allow_negative_numbers = true)]
     pub shared: u64,
     /// Launch cooperatively: blocks may wait for one another (grid_group::sync). At most 1024 blocks
     #[arg(long)]
@@ -167,14 +169,14 @@ pub struct RunOptions {
     /// Launch this many times, each on freshly copied inputs, and report the median time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub repeat: u32,
-    /// Stop after this many thread-instructions
-    #[arg(long, value_name = "N")]
+    /// Stop after this many thread-instructions: 1000000, 1e6
+    #[arg(long, value_name = "N", value_parser = parse_size, allow_negative_numbers = true)]
     pub max_steps: Option<u64>,
     /// Run forms too that ptxas rejects and tinygrad emits (`sin.approx.f64`), with a warning
     #[arg(long)]
     pub lenient: bool,
-    /// Memory that the kernel may have from `malloc` at a time, in bytes [default: 8 MiB]
-    #[arg(long, value_name = "BYTES")]
+    /// Memory that the kernel may have from `malloc` at a time, in bytes [default: 8M]
+    #[arg(long, value_name = "BYTES", value_parser = parse_size, allow_negative_numbers = true)]
     pub heap: Option<u64>,
     /// Show where the time goes, line by line; or write it to a file: .html (the annotated source), .json or .txt
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, value_parser = parse_file)]
@@ -308,6 +310,37 @@ pub enum EngineName {
 }
 
 impl RunOptions {
+    /// What is wrong with the options together.
+    ///
+    /// # Errors
+    /// When there is anything.
+    pub fn check(&self) -> Result<(), Failure> {
+        for (option, given) in
+            [("--deterministic", self.deterministic), ("--schedule", self.schedule.is_some())]
+        {
+            if let Some(threads) = self.threads.filter(|&threads| given && threads > 1) {
+                let message = format!(
+                    "{option} runs the blocks on one host thread, and --threads {threads} on {threads}"
+                );
+                return Err(Failure::usage(message).help("leave one of the two out"));
+            }
+        }
+        let is_page = |file: &&PathBuf| parse_file(&file.to_string_lossy()).is_ok();
+        if let (Some(None), Some(file)) = (&self.profile, self.files.iter().find(is_page)) {
+            let file = file.display();
+            return Err(Failure::usage(format!("`{file}` stands where PTX files do"))
+                .help(format!("to write the profile to it, write --profile={file}")));
+        }
+        for (i, Output { index, path }) in self.out.iter().enumerate() {
+            if let Some(first) = self.out[..i].iter().find(|first| first.path == *path) {
+                let message =
+                    format!("--out: argument {} and argument {index} would both be saved", first.index);
+                return Err(Failure::usage(format!("{message} to `{}`", path.display())));
+            }
+        }
+        Ok(())
+    }
+
     /// What executes the kernel.
     pub fn engine(&self) -> ptxvm::Engine {
         match self.engine {

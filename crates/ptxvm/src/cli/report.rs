@@ -96,10 +96,11 @@ fn paint(word: &str, color: AnsiColor) -> String {
     format!("{style}{word}{style:#}")
 }
 
-/// Colour for stderr: on a terminal, unless `NO_COLOR` is set.
+/// Colour for stderr: on a terminal that shows it, unless `NO_COLOR` is set.
 pub fn stderr_color() -> Color {
     let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    if wanted && std::io::stderr().is_terminal() { Color::Always } else { Color::Never }
+    let able = std::env::var_os("TERM").is_none_or(|name| name != "dumb");
+    if wanted && able && std::io::stderr().is_terminal() { Color::Always } else { Color::Never }
 }
 
 /// A line for people, on stderr. Nobody reading it is no error.

@@ -20,6 +20,7 @@ use super::{check as check_command, input, summary};
 /// # Errors
 /// Everything that the exit codes tell apart.
 pub fn run(options: &RunOptions) -> Result<(), Failure> {
+    options.check()?;
     let module = compile(options)?;
     let kernel = choose(&module, options.entry.as_deref())?;
     let values = resolve(kernel, options)?;

@@ -1,20 +1,18 @@
 //! One launch: a device, its arrays, and what is shown and saved of them.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use check::module::Function;
 use ptxvm::{Arg, Buffer, Device, Error, LaunchReport, Module, Profile};
 
-use super::array::{DType, HostArray, show_shape};
+use super::array::{HostArray, show_shape};
 use super::options::{Format, Output, RunOptions};
 use super::profile::Report;
 use super::report::{Failure, print, say};
+use super::save::save;
 use super::spec::Value;
-use super::{npy, picture};
 
 /// A device with the module and the arguments of one launch.
 pub struct Session {
@@ -57,6 +55,8 @@ impl<W: Write> Write for Console<W> {
 
 /// Bytes copied at once when an array of zeros is written.
 const ZEROS: usize = 1 << 20;
+/// Larger arrays of zeros get their memory when the kernel touches it.
+const MOST_TOUCHED: u64 = 1 << 30;
 
 impl Session {
     /// Allocates and fills the arrays.
@@ -77,10 +77,11 @@ impl Session {
                 buffer.write(0, &array.data)?;
             } else {
                 // New memory is zero already. Writing it makes the host provide the pages now, not while the
-                // kernel is timed.
+                // kernel is timed: unless they are so many that only those should be there that the kernel touches.
                 let zeros = vec![0; ZEROS];
-                for offset in (0..buffer.bytes()).step_by(ZEROS) {
-                    let part = (buffer.bytes() - offset).min(ZEROS as u64) as usize;
+                let touched = if buffer.bytes() > MOST_TOUCHED { 0 } else { buffer.bytes() };
+                for offset in (0..touched).step_by(ZEROS) {
+                    let part = (touched - offset).min(ZEROS as u64) as usize;
                     buffer.write(offset, &zeros[..part])?;
                 }
             }
@@ -180,20 +181,4 @@ impl Session {
         buffer.read(0, &mut data).map_err(|error| Failure::usage(error.to_string()))?;
         Ok(Some(HostArray { dtype, shape: shape.to_vec(), data }))
     }
-}
-
-/// Saves an array as its file name says.
-fn save(array: &HostArray, path: &Path) -> std::io::Result<()> {
-    let mut file = BufWriter::new(File::create(path)?);
-    match path.extension().and_then(|extension| extension.to_str()) {
-        Some("png") => picture::write(array, &mut file)?,
-        Some("npy") => npy::write(array, &mut file)?,
-        _ => file.write_all(&array.data)?,
-    }
-    file.flush()?;
-    if array.dtype == DType::Bf16 && path.extension().is_some_and(|extension| extension == "npy") {
-        let path = path.display();
-        say(format_args!("note: `{path}` holds the bits of bf16 as uint16; read it back with @{path}:bf16"));
-    }
-    Ok(())
 }

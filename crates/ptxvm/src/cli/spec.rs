@@ -7,6 +7,7 @@ use isa::Kind;
 
 use super::array::{DType, HostArray, is_hex, parse_float, parse_integer, show_shape};
 use super::npy;
+use super::numbers::parse_size;
 use super::report::Failure;
 
 /// An argument as it is written.
@@ -100,7 +101,8 @@ fn parse_new(text: &str) -> Result<Spec, String> {
     let shape = extents
         .split(['x', ','])
         .map(|extent| {
-            extent.trim().parse().map_err(|_| format!("`{extent}` is no extent of an array: {name}[64x64]"))
+            parse_size(extent.trim())
+                .map_err(|_| format!("`{extent}` is no extent of an array: {name}[64x64]"))
         })
         .collect::<Result<Vec<u64>, String>>()?;
     let elements = shape.iter().try_fold(1u64, |product, &extent| product.checked_mul(extent));

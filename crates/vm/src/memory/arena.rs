@@ -23,6 +23,8 @@ pub struct Allocation {
     base: u64,
     bytes: u64,
     storage: Option<NonNull<u8>>,
+    /// Bytes of its memory before the storage.
+    skipped: usize,
     /// The storage is the allocation's own, not the host's.
     owned: bool,
     name: String,
@@ -59,9 +61,20 @@ impl Allocation {
         Extent { base: self.base, bytes: self.bytes, storage: self.storage.map(NonNull::as_ptr) }
     }
 
+    /// An alignment for which the host hands out zeroed memory without writing zeros: the storage begins where it is aligned
+    /// in fact, so there is room for that.
     fn layout(bytes: u64) -> Option<Layout> {
-        // At least one byte, so that an empty array has an address of its own.
-        Layout::from_size_align(usize::try_from(bytes.max(1)).ok()?, ALIGN as usize).ok()
+        Layout::from_size_align(usize::try_from(bytes.checked_add(ALIGN)?).ok()?, 16).ok()
+    }
+
+    /// Zeroed storage, and how far into its memory it begins.
+    fn reserve(bytes: u64) -> Option<(NonNull<u8>, usize)> {
+        let layout = Allocation::layout(bytes)?;
+        // SAFETY: the layout has at least `ALIGN` bytes.
+        let memory = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        let skipped = memory.as_ptr().addr().wrapping_neg() % ALIGN as usize;
+        // SAFETY: the memory has `ALIGN` bytes more than are asked for.
+        Some((unsafe { memory.add(skipped) }, skipped))
     }
 }
 
@@ -71,8 +84,8 @@ impl Drop for Allocation {
             return;
         }
         if let (Some(storage), Some(layout)) = (self.storage, Allocation::layout(self.bytes)) {
-            // SAFETY: `storage` came from `alloc_zeroed` with this very layout and is given back once.
-            unsafe { dealloc(storage.as_ptr(), layout) }
+            // SAFETY: so far before it is what `alloc_zeroed` returned with this very layout; it is given back once.
+            unsafe { dealloc(storage.as_ptr().sub(self.skipped), layout) }
         }
     }
 }
@@ -170,11 +183,9 @@ impl Arena {
         let narrow = if self.narrow { NARROW.place(&self.allocations, bytes, align) } else { None };
         let place = narrow.or_else(|| WIDE.place(&self.allocations, bytes, align));
         let (base, index) = place.ok_or(refused)?;
-        let layout = Allocation::layout(bytes).ok_or(refused)?;
-        // SAFETY: the layout has at least one byte.
-        let storage = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(refused)?;
-        let name = name.into();
-        self.allocations.insert(index, Allocation { base, bytes, storage: Some(storage), owned: true, name });
+        let (storage, skipped) = Allocation::reserve(bytes).ok_or(refused)?;
+        let (storage, name) = (Some(storage), name.into());
+        self.allocations.insert(index, Allocation { base, bytes, storage, skipped, owned: true, name });
         Ok(base)
     }
 
@@ -203,7 +214,14 @@ impl Arena {
         let Range { start, end } = HOST_MEMORY;
         let storage = NonNull::new(std::ptr::with_exposed_provenance_mut(start as usize));
         let name = "host memory".to_owned();
-        self.allocations.push(Allocation { base: start, bytes: end - start, storage, owned: false, name });
+        self.allocations.push(Allocation {
+            base: start,
+            bytes: end - start,
+            storage,
+            skipped: 0,
+            owned: false,
+            name,
+        });
         Ok(())
     }
 
@@ -217,7 +235,7 @@ impl Arena {
             Ok(allocation) if allocation.owned && !allocation.is_freed() => {
                 let (base, bytes) = (allocation.base, allocation.bytes);
                 let name = std::mem::take(&mut allocation.name);
-                *allocation = Allocation { base, bytes, storage: None, owned: true, name };
+                *allocation = Allocation { base, bytes, storage: None, skipped: 0, owned: true, name };
                 Ok(())
             }
             _ => Err(FaultKind::InvalidFree),
