@@ -19,6 +19,19 @@ pub struct Difference {
     pub reference_ends: bool,
 }
 
+impl Difference {
+    /// The engines differ; else it is the kernel that none of them runs.
+    pub fn engines_differ(&self) -> bool {
+        self.reference_ends || self.what.starts_with("only")
+    }
+
+    /// What differs, without values and places.
+    pub fn kind(&self) -> (bool, &str) {
+        let code = self.what.split(':').next().unwrap_or_default();
+        (self.reference_ends, if self.what.starts_with("only") { code } else { "" })
+    }
+}
+
 /// Contents of all arrays afterwards, or the code of the fault.
 type Outcome = Result<Vec<Vec<u8>>, String>;
 

@@ -34,9 +34,7 @@ fn statements(kernel: &mut Kernel, body: usize) -> &mut Vec<Stmt> {
 /// Takes the smaller kernel if it still shows a difference of the same kind.
 fn attempt(best: &mut (Kernel, Difference), smaller: Kernel) -> bool {
     match compare(&smaller) {
-        Err(difference)
-            if difference.reference_ends == best.1.reference_ends && !difference.way.is_empty() =>
-        {
+        Err(difference) if difference.engines_differ() && difference.kind() == best.1.kind() => {
             *best = (smaller, difference);
             true
         }

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use check::module::{Body, Function, Module, Node, Param, VarId};
-use isa::Space;
+use check::module::{Body, Function, Instruction, Module, Node, Param, VarId};
+use isa::{Action, Form, Space};
+use sem::PureFn;
 
 /// A function with a body.
 pub(crate) struct Code<'m> {
@@ -18,6 +19,8 @@ pub(crate) struct Code<'m> {
     pub returns: Vec<u64>,
     /// Bytes of the frame, and how it is aligned.
     pub bytes: u64,
+    /// By place in [`Body::code`]: what computes a pure instruction.
+    pub pure: Vec<Option<PureFn>>,
     pub align: u64,
 }
 
@@ -49,6 +52,13 @@ impl<'m> Code<'m> {
             false => params.iter().map(|param| place(param.bytes, param.align)).collect(),
         };
         let (params, returns) = (of_params(&function.params), of_params(&function.returns));
-        Some(Code { function, body, labels, variables, params, returns, bytes, align: frame_align })
+        let pure = body.code.iter().map(|node| match node {
+            Node::Instruction(Instruction { form: Form { action: Action::Pure(name), .. }, .. }) => {
+                sem::lookup(name)
+            }
+            _ => None,
+        });
+        let pure = pure.collect();
+        Some(Code { pure, function, body, labels, variables, params, returns, bytes, align: frame_align })
     }
 }

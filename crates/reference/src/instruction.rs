@@ -181,7 +181,7 @@ impl Cpu<'_, '_> {
 
     /// An instruction of which `sem` says what it computes.
     fn pure(&mut self, i: &Instruction, function: &str) -> Step<Flow> {
-        let Some(compute) = sem::lookup(function) else {
+        let Some(compute) = self.code().pure[self.frame().pc] else {
             return Err(self.fault(FaultKind::Unsupported, function));
         };
         let mut sources = Vec::new();

@@ -68,59 +68,54 @@ impl<'l> Block<'l> {
     }
 
     fn warp(&mut self, warp: usize) -> Step<bool> {
-        // Where lanes wait: by function and place, wherever it was called from; with the calls of the one deepest in them.
-        let mut places: BTreeMap<(usize, usize), (u32, usize)> = BTreeMap::new();
+        // Where lanes wait: by function and place, wherever it was called from, and by member mask, which those who belong
+        // together must agree on. With the calls of the one deepest in them.
+        let mut places: BTreeMap<(usize, usize, Option<u32>), (u32, usize)> = BTreeMap::new();
         let mut can_run = false;
         for lane in 0..WARP_LANES {
-            let Some(thread) = self.thread(warp, lane).map(|thread| &self.threads[thread]) else { break };
-            can_run |= matches!(thread.wait, Wait::Nothing | Wait::Turn);
-            if let (Wait::Warp, Some(frame)) = (thread.wait, thread.frames.last()) {
-                let place = places.entry((frame.function, frame.pc)).or_default();
-                *place = (place.0 | 1 << lane, place.1.max(thread.frames.len()));
+            let Some(thread) = self.thread(warp, lane) else { break };
+            can_run |= matches!(self.threads[thread].wait, Wait::Nothing | Wait::Turn);
+            if self.threads[thread].wait == Wait::Warp
+                && let Some(i) = self.instruction(warp, 1 << lane)
+            {
+                let members = self.members(i, warp, lane)?;
+                let depth = self.threads[thread].frames.len();
+                let frame = &self.threads[thread].frames[depth - 1];
+                let place = places.entry((frame.function, frame.pc, members)).or_default();
+                *place = (place.0 | 1 << lane, place.1.max(depth));
             }
         }
         let alive = self.cta.alive(warp);
         let mut done = false;
         // `bar.warp.sync` at different places can meet.
-        let (mut at_sync, mut sync_is_complete) = (0, true);
-        for &here in places.values().map(|(here, _)| here) {
-            let Some(i) = self.instruction(warp, here) else { continue };
-            let members = self.members(i, warp, here)?;
+        let mut syncs: BTreeMap<u32, u32> = BTreeMap::new();
+        for (&(.., members), &(here, _)) in &places {
+            let (Some(i), Some(members)) = (self.instruction(warp, here), members) else { continue };
             if effect(i) == Some(Effect::BarWarpSync) {
-                at_sync |= here;
+                *syncs.entry(members).or_default() |= here;
             }
-            let Some(members) = members else { continue };
-            let ready = lanes(here).filter(|&lane| members[lane] & alive & !here == 0);
-            let ready = ready.fold(0, |mask, lane| mask | 1 << lane);
-            if ready != 0 {
-                self.together(i, warp, ready, &members)?;
+            if members & alive & !here == 0 {
+                self.together(i, warp, here)?;
                 done = true;
             }
         }
-        if done {
-            return Ok(true);
-        }
-        for lane in lanes(at_sync) {
-            let Some(i) = self.instruction(warp, 1 << lane) else { continue };
-            let members = self.members(i, warp, 1 << lane)?;
-            sync_is_complete &= members.is_some_and(|members| members[lane] & alive & !at_sync == 0);
-        }
-        if at_sync != 0 && sync_is_complete {
-            lanes(at_sync).for_each(|lane| self.threads[warp * WARP_LANES + lane].wake());
-            return Ok(true);
-        }
-        // Without a member mask: once nobody else can come, deepest in calls and first in the text first.
-        if !can_run {
-            let first = places.iter().min_by_key(|(place, (_, depth))| (usize::MAX - depth, **place));
-            if let Some((_, &(here, _))) = first
-                && let Some(i) = self.instruction(warp, here)
-                && matches!(Members::of(i), Members::Whoever)
-            {
-                self.together(i, warp, here, &[here; WARP_LANES])?;
-                return Ok(true);
+        for (members, here) in syncs {
+            if !done && members & alive & !here == 0 {
+                lanes(here).for_each(|lane| self.threads[warp * WARP_LANES + lane].wake());
+                done = true;
             }
         }
-        Ok(false)
+        // Without a member mask: once nobody else can come, deepest in calls and first in the text first.
+        if !done && !can_run {
+            let first = places.iter().min_by_key(|(place, (_, depth))| (usize::MAX - depth, **place));
+            if let Some((&(.., None), &(here, _))) = first
+                && let Some(i) = self.instruction(warp, here)
+            {
+                self.together(i, warp, here)?;
+                done = true;
+            }
+        }
+        Ok(done)
     }
 
     /// The instruction where the lanes of a mask stand.
@@ -128,20 +123,17 @@ impl<'l> Block<'l> {
         self.cpu(warp * WARP_LANES + here.trailing_zeros() as usize).instruction()
     }
 
-    /// The member mask of every lane; `None` if the instruction has none.
-    fn members(&mut self, i: &Instruction, warp: usize, here: u32) -> Step<Option<Lanes<u32>>> {
-        let mut members = [0; WARP_LANES];
-        for lane in lanes(here) {
-            members[lane] = match Members::of(i) {
-                Members::Whoever => return Ok(None),
-                Members::All => u32::MAX,
-                Members::Mask(operand) => operand
-                    .map_or(0, |operand| self.cpu(warp * WARP_LANES + lane).value(operand, Type::B32) as u32),
-            };
-            if members[lane] >> lane & 1 == 0 {
-                let note = format!("its member mask is {:#010x}, its lane {lane}", members[lane]);
-                return Err(self.warp_fault(FaultKind::NotInMemberMask, warp, lane, i.span, &note));
-            }
+    /// The member mask of a lane; `None` if its instruction has none.
+    fn members(&mut self, i: &Instruction, warp: usize, lane: usize) -> Step<Option<u32>> {
+        let members = match Members::of(i) {
+            Members::Whoever => return Ok(None),
+            Members::All => u32::MAX,
+            Members::Mask(operand) => operand
+                .map_or(0, |operand| self.cpu(warp * WARP_LANES + lane).value(operand, Type::B32) as u32),
+        };
+        if members >> lane & 1 == 0 {
+            let note = format!("its member mask is {members:#010x}, its lane {lane}");
+            return Err(self.warp_fault(FaultKind::NotInMemberMask, warp, lane, i.span, &note));
         }
         Ok(Some(members))
     }
@@ -166,18 +158,18 @@ impl<'l> Block<'l> {
     }
 
     /// Does an instruction for the lanes of a mask, all of which stand there; they go on behind it.
-    fn together(&mut self, i: &Instruction, warp: usize, here: u32, members: &Lanes<u32>) -> Step {
+    fn together(&mut self, i: &Instruction, warp: usize, here: u32) -> Step {
         if matches!(Members::of(i), Members::All) {
             self.matrix(i, warp, here)?;
         } else {
-            self.exchange(i, warp, here, members);
+            self.exchange(i, warp, here);
         }
         lanes(here).for_each(|lane| self.threads[warp * WARP_LANES + lane].wake());
         Ok(())
     }
 
     /// Shuffles, votes, matches, reductions.
-    fn exchange(&mut self, i: &Instruction, warp: usize, here: u32, members: &Lanes<u32>) {
+    fn exchange(&mut self, i: &Instruction, warp: usize, here: u32) {
         let ty = i.picks.ty(0);
         let has = |m: Mod| i.picks.has(m);
         let mut results: Lanes<(u64, bool)> = [(0, false); WARP_LANES];
@@ -188,8 +180,7 @@ impl<'l> Block<'l> {
         };
         let a = i.operands.get(1).map_or([0; WARP_LANES], |a| self.values(a, source, warp, here));
         for lane in lanes(here) {
-            let group = members[lane] & here;
-            let among = || lanes(group).map(|l| a[l]);
+            let among = || lanes(here).map(|l| a[l]);
             results[lane] = match effect(i) {
                 Some(Effect::Shfl) => {
                     let [b, c] =
@@ -203,17 +194,17 @@ impl<'l> Block<'l> {
                     (value, within)
                 }
                 Some(Effect::Vote) => {
-                    let votes = lanes(group).filter(|&l| a[l] != 0).fold(0u32, |mask, l| mask | 1 << l);
+                    let votes = lanes(here).filter(|&l| a[l] != 0).fold(0u32, |mask, l| mask | 1 << l);
                     let holds = match () {
-                        () if has(Mod::All) => votes == group,
+                        () if has(Mod::All) => votes == here,
                         () if has(Mod::Any) => votes != 0,
-                        () => votes == group || votes == 0,
+                        () => votes == here || votes == 0,
                     };
                     (if has(Mod::Ballot) { votes.into() } else { holds.into() }, false)
                 }
                 Some(Effect::MatchSync) => {
-                    let same = lanes(group).filter(|&l| a[l] == a[lane]).fold(0u32, |mask, l| mask | 1 << l);
-                    let agree = same == group;
+                    let same = lanes(here).filter(|&l| a[l] == a[lane]).fold(0u32, |mask, l| mask | 1 << l);
+                    let agree = same == here;
                     (if has(Mod::All) && !agree { 0 } else { same.into() }, agree)
                 }
                 Some(Effect::Redux) => (
@@ -224,7 +215,7 @@ impl<'l> Block<'l> {
                     false,
                 ),
                 Some(Effect::Elect) => {
-                    let leader = group.trailing_zeros() as usize;
+                    let leader = here.trailing_zeros() as usize;
                     (leader as u64, leader == lane)
                 }
                 Some(Effect::Activemask) => (here.into(), false),

@@ -304,6 +304,10 @@ impl<'m> Lowering<'m> {
                 block.ops.push(Op { guard: None, span: block.span, kind });
             }
         }
+        // What is returned without having been written is zero, as every register is that was not.
+        for register in self.function.returns.iter().filter_map(|param| param.register) {
+            self.register(register);
+        }
         let params = self.register_params(&self.function.params);
         let returns = self.register_params(&self.function.returns);
         let successors: Vec<Vec<u32>> = self
