@@ -22,4 +22,4 @@ pub use compare::{Difference, compare};
 pub use generate::generate;
 pub use program::Kernel;
 pub use random::Random;
-pub use shrink::shrink;
+pub use shrink::{Failure, run_seed, shrink};

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Parser;
-use generator::{Random, compare, generate, shrink};
+use generator::{Difference, Random, generate, run_seed};
 use indicatif::{ParallelProgressIterator, ProgressBar, ProgressStyle};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
@@ -43,26 +43,16 @@ fn main() -> ExitCode {
     let found = AtomicUsize::new(0);
     let threads = AtomicUsize::new(0);
     let run = |seed: u64| {
-        let kernel = generate(&mut Random::seeded(seed));
-        threads.fetch_add(kernel.threads() as usize, Ordering::Relaxed);
-        let Err(difference) = compare(&kernel) else { return };
+        let (launched, failure) = run_seed(seed);
+        threads.fetch_add(launched as usize, Ordering::Relaxed);
+        let Some(failure) = failure else { return };
         found.fetch_add(1, Ordering::Relaxed);
-        // What no engine runs to its end should not have been made.
-        let (small, difference) = match difference.engines_differ() {
-            true => shrink(&kernel, &difference),
-            false => (kernel, difference),
-        };
-        let (grid, block) = (small.grid, small.block);
-        let text = format!(
-            "// Seed {seed}, grid {grid:?}, block {block:?}, {}\n// {}\n{}",
-            difference.way,
-            difference.what.replace('\n', "\n// "),
-            small.text()
-        );
         let path = options.keep.join(format!("{seed}.ptx"));
-        let written = std::fs::create_dir_all(&options.keep).and_then(|()| std::fs::write(&path, text));
+        let written =
+            std::fs::create_dir_all(&options.keep).and_then(|()| std::fs::write(&path, failure.text(seed)));
         let place = written.map_or_else(|error| error.to_string(), |()| path.display().to_string());
-        eprintln!("seed {seed}, {}: {}\n  {place}", difference.way, difference.what);
+        let Difference { way, what, .. } = &failure.difference;
+        eprintln!("seed {seed}, {way}: {what}\n  {place}");
     };
     let len = options.count;
     seeds.into_par_iter().progress_with(ProgressBar::new(len).with_style(style)).for_each(run);

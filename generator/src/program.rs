@@ -72,7 +72,7 @@ impl Function {
 
 /// Does the text use what a line declares?
 fn is_used(line: &str, text: &str) -> bool {
-    let Some(name) = line.split(|c: char| c == '<' || c == '[' || c == ';').next() else { return true };
+    let Some(name) = line.split(['<', '[', ';']).next() else { return true };
     let name = name.rsplit(' ').next().unwrap_or(name);
     text.contains(name)
 }

@@ -1,7 +1,41 @@
 //! Leaves out of a kernel what a difference does not need.
 
 use crate::compare::{Difference, compare};
+use crate::generate::generate;
 use crate::program::{Kernel, Stmt};
+use crate::random::Random;
+
+/// What a seed showed.
+pub struct Failure {
+    /// The kernel, made small if it is the engines that differ.
+    pub kernel: Kernel,
+    /// How they do.
+    pub difference: Difference,
+}
+
+/// Makes the kernel of a seed, runs it on all engines, and makes it small if they differ. Returns the threads of its launch, too.
+pub fn run_seed(seed: u64) -> (u64, Option<Failure>) {
+    let kernel = generate(&mut Random::seeded(seed));
+    let threads = kernel.threads();
+    let failure = compare(&kernel).err().map(|difference| {
+        // What no engine runs to its end should not have been made: it is shown as it is.
+        let (kernel, difference) = match difference.engines_differ() {
+            true => shrink(&kernel, &difference),
+            false => (kernel, difference),
+        };
+        Failure { kernel, difference }
+    });
+    (threads, failure)
+}
+
+impl Failure {
+    /// A PTX file that says how to see the difference.
+    pub fn text(&self, seed: u64) -> String {
+        let Failure { kernel: Kernel { grid, block, .. }, difference: Difference { way, what, .. } } = self;
+        let what = what.replace('\n', "\n// ");
+        format!("// Seed {seed}, grid {grid:?}, block {block:?}, {way}\n// {what}\n{}", self.kernel.text())
+    }
+}
 
 /// The smallest kernel found that still shows a difference of the same kind, and that difference.
 pub fn shrink(kernel: &Kernel, difference: &Difference) -> (Kernel, Difference) {

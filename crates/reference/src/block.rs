@@ -43,6 +43,8 @@ pub(crate) struct Cta<'l> {
     barriers: Vec<Barrier>,
     /// By thread: it has not ended.
     alive: Vec<bool>,
+    /// How many have not.
+    alive_threads: usize,
     /// Counts what others could wait for: writes, ends of threads, completed barriers.
     pub changes: u64,
     /// Instructions that the block had executed when the turn began.
@@ -98,6 +100,7 @@ impl<'l> Cta<'l> {
     /// A thread has ended: barriers no longer wait for it.
     pub fn end(&mut self, thread: usize) {
         self.alive[thread] = false;
+        self.alive_threads -= 1;
         self.changes += 1;
         (0..self.barriers.len()).for_each(|index| self.complete(index));
     }
@@ -105,7 +108,9 @@ impl<'l> Cta<'l> {
     /// Completes a barrier if all have arrived whom it waits for.
     fn complete(&mut self, index: usize) {
         let barrier = &self.barriers[index];
-        if barrier.arrived.is_empty() {
+        // Whatever it waits for, so many must come at least; warps that are not complete may count more.
+        let least = barrier.expected.map_or(self.alive_threads, |_| 1);
+        if barrier.arrived.is_empty() || barrier.arrived.len() < least {
             return;
         }
         let done = (0..self.alive.len().div_ceil(WARP_LANES)).map(|warp| {
@@ -231,6 +236,7 @@ impl<'l> Block<'l> {
             shared: vec![0; launch.shared_bytes() as usize],
             barriers: (0..=BARRIERS).map(|_| Barrier::default()).collect(),
             alive: vec![true; count],
+            alive_threads: count,
             changes: 0,
             steps: 0,
         };

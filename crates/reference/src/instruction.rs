@@ -11,6 +11,9 @@ use crate::thread::{Cpu, Flow, LOCAL_LIMIT, Wait};
 /// Alignment of what `alloca` takes, in bytes, unless it asks for more.
 const STACK_ALIGN: u64 = 8;
 
+/// The most sources that a pure instruction has: two vectors of four.
+const MOST_SOURCES: usize = 8;
+
 /// The low `bits` bits.
 fn cut(value: u128, bits: u32) -> u128 {
     if bits >= 128 { value } else { value & ((1 << bits) - 1) }
@@ -184,7 +187,12 @@ impl Cpu<'_, '_> {
         let Some(compute) = self.code().pure[self.frame().pc] else {
             return Err(self.fault(FaultKind::Unsupported, function));
         };
-        let mut sources = Vec::new();
+        let mut sources = [0; MOST_SOURCES];
+        let mut count = 0;
+        let mut source = |value: u64| {
+            sources[count] = value;
+            count += 1;
+        };
         let mut destination = None;
         for (spec, operand) in i.form.operands_with(&i.picks).zip(&i.operands) {
             let ty = spec.resolve(&i.picks).unwrap_or(Type::B32);
@@ -196,13 +204,13 @@ impl Cpu<'_, '_> {
                     Operand::Vector(parts) => parts.as_slice(),
                     one => std::slice::from_ref(one),
                 };
-                sources.extend(parts.iter().map(|part| self.value(part, ty) as u64));
+                parts.iter().for_each(|part| source(self.value(part, ty) as u64));
             }
         }
         if i.form.carry.reads {
-            sources.push(self.frame().carry.into());
+            source(self.frame().carry.into());
         }
-        let [first, second] = compute(&i.picks, &sources);
+        let [first, second] = compute(&i.picks, &sources[..count]);
         if let Some((operand, ty)) = destination {
             self.set_operand(Some(operand), first.into(), ty);
             self.set_second(Some(operand), second & 1 != 0);

@@ -93,11 +93,11 @@ pub fn generate(random: &mut Random) -> Kernel {
 
 /// Extents of a block and of the grid: any shape, seldom many threads.
 fn extents(random: &mut Random) -> ([u32; 3], [u32; 3]) {
-    let threads = match random.below(20) {
-        0..6 => *random.pick(&[32, 64, 128]),
-        6..9 => *random.pick(&[1, 2, 16, 31, 33, 48, 63, 96, 100]),
-        9..17 => 1 + random.below(96) as u32,
-        17..19 => 1 + random.below(300) as u32,
+    let threads = match random.below(40) {
+        0..14 => *random.pick(&[32, 32, 64, 128]),
+        14..20 => *random.pick(&[1, 2, 16, 31, 33, 48, 63, 96, 100]),
+        20..36 => 1 + random.below(80) as u32,
+        36..39 => 1 + random.below(300) as u32,
         _ => *random.pick(&[256, 512, 1000, 1023, 1024]),
     };
     let mut block = [threads, 1, 1];
@@ -114,9 +114,13 @@ fn extents(random: &mut Random) -> ([u32; 3], [u32; 3]) {
         _ => {}
     }
     let threads: u32 = block.iter().product();
-    let most = (256 / threads).clamp(1, 100);
-    let blocks =
-        if random.percent(70) { 1 + random.below(most as usize) as u32 } else { 1 + random.below(3) as u32 };
+    // Many small blocks, or few large ones.
+    let most = match random.below(20) {
+        0 => (1024 / threads).clamp(2, 100),
+        1..8 => 1,
+        _ => (128 / threads).clamp(1, 100),
+    };
+    let blocks = 1 + random.below(most as usize) as u32;
     let grid = match random.below(4) {
         0 => [1, blocks, 1],
         1 => [blocks.div_ceil(2), 2, 1],
@@ -260,20 +264,23 @@ impl Generator<'_, '_> {
 
     /// Gives all registers values: those of the input, and those that special registers have.
     fn initial_values(&mut self, index: &str) -> Vec<Stmt> {
-        let mut all = Vec::new();
-        let mut load = |name: String, bytes: usize, random: &mut Random| {
-            let first = random.below(INPUT_BYTES / 2) & !15;
-            let mask = (INPUT_BYTES / 2 - 1) & !(bytes - 1);
-            let times = *random.pick(&[0, 1, 4, 8, 12, 20]);
-            all.push(Stmt::text(format!(
-                "mul.lo.u32 %tc, {index}, {times};\nand.b32 %tc, %tc, {mask};\ncvt.u64.u32 %ta, %tc;\nadd.s64 %ta, %ta, %in;\n\
-                 ld.global.b{} {name}, [%ta+{first}];",
-                8 * bytes
-            )));
+        // Two places in the input, by steps of few bytes, many, or none.
+        let mut place = |name: &str| {
+            let step = *self.random.pick(&[0, 1, 4, 8, 12, 20]) * 8;
+            let mask = (INPUT_BYTES / 2 - 1) & !7;
+            Stmt::text(format!(
+                "mul.lo.u32 %tc, {index}, {step};\nand.b32 %tc, %tc, {mask};\ncvt.u64.u32 {name}, %tc;\nadd.s64 {name}, {name}, %in;"
+            ))
         };
-        (0..HALVES).for_each(|i| load(format!("%h{i}"), 2, self.random));
-        (0..WORDS).for_each(|i| load(format!("%r{i}"), 4, self.random));
-        (0..DOUBLES).for_each(|i| load(format!("%d{i}"), 8, self.random));
+        let mut all = vec![place("%ta"), place("%tb")];
+        let mut load = |name: String, bytes: usize| {
+            let from = if self.random.percent(50) { "%ta" } else { "%tb" };
+            let at = self.random.below(INPUT_BYTES / 2) & !(bytes - 1);
+            all.push(Stmt::text(format!("ld.global.b{} {name}, [{from}+{at}];", 8 * bytes)));
+        };
+        (0..HALVES).for_each(|i| load(format!("%h{i}"), 2));
+        (0..WORDS).for_each(|i| load(format!("%r{i}"), 4));
+        (0..DOUBLES).for_each(|i| load(format!("%d{i}"), 8));
         if self.has_quads() {
             all.extend((0..2).map(|i| Stmt::text(format!("mov.b128 %q{i}, {{%d{i}, %d{}}};", i + 1))));
         }

@@ -49,16 +49,19 @@ impl Generator<'_, '_> {
         // Video instructions and fields of bits take few literals.
         let opcode = spelling.form.form().opcode;
         let no_literals = opcode.starts_with('v') || matches!(opcode, "bfe" | "bfi");
-        // Bytes for `.bf16` do not stand in registers of 16 bits.
-        let least = if spelling.picks.types().contains(&Type::Bf16) { 32 } else { 16 };
+        // Bytes beside `.bf16` stand in registers of 8 bits only.
+        let is_byte = |ty: &Type| ty.bits() == 8;
+        if spelling.picks.types().contains(&Type::Bf16) && spelling.picks.types().iter().any(is_byte) {
+            return None;
+        }
         for mut slot in slots(spelling) {
             slot.literal &= !no_literals;
-            operands.push(self.operand(&slot, least)?);
+            operands.push(self.operand(&slot)?);
         }
         Some(operands.join(", "))
     }
 
-    fn operand(&mut self, slot: &Slot, least: u32) -> Option<String> {
+    fn operand(&mut self, slot: &Slot) -> Option<String> {
         if let Some((least, greatest)) = slot.range {
             let value = least + self.random.below((greatest - least + 1).clamp(1, 1 << 16) as usize) as i64;
             return Some(value.to_string());
@@ -68,7 +71,7 @@ impl Generator<'_, '_> {
             if !slot.wider || slot.count.0 > 1 {
                 return None;
             }
-            bits = least;
+            bits = 16;
         }
         if slot.wider && !slot.ty.is_float() && self.random.percent(25) {
             bits = *self.random.pick(&[bits, 32.max(bits), 64]);
