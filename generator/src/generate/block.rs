@@ -8,8 +8,10 @@ impl Generator<'_, '_> {
         if !place.whole_block || !place.function.is_empty() {
             return None;
         }
-        match self.random.below(6) {
+        match self.random.below(8) {
             0..3 => Some(self.exchange()),
+            6 => self.arrivals(),
+            7 => self.bulk_copy(),
             3 => {
                 let (operation, to) =
                     *self.random.pick(&[("popc.u32", "%r1"), ("and.pred", "%p1"), ("or.pred", "%p2")]);
@@ -78,6 +80,38 @@ impl Generator<'_, '_> {
         Some(Stmt::text(format!(
             "st.shared.b32 [%sall], {from};\n{meet}add.u32 %tc, %thread, 64;\nrem.u32 %tc, %tc, {threads};\nmov.u32 %td, s_all;\n\
              mad.lo.u32 %tc, %tc, 4, %td;\nld.shared.b32 {to}, [%tc];\n{meet}bar.sync 15;"
+        )))
+    }
+
+    /// Even warps say that they have written and go on; odd ones wait for them and read.
+    fn arrivals(&mut self) -> Option<Stmt> {
+        let (threads, from, to) = (self.threads, self.word(), self.word());
+        if !self.full_warps() || !(threads / 32).is_multiple_of(2) {
+            return None;
+        }
+        let barrier = self.random.below(15);
+        Some(Stmt::text(format!(
+            "st.shared.b32 [%sall], {from};\nshr.u32 %tc, %thread, 5;\nand.b32 %tc, %tc, 1;\nsetp.eq.u32 %tp, %tc, 0;\n\
+             @%tp barrier.arrive {barrier}, {threads};\n@!%tp barrier.sync {barrier}, {threads};\n\
+             add.u32 %tc, %thread, 32;\nrem.u32 %tc, %tc, {threads};\nmov.u32 %td, s_all;\nmad.lo.u32 %tc, %tc, 4, %td;\n\
+             @!%tp ld.shared.b32 {to}, [%tc];\nbar.sync 15;"
+        )))
+    }
+
+    /// One thread copies a piece of the input into shared memory; all wait for its bytes.
+    fn bulk_copy(&mut self) -> Option<Stmt> {
+        if !self.dialect.sm(90) || self.exits {
+            return None;
+        }
+        let (bytes, wait, to) = (16 * (1 + self.random.below(4)), self.label(), self.word());
+        let (from, at) = (16 * self.random.below(INPUT_BYTES / 16 - 4), 4 * self.random.below(bytes / 4));
+        Some(Stmt::text(format!(
+            "setp.eq.u32 %tp, %thread, 0;\n@%tp mbarrier.init.shared.b64 [s_barrier], 1;\nbar.sync 0;\n\
+             @%tp mbarrier.arrive.expect_tx.shared.b64 %tb, [s_barrier], {bytes};\n\
+             @%tp cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s_bulk], [%in+{from}], {bytes}, [s_barrier];\n\
+             {wait}:\nmbarrier.try_wait.parity.shared.b64 %tp, [s_barrier], 0;\n@!%tp bra {wait};\n\
+             ld.shared.b32 {to}, [s_bulk+{at}];\nbar.sync 0;\n\
+             setp.eq.u32 %tp, %thread, 0;\n@%tp mbarrier.inval.shared.b64 [s_barrier];\nbar.sync 0;"
         )))
     }
 

@@ -39,7 +39,7 @@ impl Generator<'_, '_> {
         (places > 0).then(|| self.random.below(places) * bytes)
     }
 
-    fn region(&mut self) -> Region {
+    fn region(&mut self, place: &Place) -> Region {
         let own = self.own_bytes;
         let shared = self.shared_bytes;
         let direct = |space, base: &str, bytes, writable| Region {
@@ -57,7 +57,7 @@ impl Generator<'_, '_> {
             writable,
         };
         let shared_address = "cvt.u64.u32 %tb, %sown;\ncvta.shared.u64 %tb, %tb;";
-        match self.random.below(15) {
+        match self.random.below(16) {
             0 => direct(".global", "%in", INPUT_BYTES, false),
             1 => direct("", "%in", INPUT_BYTES, false),
             2 => direct(".global", "g_var", 256, false),
@@ -72,6 +72,8 @@ impl Generator<'_, '_> {
             11 => generic(&format!("{shared_address}\nmov.u64 %ta, %tb;"), shared, true),
             12 => generic("mov.u64 %ta, lo;\ncvta.local.u64 %ta, %ta;", 64, true),
             13 => generic("mov.u64 %ta, c_var;\ncvta.const.u64 %ta, %ta;", 256, false),
+            14 if place.function.is_empty() => direct(".param", "s", 32, false),
+            14 if place.function.ends_with("1_") => direct(".param", "st", 32, false),
             // Different memories in different lanes.
             _ => {
                 let p = self.predicate();
@@ -85,8 +87,8 @@ impl Generator<'_, '_> {
     }
 
     /// A load or a store.
-    pub(super) fn access(&mut self) -> Option<Stmt> {
-        let mut region = self.region();
+    pub(super) fn access(&mut self, place: &Place) -> Option<Stmt> {
+        let mut region = self.region(place);
         let &(ty, bytes, widths) = self.random.pick(&TYPES);
         if bytes == 16 && !self.has_quads() {
             return None;
@@ -99,12 +101,16 @@ impl Generator<'_, '_> {
         if all > 16 || all > region.bytes {
             return None;
         }
-        let address = self.place_in(&mut region, all);
+        // Parameters have names, not addresses in registers.
+        let address = match region.space {
+            ".param" => format!("[{}+{}]", region.base, self.random.below(region.bytes / all) * all),
+            _ => self.place_in(&mut region, all),
+        };
         let width = *self.random.pick(widths);
         let write = region.writable && self.random.percent(50);
         let kind = if vector > 1 { format!(".v{vector}.{ty}") } else { format!(".{ty}") };
         let guard = self.guard(25);
-        let weak = matches!(region.space, ".const" | ".local") || bytes == 16;
+        let weak = matches!(region.space, ".const" | ".local" | ".param") || bytes == 16;
         let order = match self.random.below(20) {
             0 if !weak => ".volatile",
             1 if !weak && self.dialect.sm(70) => ".relaxed.gpu",
@@ -195,6 +201,28 @@ impl Generator<'_, '_> {
         ))
     }
 
+    /// What an address points to, and fences and hints, which change nothing.
+    pub(super) fn question(&mut self) -> Stmt {
+        let space = *self.random.pick(&["shared", "local", "const", "global"]);
+        let address = match self.random.below(4) {
+            0 => "mov.u64 %ta, lo;\ncvta.local.u64 %ta, %ta;".to_owned(),
+            1 => "mov.u64 %ta, c_var;\ncvta.const.u64 %ta, %ta;".to_owned(),
+            2 => "cvt.u64.u32 %ta, %sown;\ncvta.shared.u64 %ta, %ta;".to_owned(),
+            _ => "mov.u64 %ta, %own;".to_owned(),
+        };
+        let hints = [
+            "membar.cta;",
+            "membar.gl;",
+            "prefetch.global.L1 [%in];",
+            "fence.acq_rel.gpu;",
+            "nanosleep.u32 20;",
+        ];
+        match self.random.percent(50) {
+            true => Stmt::text(*self.random.pick(&hints)),
+            false => Stmt::text(format!("{address}\nisspacep.{space} {}, %ta;", self.predicate())),
+        }
+    }
+
     /// A number from 0 to 3 from the input, in `%x3`.
     pub(super) fn small_number(&mut self) -> String {
         let register = self.word();
@@ -230,7 +258,7 @@ impl Generator<'_, '_> {
                     },
             ));
         }
-        let mut region = self.region();
+        let mut region = self.region(place);
         if !region.writable || region.space == ".local" || region.before.contains("lo;") {
             return None;
         }

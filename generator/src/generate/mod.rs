@@ -142,6 +142,7 @@ impl Generator<'_, '_> {
         let _ = writeln!(text, ".shared .align 16 .b8 s_own[{own}];");
         let _ = writeln!(text, ".shared .align 16 .b8 s_all[{interleaved}];");
         let _ = writeln!(text, ".shared .align 16 .b32 s_same[16];");
+        let _ = writeln!(text, ".shared .align 16 .b8 s_bulk[64];");
         let _ = writeln!(text, ".shared .align 8 .b64 s_barrier;");
         text
     }
@@ -369,7 +370,7 @@ impl Generator<'_, '_> {
             let made = match self.random.below(100) {
                 0..30 => self.pure(),
                 30..36 => self.idiom(),
-                36..52 => self.access(),
+                36..52 => self.access(place),
                 52..57 => self.interleaved(place),
                 57..62 => self.atomic(place),
                 62..67 => self.warp(place),
@@ -377,8 +378,9 @@ impl Generator<'_, '_> {
                 72..75 => self.asynchronous(place),
                 75..88 if can_nest => self.nest(place),
                 88..96 => self.call(place),
-                96..97 => self.exit(place),
-                97..100 => self.pack(),
+                96 => self.exit(place),
+                97 => Some(self.question()),
+                98..100 => self.pack(),
                 _ => None,
             };
             if made.is_some() {

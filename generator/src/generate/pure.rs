@@ -50,8 +50,8 @@ impl Generator<'_, '_> {
         let opcode = spelling.form.form().opcode;
         let no_literals = opcode.starts_with('v') || matches!(opcode, "bfe" | "bfi");
         // Bytes beside `.bf16` stand in registers of 8 bits only.
-        let is_byte = |ty: &Type| ty.bits() == 8;
-        if spelling.picks.types().contains(&Type::Bf16) && spelling.picks.types().iter().any(is_byte) {
+        let types = spelling.picks.types();
+        if types.contains(&Type::Bf16) && types.iter().any(|ty| ty.bits() == 8) {
             return None;
         }
         for mut slot in slots(spelling) {
