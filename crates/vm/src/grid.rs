@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,8 @@ pub(crate) const RESIDENT_BLOCKS: usize = 1024;
 
 /// A launch of so many blocks begins on one host thread.
 const MANY_BLOCKS: u64 = 64;
+/// Turns that a host thread gives to blocks below one that has faulted.
+const GRACE: u32 = 64;
 /// For so long, in which others would hardly have begun.
 const WAKING_TIME: Duration = Duration::from_micros(40);
 
@@ -158,7 +160,7 @@ impl Launch<'_> {
             teams,
             next: AtomicU64::new(0),
             share: (teams.count() / (64 * self.config.host_threads() as u64)).clamp(1, 16),
-            stop: AtomicBool::new(false),
+            end: AtomicU64::new(u64::MAX),
             standstill: Standstill::default(),
             error: Mutex::new(None),
         };
@@ -189,7 +191,8 @@ struct Work<'l> {
     next: AtomicU64,
     /// Teams that a host thread takes at a time.
     share: u64,
-    stop: AtomicBool,
+    /// Blocks from this one on need not run any more.
+    end: AtomicU64,
     standstill: Standstill,
     /// The error of the lowest block, with its number.
     error: Mutex<Option<(u64, LaunchError)>>,
@@ -228,9 +231,11 @@ impl<'l> Work<'l> {
         self.teams.count().saturating_sub(begun) < 2 * begun
     }
 
-    /// Ends the launch with an error.
+    /// Ends the launch with an error. Blocks below one that faulted go on for a while: they may fault, too, and the lowest
+    /// one's fault counts.
     fn end(&self, block: u64, error: LaunchError) {
-        self.stop.store(true, Ordering::Relaxed);
+        let end = if matches!(error, LaunchError::Fault(_)) { block } else { 0 };
+        self.end.fetch_min(end, Ordering::Relaxed);
         let mut first = self.error.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if first.as_ref().is_none_or(|(other, _)| block < *other) {
             *first = Some((block, error));
@@ -243,6 +248,8 @@ struct Flight<'l> {
     /// Its first block.
     block: u64,
     cta: Box<Cta<'l>>,
+    /// It may wait for others.
+    spinning: bool,
     /// Only others can help it.
     stuck: bool,
 }
@@ -276,7 +283,16 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
     /// Runs blocks until none is left, or about so much time has passed: false then.
     fn run(&mut self, limit: Option<Duration>) -> bool {
         let start = Instant::now();
-        while !self.work.stop.load(Ordering::Relaxed) {
+        let mut grace = GRACE;
+        loop {
+            let end = self.work.end.load(Ordering::Relaxed);
+            if end != u64::MAX {
+                self.keep_below(end);
+                if self.flight.is_empty() && self.taken.is_empty() || grace == 0 {
+                    break;
+                }
+                grace -= 1;
+            }
             if limit.is_some_and(|limit| start.elapsed() > limit) {
                 return false;
             }
@@ -291,9 +307,21 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         true
     }
 
+    /// Forgets the blocks from `end` on, and those that wait for others.
+    #[cold]
+    fn keep_below(&mut self, end: u64) {
+        self.flight.retain(|flight| flight.block < end && !flight.spinning);
+        self.stuck = 0;
+        let teams = &self.work.teams;
+        while self.taken.end > self.taken.start && teams.members(self.taken.end - 1).0 >= end {
+            self.taken.end -= 1;
+        }
+        self.start_more |= self.flight.is_empty();
+    }
+
     /// The next team that is to be started.
     fn take(&mut self) -> Option<u64> {
-        if self.taken.is_empty() {
+        if self.taken.is_empty() && self.work.end.load(Ordering::Relaxed) == u64::MAX {
             let Work { next, share, teams, .. } = self.work;
             let teams = teams.count();
             let first = next.fetch_add(*share, Ordering::Relaxed).min(teams);
@@ -330,9 +358,9 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             let (block, blocks) = self.work.teams.members(team);
             let mut cta = self.idle.pop().unwrap_or_else(|| Box::new(Cta::new(launch, code)));
             cta.start(block, blocks).map_err(|fault| (block, LaunchError::Fault(fault)))?;
-            self.flight.push_front(Flight { block, cta, stuck: false });
+            self.flight.push_front(Flight { block, cta, spinning: false, stuck: false });
         }
-        let Some(Flight { block, mut cta, stuck }) = self.flight.pop_front() else { return Ok(false) };
+        let Some(Flight { block, mut cta, stuck, .. }) = self.flight.pop_front() else { return Ok(false) };
         self.stuck -= usize::from(stuck);
         let progress = cta.step(&mut self.observer);
         self.steps += cta.take_instructions();
@@ -348,7 +376,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
                 self.work.standstill.go_on(&mut self.share);
             }
             Progress::Running { spinning, stuck } => {
-                let flight = Flight { block, cta, stuck };
+                let flight = Flight { block, cta, spinning, stuck };
                 self.stuck += usize::from(stuck);
                 if spinning {
                     self.flight.push_back(flight);

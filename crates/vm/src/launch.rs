@@ -27,7 +27,14 @@ pub struct LaunchConfig {
     pub cooperative: bool,
     /// Number of host threads; `None` for all cores.
     pub threads: Option<usize>,
-    /// Run blocks in ascending order on one host thread.
+    /// Run blocks one after the other in ascending order, on one host thread: the next one starts when the one before has ended,
+    /// or waits for others. Those that wait then get turns in ascending order. So the first fault is that of the lowest
+    /// block, lines of `printf` come in the order of their blocks, and racing kernels give the same bits in every run on every
+    /// machine, unless they read `%globaltimer`.
+    ///
+    /// Without it the same holds for what a kernel computes without races; but blocks run next to each other, also on one
+    /// host thread. Of several blocks that fault the lowest one's fault is reported where the others have not yet ended the
+    /// launch.
     pub deterministic: bool,
     /// Run warps in an order shuffled by this seed, with small budgets: brings out missing barriers.
     pub schedule: Option<u64>,

@@ -37,12 +37,14 @@ impl Teams {
         let rows = grid.iter().product::<u64>() / width;
         let most = if launch.shuffled { WARP_LANES } else { CHUNK_LANES };
         let together = !launch.shuffled
+            && !config.deterministic
             && launch.shared_bytes <= SHARED_BYTES
             && threads.is_multiple_of(WARP_LANES)
             && !keeps_blocks_apart(launch.program, launch.entry);
         let blocks = if together { (most / threads) as u64 } else { 1 };
         let blocks = blocks.min(SHARED_BYTES / launch.shared_bytes.max(1));
-        // Enough for all host threads.
+        // Enough for all host threads. How many these are shows only where blocks race: in the order in which they come to an
+        // atomic operation, and in the clock.
         let fair = width * rows / (2 * config.host_threads() as u64);
         let blocks = blocks.min(fair).min(width).max(1);
         // As many teams of about the same size.

@@ -154,7 +154,7 @@ pub struct RunOptions {
     /// Show the array of argument I (from 0) afterwards
     #[arg(long, value_name = "I")]
     pub print: Vec<usize>,
-    /// Run the blocks in ascending order on one host thread
+    /// Run the blocks one after the other in ascending order, on one host thread: the same bits, faults and output every time
     #[arg(long)]
     pub deterministic: bool,
     /// Run the warps in an order shuffled by this seed: brings out missing barriers
