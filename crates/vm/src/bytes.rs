@@ -18,18 +18,29 @@ const SPARE_BYTES: usize = 1 << 20;
 pub(crate) struct AlignedBytes {
     storage: NonNull<u8>,
     layout: Layout,
+    /// Where the aligned bytes begin in the storage, and how many they are.
+    start: usize,
+    bytes: usize,
 }
 
 impl AlignedBytes {
     const ALIGN: usize = 64;
 
-    /// `bytes` zero bytes.
+    /// `bytes` zero bytes. The host gives large ones page by page when they are touched: only to what asks for no more than
+    /// its usual alignment, so that the storage has room for the rest.
+    ///
+    /// # Panics
+    /// When there can be no array of this size. Callers have limits far below that.
     pub fn zeroed(bytes: usize) -> AlignedBytes {
-        let layout =
-            Layout::from_size_align(bytes.max(Self::ALIGN), Self::ALIGN).unwrap_or(Layout::new::<u64>());
+        let bytes = bytes.max(Self::ALIGN);
+        let size = bytes.checked_add(Self::ALIGN);
+        let layout = size.and_then(|size| Layout::from_size_align(size, align_of::<u64>()).ok());
+        let layout = layout.expect("an array that fits into the address space");
         // SAFETY: the layout is not empty.
         let storage = NonNull::new(unsafe { alloc_zeroed(layout) });
-        AlignedBytes { storage: storage.unwrap_or_else(|| handle_alloc_error(layout)), layout }
+        let storage = storage.unwrap_or_else(|| handle_alloc_error(layout));
+        let start = storage.as_ptr().addr().next_multiple_of(Self::ALIGN) - storage.as_ptr().addr();
+        AlignedBytes { storage, layout, start, bytes }
     }
 
     /// What this host thread kept for its next launch; anything may stand there.
@@ -46,22 +57,24 @@ impl AlignedBytes {
     }
 
     pub fn as_ptr(&self) -> *mut u8 {
-        self.storage.as_ptr()
+        // SAFETY: the storage has `ALIGN` bytes more than are asked for.
+        unsafe { self.storage.as_ptr().add(self.start) }
     }
 
     pub fn len(&self) -> usize {
-        self.layout.size()
+        self.bytes
     }
 }
 
 impl Drop for AlignedBytes {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout.
+        // SAFETY: the storage was allocated with this layout, and nobody but its owner gives it back.
         unsafe { dealloc(self.storage.as_ptr(), self.layout) }
     }
 }
 
-// SAFETY: it owns its bytes.
+// SAFETY: it owns its bytes, and a pointer to them does not say which thread may use it. Whoever keeps one has to see to it that
+// the bytes live, and that no other thread uses them at the same time.
 unsafe impl Send for AlignedBytes {}
 
 /// Element `lane` of an array.
