@@ -116,12 +116,16 @@ impl Source {
     }
 }
 
+/// Registers of all calls in progress of a chunk, in bytes.
+pub(crate) const REGISTER_LIMIT: u64 = 1 << 30;
 /// Bytes of an array of the widest lanes.
 const SCRATCH_BYTES: usize = 8 * CHUNK_LANES;
 
 pub(crate) struct Registers {
     /// The arrays of the slots; at the end two for results that are merged into their slots afterwards.
     data: AlignedBytes,
+    /// Offset from which on they were zero to begin with: nobody but this launch has written there.
+    fresh: usize,
     states: Vec<State>,
     /// There have been calls in this launch: what lies behind the kernel's own slots was cleared.
     has_calls: bool,
@@ -133,8 +137,10 @@ pub(crate) struct Registers {
 
 impl Registers {
     pub fn new(rows: Rows, path: HostPath) -> Registers {
+        let data = AlignedBytes::spare().unwrap_or_else(|| AlignedBytes::zeroed(2 * SCRATCH_BYTES));
         Registers {
-            data: AlignedBytes::spare().unwrap_or_else(|| AlignedBytes::zeroed(2 * SCRATCH_BYTES)),
+            fresh: data.len(),
+            data,
             states: Vec::new(),
             has_calls: false,
             patterns: Vec::new(),
@@ -162,6 +168,7 @@ impl Registers {
         if bytes > self.data.len() {
             let data = AlignedBytes::zeroed(bytes.next_power_of_two());
             let slots = self.data.len() - 2 * SCRATCH_BYTES;
+            self.fresh = slots;
             // SAFETY: both are at least so long and do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(self.data.as_ptr(), data.as_ptr(), slots) }
             self.data = data;
@@ -176,7 +183,8 @@ impl Registers {
         let moved = self.grow(w.index as usize + slots, w.offset as usize + bytes);
         if !std::mem::replace(&mut self.has_calls, true) {
             let (start, end) = (w.offset as usize, self.data.len() - 2 * SCRATCH_BYTES);
-            // SAFETY: the file has these bytes, and no slot that is in use.
+            let end = end.min(self.fresh).max(start);
+            // SAFETY: the file has these bytes, and no slot that is in use lies there.
             unsafe { std::ptr::write_bytes(self.data.as_ptr().add(start), 0, end - start) }
         }
         self.states[w.index as usize..][..slots].fill(State { written: true, ..State::ZERO });

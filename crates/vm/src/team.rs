@@ -5,8 +5,10 @@
 
 use ir::{OpKind, Program, Terminator, WarpOp};
 
+use crate::code::most_register_bytes;
 use crate::grid::Launch;
 use crate::mask::{CHUNK_LANES, GROUP_LANES, WARP_LANES};
+use crate::registers::REGISTER_LIMIT;
 
 /// The most shared memory of the blocks of a team: what fits into a processor's own cache.
 const SHARED_BYTES: u64 = 128 * 1024;
@@ -35,11 +37,16 @@ impl Teams {
         let grid = config.grid.map(|n| u64::from(n.max(1)));
         let width = grid[axis(config.grid)];
         let rows = grid.iter().product::<u64>() / width;
-        let most = if launch.shuffled { WARP_LANES } else { CHUNK_LANES };
+        let mut most = if launch.shuffled { WARP_LANES } else { CHUNK_LANES };
+        // Functions with very many registers run in smaller chunks.
+        while most > WARP_LANES && most_register_bytes(launch.program, launch.entry, most) > REGISTER_LIMIT {
+            most /= 2;
+        }
         let together = !launch.shuffled
             && !config.deterministic
             && launch.shared_bytes <= SHARED_BYTES
             && threads.is_multiple_of(WARP_LANES)
+            && threads <= most
             && !keeps_blocks_apart(launch.program, launch.entry);
         let blocks = if together { (most / threads) as u64 } else { 1 };
         let blocks = blocks.min(SHARED_BYTES / launch.shared_bytes.max(1));

@@ -68,7 +68,7 @@ pub(super) struct Builder<'a> {
     body: &'a Body,
     launch: &'a Launch<'a>,
     pub(super) slots: Vec<SlotRef>,
-    bytes: u32,
+    bytes: u64,
     counts: &'a Counts,
 }
 
@@ -86,12 +86,13 @@ impl<'a> Builder<'a> {
             .iter()
             .enumerate()
             .map(|(index, info)| {
-                let slot = SlotRef::new(index as u32, bytes as u32, info.width);
-                bytes += array_bytes(info.width, lanes);
+                // A window whose offsets do not fit is never opened.
+                let slot = SlotRef::new(index as u32, u32::try_from(bytes).unwrap_or(u32::MAX), info.width);
+                bytes += array_bytes(info.width, lanes) as u64;
                 slot
             })
             .collect();
-        Builder { function, body, launch, slots, bytes: bytes as u32, counts }
+        Builder { function, body, launch, slots, bytes, counts }
     }
 
     fn function(self) -> Function {

@@ -12,6 +12,7 @@ mod shuffle;
 mod signature;
 mod special;
 
+use check::module::FuncId;
 use diag::Span;
 use ir::{
     AtomicOp, BarrierReduction, Clock, CopyGroup, MbarrierOp, ReduxOp, ShuffleMode, StackOp, VoteMode, Width,
@@ -400,7 +401,7 @@ pub(crate) struct Function {
     pub blocks: Vec<Block>,
     /// Size of its register window.
     pub slots: u32,
-    pub bytes: u32,
+    pub bytes: u64,
     /// What slots hold on entry, in every block of the launch.
     pub constants: Vec<(SlotRef, u64)>,
     pub specials: Vec<(SlotRef, Special)>,
@@ -432,6 +433,16 @@ pub(crate) struct Code {
     pub pure_operations: usize,
     /// The most chains of a block.
     pub chains: usize,
+}
+
+/// The most bytes that the registers of one of the functions that a kernel can reach take, in a chunk of so many lanes.
+pub(crate) fn most_register_bytes(program: &ir::Program, kernel: u32, lanes: usize) -> u64 {
+    let reached = program.reachable(FuncId(kernel)).into_iter().zip(&program.functions);
+    let functions = reached.filter(|(reached, _)| *reached).filter_map(|(_, function)| function.as_ref());
+    let bytes = |function: &ir::Function| -> u64 {
+        function.slots.iter().map(|slot| array_bytes(slot.width, lanes) as u64).sum()
+    };
+    functions.map(bytes).max().unwrap_or(0)
 }
 
 /// Bytes of a slot's array.

@@ -6,13 +6,13 @@ use diag::Span;
 use smallvec::SmallVec;
 
 use super::plan::PurePlan;
-use super::windows::{REGISTER_LIMIT, Windows};
+use super::windows::Windows;
 use super::{Active, Chunk, Step};
 use crate::code::{Function, Returned};
 use crate::cta::Shared;
 use crate::fault::FaultKind;
 use crate::mask::Mask;
-use crate::registers::{SlotRef, Window};
+use crate::registers::{REGISTER_LIMIT, SlotRef, Window};
 use crate::scalar::Scalar;
 
 /// Local memory that a thread may have, in bytes: what GPUs allow.
@@ -132,7 +132,7 @@ impl Chunk<'_> {
         let Some(function) = self.function(index) else {
             return Err(self.fault(FaultKind::UndefinedFunction, span, Mask::EMPTY, None, ""));
         };
-        let window = match self.frames.windows.open(function.slots, function.bytes.into()) {
+        let window = match self.frames.windows.open(function.slots, function.bytes) {
             Some(window) => window,
             None => {
                 let note = format!("the kernel's registers take more than {REGISTER_LIMIT} bytes");
@@ -216,7 +216,7 @@ impl Chunk<'_> {
     /// A window for registers of a function that nobody uses.
     pub(super) fn open_window(&mut self, index: u32, span: Span, mask: Mask) -> Step<Window> {
         let Some(function) = self.function(index) else { return Ok(Window::default()) };
-        let Some(window) = self.frames.windows.open(function.slots, function.bytes.into()) else {
+        let Some(window) = self.frames.windows.open(function.slots, function.bytes) else {
             let note = format!(
                 "the registers of all calls of a block's threads take more than {REGISTER_LIMIT} bytes"
             );

@@ -1,9 +1,7 @@
 //! Which parts of the register file calls in progress use.
 
-use crate::registers::Window;
+use crate::registers::{REGISTER_LIMIT, Window};
 
-/// Registers of all calls in progress of a chunk, in bytes.
-pub(super) const REGISTER_LIMIT: u64 = 1 << 30;
 /// Bytes of a window at least, so that empty ones are counted, too.
 const LEAST_BYTES: u32 = 64;
 /// Holes are looked for when more than this lies between windows, and more than the windows themselves take.
