@@ -73,10 +73,6 @@ impl Drop for AlignedBytes {
     }
 }
 
-// SAFETY: it owns its bytes, and a pointer to them does not say which thread may use it. Whoever keeps one has to see to it that
-// the bytes live, and that no other thread uses them at the same time.
-unsafe impl Send for AlignedBytes {}
-
 /// Element `lane` of an array.
 ///
 /// # Safety

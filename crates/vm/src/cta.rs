@@ -105,7 +105,7 @@ impl Shared {
     fn reset(&mut self, blocks: usize, threads: usize) {
         if self.memory_bytes > 0 {
             // Zeroed, so that reads of what nobody wrote are the same in every run.
-            // SAFETY: the bytes are the blocks' own.
+            // SAFETY: the bytes are the blocks' own, none of whose threads runs yet; no reference points to them.
             unsafe { std::ptr::write_bytes(self.memory.as_ptr(), 0, self.memory.len()) }
         }
         if std::mem::take(&mut self.barriers_used) {

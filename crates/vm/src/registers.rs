@@ -363,7 +363,8 @@ impl Registers {
         let State { forms, scalar, memory, .. } = *self.state(w, slot);
         let array = self.array(w, slot);
         let (rows, width) = (self.rows, lane_width(slot.width));
-        // SAFETY: the slot's array has `lanes` elements of its width, and so has the memory.
+        // SAFETY: the slot's array has `lanes` elements of its width. So has the memory: the load that noted it checked it for all
+        // lanes; allocations live as long as the launch, shared memory as long as the chunk, and of the device heap nothing is noted.
         unsafe {
             if forms & form::MEMORY != 0 {
                 let bytes = usize::from(slot.group_bytes);
@@ -480,7 +481,7 @@ impl Registers {
         }
         if state.forms & form::MEMORY != 0 {
             let group = self.memory(w, slot).at_group(lane / GROUP_LANES);
-            // SAFETY: memory that stands for a slot has a value for every lane.
+            // SAFETY: memory that stands for a slot has a value for every lane, and lives (see `fill`).
             return unsafe { load_unaligned(group, slot.width, lane % GROUP_LANES) };
         }
         if state.forms & form::ROWS != 0 {
@@ -529,7 +530,7 @@ impl Registers {
         if state.forms & form::SCALAR != 0 {
             return if state.scalar.base != 0 { Mask::ALL } else { Mask::EMPTY };
         }
-        // SAFETY: the array of a predicate is a `Mask` (32 bytes, aligned).
+        // SAFETY: the array of a predicate is a `Mask`: `array_bytes` gives it the size, and every array is aligned as one.
         unsafe { *self.array(w, slot).cast::<Mask>() }
     }
 
@@ -538,7 +539,7 @@ impl Registers {
     pub fn set_predicate(&mut self, w: Window, slot: SlotRef, value: Mask, mask: Mask) {
         let old = self.predicate(w, slot);
         let array = self.overwrite(w, slot);
-        // SAFETY: the array of a predicate is a `Mask` (32 bytes, aligned).
+        // SAFETY: the array of a predicate is a `Mask`: `array_bytes` gives it the size, and every array is aligned as one.
         unsafe { *array.cast::<Mask>() = old.without(mask) | (value & mask) }
     }
 

@@ -41,7 +41,7 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
             Ok(report) => reports.push(report),
             Err(error) => {
                 progress.finish_and_clear();
-                if matches!(error, Error::Cancelled) && last.as_ref().is_some_and(Session::is_unread) {
+                if matches!(error, Error::Cancelled { .. }) && last.as_ref().is_some_and(Session::is_unread) {
                     return Err(Failure::silent(code::CLOSED));
                 }
                 let failure = stopped(&error, options, last.as_ref(), &values);

@@ -77,8 +77,8 @@ impl Chunk<'_> {
         let rows = self.registers.rows();
         let shape =
             Shape { groups: rows.width() / GROUP_LANES, rows: rows.in_block(), blocks: rows.blocks() };
-        // SAFETY: factors are registers that have not been written since, or memory that was checked and does not
-        // change before the chain ends; a register that is the target steps as it does.
+        // SAFETY: factors are registers that have not been written since, or memory that the load checked and nothing in this
+        // block writes before the chain ends; both live as long as the chunk. A register that is the target steps as it does.
         unsafe { (self.registers.helpers().fma_chain)(target, first, products, shape) }
     }
 }

@@ -39,9 +39,6 @@ pub(super) struct Copies {
     used: bool,
 }
 
-// SAFETY: the pointers go into the shared memory of the chunk's block, which moves between threads with it.
-unsafe impl Send for Copies {}
-
 impl Default for Copies {
     fn default() -> Self {
         Copies { pending: Vec::new(), lanes: Mask::EMPTY, commits: Vec::new(), used: false }
@@ -81,7 +78,8 @@ impl Copies {
             if !due || !lanes.contains(copy.lane) {
                 return true;
             }
-            // SAFETY: the place was checked for so many bytes, and shared memory lives as long as the block.
+            // SAFETY: the place was checked for so many bytes when the copy was issued. It is the block's shared memory, which this
+            // host thread alone touches, and which lives longer than the chunk.
             unsafe { std::ptr::copy_nonoverlapping(copy.data.as_ptr(), copy.to, copy.bytes) }
             false
         });

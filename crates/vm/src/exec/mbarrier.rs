@@ -154,7 +154,8 @@ impl Chunk<'_> {
             Ok(_) => return Err(self.access_fault(FaultKind::OutOfBounds, &request, lane, address)),
             Err(kind) => return Err(self.access_fault(kind, &request, lane, address)),
         };
-        // SAFETY: the place holds 8 bytes of the block's shared memory, which this host thread alone touches.
+        // SAFETY: the place holds 8 bytes of the block's shared memory, which this host thread alone touches; no reference
+        // points there.
         let word = unsafe { place.read_unaligned() };
         match apply(op, word, value) {
             Ok((new, result)) => {

@@ -206,7 +206,8 @@ impl Chunk<'_> {
         }
         let array = self.registers.overwrite(active.window, slot);
         let helpers = self.registers.helpers();
-        // SAFETY: the rows are all lanes of the chunk, and their addresses were found within the plan's memory.
+        // SAFETY: the rows are all lanes of the chunk, and their addresses were found within the plan's memory, which lives as long
+        // as the chunk (no plan is made of the device heap). Other host threads may write there meanwhile, as kernels race.
         unsafe {
             match is_bytes {
                 true => {
@@ -278,7 +279,8 @@ impl Chunk<'_> {
             self.find_memory(op, active);
         }
         let plan = &self.pure_plans[op.plan];
-        // SAFETY: as when the plan was made: the arrays are the same, and hold what they did.
+        // SAFETY: as when the plan was made: the forms and places of the operands are the same, the register file has not moved
+        // since (all plans are forgotten when it does), and what stands in memory was found anew.
         unsafe { (plan.handler)(&plan.args) }
         let [first, second] = plan.dst;
         self.registers.set_array(first);
