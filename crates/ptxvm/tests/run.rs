@@ -104,8 +104,14 @@ impl Launch {
         let saved = |index: usize| directory.path().join(format!("{index}.bin"));
         let mut command = common::ptxvm();
         command.arg("run").arg(path).args(&self.words);
-        // A header may ask for one of the ways itself.
-        command.args(if options.iter().any(|o| self.words.iter().any(|w| w == o)) { &[] } else { options });
+        // A header may ask for one of the ways itself, or for what excludes it.
+        let asked = |option: &str| self.words.iter().any(|word| word == option);
+        let excluded = |option: &str| match option {
+            "--deterministic" => asked("--threads"),
+            "--threads" => asked("--deterministic"),
+            _ => false,
+        };
+        command.args(if options.iter().any(|o| asked(o) || excluded(o)) { &[] } else { options });
         command.current_dir(path.parent().unwrap_or(Path::new(".")));
         if let Some(host_path) = host_path {
             command.env("PTXVM_HOST_PATH", host_path);
