@@ -5,9 +5,11 @@ use serde::Serialize;
 use crate::{Diagnostic, SourceFile};
 
 #[derive(Serialize)]
-struct File<'a> {
+struct File<'a, T> {
     file: &'a str,
     diagnostics: Vec<Entry<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<&'a T>,
 }
 
 /// The fields of one diagnostic, in the order in which they are printed.
@@ -30,6 +32,15 @@ struct Entry<'a> {
 /// Lines and columns count from 1, columns in characters; `end_column` is the column after the last character.
 /// `help` is null where there is none.
 pub fn json(source: &SourceFile, diagnostics: &[Diagnostic]) -> String {
+    object(source, diagnostics, None::<&()>)
+}
+
+/// The same with a further field `fault`: what is known about a fault beyond its place.
+pub fn json_with_fault(source: &SourceFile, diagnostics: &[Diagnostic], fault: &impl Serialize) -> String {
+    object(source, diagnostics, Some(fault))
+}
+
+fn object(source: &SourceFile, diagnostics: &[Diagnostic], fault: Option<&impl Serialize>) -> String {
     let file = source.name();
     let diagnostics = diagnostics
         .iter()
@@ -50,7 +61,7 @@ pub fn json(source: &SourceFile, diagnostics: &[Diagnostic]) -> String {
         })
         .collect();
     // Strings and numbers in structs: there is nothing in it that serde_json can refuse.
-    serde_json::to_string(&File { file, diagnostics }).unwrap_or_default()
+    serde_json::to_string(&File { file, diagnostics, fault }).unwrap_or_default()
 }
 
 #[cfg(test)]

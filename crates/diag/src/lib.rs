@@ -11,7 +11,7 @@ mod source;
 mod suggest;
 
 pub use diagnostic::{Diagnostic, Label, Severity};
-pub use json::json;
+pub use json::{json, json_with_fault};
 pub use render::{Color, render};
 pub use source::{Position, SourceFile, Span};
 pub use suggest::nearest;

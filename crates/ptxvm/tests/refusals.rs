@@ -6,8 +6,9 @@ mod common;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use common::Folder;
+use common::{Folder, Outcome};
 use ptxvm::{Device, Error, Module};
+use serde_json::json;
 
 /// A module for `sm_80` with these declarations, as a file of a folder.
 fn module(folder: &Folder, name: &str, text: &str) {
@@ -207,4 +208,52 @@ fn options_that_contradict_each_other_or_stand_in_the_wrong_place_are_refused() 
         2,
         &["307200 bytes of shared"],
     );
+}
+
+/// The last line of stdout as JSON.
+fn object(outcome: &Outcome) -> serde_json::Value {
+    let line = outcome.stdout.lines().last().unwrap_or_default();
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {}", outcome.transcript()))
+}
+
+#[test]
+fn faults_and_refusals_are_told_to_programs_in_full() {
+    let folder = Folder::new();
+    let run = |words: &str| folder.run(&format!("run scale.ptx --format json {words}"));
+    let fault = &object(&run("--block 8 --arg f32[3] --arg 2"))["fault"];
+    assert_eq!((&fault["kind"], &fault["kernel"]), (&json!("out-of-bounds"), &json!("scale")));
+    assert_eq!((&fault["block"], &fault["thread"]), (&json!([0, 0, 0]), &json!([3, 0, 0])));
+    let access = &fault["access"];
+    assert_eq!(
+        (&access["bytes"], &access["write"], &access["space"]),
+        (&json!(4), &json!(false), &json!("global"))
+    );
+    assert!(access["nearest"].as_str().unwrap().starts_with("just past the end of argument 0"), "{access}");
+    // Who waits where.
+    let text = ".visible .entry k() { .reg .pred %p; .reg .u32 %t; mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 32;\n\
+                @%p bar.sync 0, 64;\n@!%p bar.sync 1, 64;\nret; }\n";
+    module(&folder, "k.ptx", text);
+    let fault = object(&folder.run("run k.ptx --block 64 --format json"))["fault"].clone();
+    assert_eq!(fault["kind"], "deadlock");
+    let notes = fault["notes"].as_array().unwrap();
+    assert!(notes.iter().any(|note| note["line"].is_u64() && note["text"].is_string()), "{fault}");
+    for (words, code, message) in [
+        ("--block 3 --arg f32[3]", 2, "takes 2 arguments"),
+        ("--block 3 --arg f32[3] --arg 2 --max-steps 1", 3, "--max-steps 1"),
+        ("--block many", 2, "'many'"),
+        ("--frobnicate", 2, "--frobnicate"),
+        ("--arg @nowhere.npy --arg 2", 1, "cannot read"),
+    ] {
+        let outcome = run(words);
+        let error = &object(&outcome)["error"];
+        assert_eq!(
+            (outcome.code, &error["exit_code"]),
+            (Some(code), &json!(code)),
+            "{}",
+            outcome.transcript()
+        );
+        assert!(error["message"].as_str().unwrap().contains(message), "{}", outcome.transcript());
+    }
+    let outcome = folder.run("eval add.u32 1 --format json");
+    assert_eq!((outcome.code, &object(&outcome)["error"]["code"]), (Some(1), &json!("bad-input")));
 }

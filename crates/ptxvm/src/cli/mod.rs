@@ -26,7 +26,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use options::{Cli, Command};
-use report::code;
+use report::{Failure, code};
 
 /// Runs the command with the arguments of this process.
 pub fn main() -> ExitCode {
@@ -35,9 +35,19 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // Help and version go to stdout, errors to stderr; a reader that has gone away is no error.
             let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { code::USAGE } else { code::OK });
+            if !error.use_stderr() {
+                return ExitCode::from(code::OK);
+            }
+            if asks_for_json() {
+                // What clap has printed is for people.
+                let text = error.render().to_string();
+                let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+                Failure::usage(message).print_json();
+            }
+            return ExitCode::from(code::USAGE);
         }
     };
+    let format = cli.command.format();
     let result = match cli.command {
         Command::Check(options) => check::check(&options),
         Command::Run(options) => run::run(&options),
@@ -49,8 +59,15 @@ pub fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            failure.show();
+            failure.report(format);
             ExitCode::from(failure.code)
         }
     }
+}
+
+/// Whether the command line that could not be read asks for JSON.
+fn asks_for_json() -> bool {
+    let words: Vec<_> = std::env::args_os().collect();
+    words.iter().any(|word| word == "--format=json")
+        || words.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json")
 }

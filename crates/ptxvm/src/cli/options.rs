@@ -49,6 +49,23 @@ pub enum Command {
     Sass(super::sass::SassOptions),
 }
 
+impl Command {
+    /// Who reads what the command says.
+    pub fn format(&self) -> Format {
+        match self {
+            Command::Check(options) => options.format,
+            Command::Run(options) => options.format,
+            // Also behind operands.
+            Command::Eval(options) => {
+                options.clone().split_operands().map_or(options.format, |options| options.format)
+            }
+            Command::Explain(options) => options.format,
+            Command::Isa(_) => Format::Human,
+            Command::Sass(options) => options.format(),
+        }
+    }
+}
+
 /// Who reads the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -242,6 +259,9 @@ pub struct ExplainOptions {
     /// Instruction, instruction with modifiers, or `.modifier`
     #[arg(value_name = "NAME")]
     pub name: String,
+    /// The page as Markdown, or a JSON object with its name, the forms that it is about, and the page
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub format: Format,
 }
 
 /// What `isa` prints.

@@ -5,6 +5,9 @@ use std::io::{ErrorKind, IsTerminal, Write};
 
 use clap::builder::styling::{AnsiColor, Style};
 use diag::Color;
+use serde_json::json;
+
+use super::options::Format;
 
 /// Exit codes of the command.
 pub mod code {
@@ -72,6 +75,32 @@ impl Failure {
     pub fn context(mut self, context: impl Display) -> Failure {
         self.message = format!("{context}: {}", self.message);
         self
+    }
+
+    /// Shows it on stderr; for programs also as an object on stdout:
+    /// `{"error":{"code","exit_code","message","help"}}`.
+    pub fn report(&self, format: Format) {
+        if format == Format::Json {
+            self.print_json();
+        }
+        self.show();
+    }
+
+    /// The object for programs alone.
+    pub fn print_json(&self) {
+        if !self.message.is_empty() {
+            let code = match self.code {
+                code::BAD_INPUT => "bad-input",
+                code::FAULT => "fault",
+                code::INTERRUPTED => "interrupted",
+                _ => "usage",
+            };
+            let error = json!({
+                "code": code, "exit_code": self.code, "message": self.message, "help": self.help,
+            });
+            // Where stdout is closed there is nobody to tell.
+            let _ = print(json!({ "error": error }));
+        }
     }
 
     /// Shows it on stderr.

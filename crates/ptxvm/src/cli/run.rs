@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use check::module::Function;
+use diag::SourceFile;
 use indicatif::{ProgressBar, ProgressStyle};
-use ptxvm::{Error, Module, signature};
+use ptxvm::{Error, Fault, Module, signature};
+use serde_json::json;
 
 use super::options::{Format, Output, RunOptions};
 use super::report::{Failure, code, print, say, say_text, stderr_color};
@@ -218,12 +220,42 @@ fn not_launched(error: &Error) -> Failure {
     }
 }
 
+/// What a program wants to know of a fault beyond its place.
+fn fault_object(source: &SourceFile, fault: &Fault) -> serde_json::Value {
+    let access = fault.access.as_ref().map(|access| {
+        json!({
+            "address": access.address,
+            "bytes": access.bytes,
+            "write": access.write,
+            "space": format!("{:?}", access.space).to_lowercase(),
+            "nearest": access.nearest,
+        })
+    });
+    let notes = fault.notes.iter().map(|(text, span)| {
+        let position = span.map(|span| source.position(span.start));
+        json!({
+            "text": text,
+            "line": position.map(|position| position.line),
+            "column": position.map(|position| position.column),
+        })
+    });
+    json!({
+        "kind": fault.kind.code(),
+        "kernel": fault.kernel,
+        "block": fault.block,
+        "thread": fault.thread,
+        "access": access,
+        "notes": notes.collect::<Vec<_>>(),
+    })
+}
+
 /// The kernel did not end by itself: says why, and delivers what it has computed so far.
 fn stopped(error: &Error, options: &RunOptions, session: Option<&Session>, values: &[Value]) -> Failure {
     let failure = match error {
-        Error::Fault { source, .. } => {
+        Error::Fault { source, fault } => {
             if options.format == Format::Json {
-                let _ = print(diag::json(source, &error.diagnostics()));
+                let fault = fault_object(source, fault);
+                let _ = print(diag::json_with_fault(source, &error.diagnostics(), &fault));
             }
             say_text(&error.render(stderr_color()));
             Failure::silent(code::FAULT)
@@ -255,7 +287,7 @@ fn stopped(error: &Error, options: &RunOptions, session: Option<&Session>, value
         other => return not_launched(other),
     };
     // The fault comes first: it explains what is in the arrays.
-    failure.show();
+    failure.report(options.format);
     if let Some(session) = session
         && !(options.print.is_empty() && options.out.is_empty())
     {

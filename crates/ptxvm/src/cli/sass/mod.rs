@@ -37,6 +37,13 @@ pub struct SassOptions {
     format: Format,
 }
 
+impl SassOptions {
+    /// Who reads the output.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum SassCommand {
     /// Disassemble words, or the HSETP2 of a cubin or of raw instruction memory
