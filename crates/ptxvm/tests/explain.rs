@@ -123,7 +123,12 @@ fn unknown_names_are_refused_with_what_is_near() {
         (".fzt", "did you mean '.ftz'?"),
         ("ftz", "write `.ftz`"),
         ("frobnicate", "`ptxvm isa` lists"),
-        ("setp.f32", "Comparison modifier required"),
+        ("ADD", "in lower case: 'add'"),
+        ("rnu", "did you mean the modifier '.rn'?"),
+        ("%tid", "`mov` reads: `mov.u32 %r, %tid.x;`"),
+        ("%r1", "is a register"),
+        (".entry", "is a directive"),
+        ("entry", "is a directive"),
         ("setp..f32", "is no instruction"),
     ] {
         let outcome = explain(name);
@@ -190,4 +195,33 @@ fn the_pages_of_docs_are_current() {
     // The table, coverage, and what no oracle backs.
     assert_eq!(count, opcodes().len() + 3);
     assert_eq!(std::fs::read_dir(docs).expect("a folder").count(), count, "pages of no instruction");
+}
+
+#[test]
+fn a_name_that_lacks_something_lists_the_forms_that_have_what_it_has() {
+    for (name, lacks, form) in [
+        ("setp.lt", "Unexpected instruction types", "| `setp.CmpOp{.ftz}.f16x2 p[\\|q], a, b` |"),
+        ("setp.f32", "Comparison modifier required", "| `setp.CmpOp{.ftz}.type p[\\|q], a, b` |"),
+        ("cp.async.bulk.tensor", "Modifier '.tensor_dim' required", "| `cp.async.bulk.tensor.dim"),
+        ("tcgen05.mma", "Modifier '.cta_group' required", "| `tcgen05.mma.cta_group.kind"),
+    ] {
+        let outcome = explain(name);
+        assert_eq!(outcome.code, Some(0), "{}", outcome.transcript());
+        assert!(outcome.stdout.starts_with(&format!("# {name}\n")), "{}", outcome.transcript());
+        assert!(outcome.stdout.contains(lacks) && outcome.stdout.contains(form), "{}", outcome.transcript());
+    }
+    assert!(!explain("cp.async.bulk.tensor").stdout.contains("`cp.async.ca"));
+}
+
+#[test]
+fn pages_are_for_programs_too() {
+    let outcome = finish(ptxvm().args(["explain", "setp.lt.f16x2", "--format", "json"])).expect("it ends");
+    let object: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+    assert_eq!(object["name"], "setp.lt.f16x2");
+    assert_eq!(object["forms"], serde_json::json!(["setp.CmpOp{.ftz}.f16x2 p[|q], a, b"]));
+    assert!(object["page"].as_str().is_some_and(|page| page.starts_with("# setp.lt.f16x2")));
+    let outcome = finish(ptxvm().args(["explain", "sept", "--format", "json"])).expect("it ends");
+    assert_eq!(outcome.code, Some(1));
+    let object: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+    assert_eq!(object["error"]["help"], "did you mean 'setp'?");
 }

@@ -8,6 +8,8 @@ use isa::{Access, Action, Form, Kind, OperandKind, OperandSpec, Picks, Second, S
 use isa::{Selected, Version};
 use sem::PureFn;
 
+use super::explain::lower_case;
+
 /// More sources than any pure form has.
 pub const MAX_SOURCES: usize = 8;
 
@@ -134,6 +136,9 @@ pub fn help(error: &SelectError, words: &[&str]) -> Option<String> {
     match error {
         SelectError::UnknownInstruction if check::opcodes().any(|known| known == opcode) => {
             Some("it is an instruction of PTX, but ptxvm does not know it".to_owned())
+        }
+        SelectError::UnknownInstruction if lower_case(opcode).is_some() => {
+            lower_case(opcode).map(|known| format!("PTX is written in lower case: '{known}'"))
         }
         SelectError::UnknownInstruction => {
             let near = check::nearest(opcode, check::opcodes());

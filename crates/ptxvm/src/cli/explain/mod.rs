@@ -2,19 +2,23 @@
 
 mod example;
 mod nan;
+mod near;
 
 use std::fmt::Write;
 
 use isa::enumerate::Spelling;
 use isa::{Access, Action, Form, FormId, Gate, LiteralForm, Mod, OperandSpec, Presence, Requirement, Second};
 use isa::{Consequence, OperandKind, OperandType, Picks, Token, Type};
+use serde_json::json;
 
 use super::alone::{help, words};
 use super::facts::{is_executed, oracles, row_gates, rows, since_text, spelling};
-use super::options::ExplainOptions;
+use super::options::{ExplainOptions, Format};
 use super::report::{Failure, print};
+use near::unknown;
 
 pub use example::example;
+pub use near::lower_case;
 
 /// Explains each name.
 ///
@@ -22,6 +26,9 @@ pub use example::example;
 /// When a name is none of an instruction or modifier.
 pub fn explain(options: &ExplainOptions) -> Result<(), Failure> {
     let name = options.name.trim();
+    if let Some(failure) = near::register(name) {
+        return Err(failure);
+    }
     let page = match name.strip_prefix('.') {
         Some(modifier) => explain_modifier(modifier)?,
         None => {
@@ -32,7 +39,21 @@ pub fn explain(options: &ExplainOptions) -> Result<(), Failure> {
             }
         }
     };
-    print(page.trim_end())
+    match options.format {
+        Format::Human => print(page.trim_end()),
+        Format::Json => print(json!({ "name": name, "forms": forms_of(&page), "page": page })),
+    }
+}
+
+/// The forms that a page is about: they are its headings, or the first column of its table.
+fn forms_of(page: &str) -> Vec<String> {
+    let forms = page.lines().filter_map(|line| {
+        let form = line.strip_prefix("## `").or_else(|| line.strip_prefix("| `"))?;
+        let form = form.split_once('`')?.0.replace("\\|", "|");
+        form.contains(' ').then_some(form)
+    });
+    let mut seen = std::collections::HashSet::new();
+    forms.filter(|form| seen.insert(form.clone())).collect()
 }
 
 /// A page with one blank line between its parts.
@@ -53,9 +74,15 @@ pub fn explain_opcode(opcode: &str) -> Result<String, Failure> {
     if forms.is_empty() {
         return Err(unknown(opcode));
     }
-    let mut page = format!("# {opcode}\n\n{}\n\n", sentence(isa::prose::opcode(opcode).unwrap_or_default()));
+    let meaning = sentence(isa::prose::opcode(opcode).unwrap_or_default());
+    Ok(forms_page(&format!("# {opcode}\n\n{meaning}\n\n"), opcode, &forms))
+}
+
+/// A page about some forms of an opcode, behind a beginning.
+fn forms_page(beginning: &str, opcode: &str, forms: &[(FormId, &Form)]) -> String {
+    let mut page = beginning.to_owned();
     page += "| form | manual | legal since | executed | results held against |\n|---|---|---|---|---|\n";
-    for (id, form) in &forms {
+    for (id, form) in forms {
         let oracles = Some(oracles(form).join(", ")).filter(|text| !text.is_empty());
         let _ = writeln!(
             page,
@@ -67,7 +94,7 @@ pub fn explain_opcode(opcode: &str) -> Result<String, Failure> {
             oracles.as_deref().unwrap_or("nothing")
         );
     }
-    for (_, form) in &forms {
+    for (_, form) in forms {
         let _ = write!(page, "\n## `{}`\n\n", form.syntax);
         form_details(form, &mut page);
     }
@@ -83,7 +110,7 @@ pub fn explain_opcode(opcode: &str) -> Result<String, Failure> {
     if let Some(spelling) = shown.and_then(|(id, _)| spelling(*id)) {
         show_example(&spelling, &mut page);
     }
-    Ok(tidy(&page))
+    tidy(&page)
 }
 
 /// The page of one spelling.
@@ -102,7 +129,11 @@ fn explain_instruction(words: &[&str]) -> Result<String, Failure> {
             Some(isa::SelectError::UnknownInstruction) | None => unknown(opcode),
             Some(error) => {
                 let name = check::instruction_name(opcode, modifiers);
-                let failure = Failure::bad(error.message(&name, modifiers));
+                let message = error.message(&name, modifiers);
+                if let Some(page) = near::incomplete(words, &message) {
+                    return Ok(page);
+                }
+                let failure = Failure::bad(message);
                 match help(&error, words) {
                     Some(help) => failure.help(help),
                     None => failure,
@@ -156,12 +187,7 @@ fn token_names(modifiers: &[&str]) -> Vec<&'static str> {
 /// The page of a modifier or a type.
 fn explain_modifier(name: &str) -> Result<String, Failure> {
     let Some(token) = Token::from_name(name) else {
-        let near = check::nearest(name, all_tokens().map(Token::name));
-        let failure = Failure::bad(format!("Unknown modifier '.{name}'"));
-        return Err(match near {
-            Some(near) => failure.help(format!("did you mean '.{near}'?")),
-            None => failure,
-        });
+        return Err(near::unknown_modifier(name));
     };
     let meaning = match token {
         Token::Mod(modifier) => {
@@ -208,21 +234,6 @@ fn type_meaning(ty: Type) -> String {
         isa::Kind::Float => "binary floating point",
     };
     format!("{kind}, {} bits", ty.bits())
-}
-
-/// The refusal of a name that no row has.
-fn unknown(opcode: &str) -> Failure {
-    if check::opcodes().any(|known| known == opcode) {
-        return Failure::bad(format!("ptxvm does not know the instruction '{opcode}' of PTX"));
-    }
-    let failure = Failure::bad(format!("Not a name of any known instruction: '{opcode}'"));
-    if Token::from_name(opcode).is_some() {
-        return failure.help(format!("for the modifier write `.{opcode}`"));
-    }
-    match check::nearest(opcode, check::opcodes()) {
-        Some(near) => failure.help(format!("did you mean '{near}'?")),
-        None => failure.help("`ptxvm isa` lists all instructions"),
-    }
 }
 
 fn sentence(text: &str) -> String {

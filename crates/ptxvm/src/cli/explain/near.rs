@@ -1,0 +1,137 @@
+//! Names that are not in the table as they are written: what they may have meant.
+
+use isa::{Form, FormId, SpecialRegister, Token};
+
+use super::super::facts::rows;
+use super::super::report::Failure;
+use super::{all_tokens, forms_page};
+
+/// Directives of PTX, which the table of instructions does not have.
+const DIRECTIVES: [&str; 41] = [
+    "address_size",
+    "alias",
+    "align",
+    "attribute",
+    "branchtargets",
+    "calltargets",
+    "callprototype",
+    "common",
+    "const",
+    "entry",
+    "explicitcluster",
+    "extern",
+    "file",
+    "func",
+    "global",
+    "loc",
+    "local",
+    "managed",
+    "maxclusterrank",
+    "maxnctapersm",
+    "maxnreg",
+    "maxntid",
+    "minnctapersm",
+    "noreturn",
+    "param",
+    "pragma",
+    "ptr",
+    "reg",
+    "reqnctapercluster",
+    "reqntid",
+    "section",
+    "shared",
+    "sreg",
+    "surfref",
+    "samplerref",
+    "target",
+    "tex",
+    "texref",
+    "unified",
+    "version",
+    "visible",
+];
+
+/// The page of a name that lacks something, with the words for what: the forms that have what it has.
+pub fn incomplete(words: &[&str], lacks: &str) -> Option<String> {
+    let (opcode, modifiers) = (words[0], &words[1..]);
+    let takes = |form: &Form, word: &str| {
+        form.slots.iter().any(|slot| slot.choices.iter().any(|choice| choice.token.name() == word))
+    };
+    let forms: Vec<(FormId, &Form)> = rows()
+        .filter(|(_, form)| form.opcode == opcode && modifiers.iter().all(|word| takes(form, word)))
+        .collect();
+    if forms.is_empty() {
+        return None;
+    }
+    let name = words.join(".");
+    let beginning = format!(
+        "# {name}\n\nNot a whole instruction: {}. The forms of {opcode} that have what it has:\n\n",
+        lacks.trim_end_matches('.')
+    );
+    Some(forms_page(&beginning, opcode, &forms))
+}
+
+/// The refusal of a name that no row has.
+pub fn unknown(opcode: &str) -> Failure {
+    if check::opcodes().any(|known| known == opcode) {
+        return Failure::bad(format!("ptxvm does not know the instruction '{opcode}' of PTX"));
+    }
+    let failure = Failure::bad(format!("Not a name of any known instruction: '{opcode}'"));
+    if Token::from_name(opcode).is_some() {
+        return failure.help(format!("for the modifier write `.{opcode}`"));
+    }
+    if let Some(known) = lower_case(opcode) {
+        return failure.help(format!("PTX is written in lower case: '{known}'"));
+    }
+    if DIRECTIVES.contains(&opcode) {
+        return failure.help(directive(opcode));
+    }
+    if let Some(near) = check::nearest(opcode, check::opcodes()) {
+        return failure.help(format!("did you mean '{near}'?"));
+    }
+    match nearest_modifier(opcode) {
+        Some(near) => failure.help(format!("did you mean the modifier '.{near}'?")),
+        None => failure.help("`ptxvm isa` lists all instructions"),
+    }
+}
+
+/// The opcode that a name in upper case means.
+pub fn lower_case(opcode: &str) -> Option<&'static str> {
+    let lower = opcode.to_ascii_lowercase();
+    (lower != opcode).then(|| check::opcodes().find(|known| *known == lower))?
+}
+
+/// The refusal of a modifier that no row has.
+pub fn unknown_modifier(name: &str) -> Failure {
+    let failure = Failure::bad(format!("Unknown modifier '.{name}'"));
+    if DIRECTIVES.contains(&name) {
+        return failure.help(directive(name));
+    }
+    match nearest_modifier(name) {
+        Some(near) => failure.help(format!("did you mean '.{near}'?")),
+        None => failure.help("`ptxvm explain add` lists the modifiers of `add`"),
+    }
+}
+
+/// The refusal of a register.
+pub fn register(name: &str) -> Option<Failure> {
+    let register = name.strip_prefix('%')?;
+    let base = register.split('.').next().unwrap_or(register);
+    let component = || SpecialRegister::from_name(&format!("%{base}.x")).is_some();
+    let known = SpecialRegister::from_name(name).is_some() || component();
+    let failure = Failure::bad(format!("'{name}' is a register, and no instruction or modifier"));
+    Some(if known {
+        let full = if component() && !register.contains('.') { format!("{name}.x") } else { name.to_owned() };
+        failure.help(format!("it is a special register, which `mov` reads: `mov.u32 %r, {full};`"))
+    } else {
+        failure.help("`ptxvm isa` lists all instructions")
+    })
+}
+
+fn directive(name: &str) -> String {
+    format!("`.{name}` is a directive: there are pages for instructions, their modifiers and their types")
+}
+
+fn nearest_modifier(name: &str) -> Option<&'static str> {
+    check::nearest(name, all_tokens().map(Token::name))
+}
