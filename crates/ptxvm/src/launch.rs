@@ -7,6 +7,7 @@ use diag::Diagnostic;
 use isa::{Kind, Type};
 use vm::{Fault, LaunchConfig, LaunchError, LaunchReport, Output, Place, Undefined};
 
+use crate::name::{short_name, short_param};
 use crate::{Array, Buffer, Element, Error, Loaded, Module, Stopped};
 
 /// An argument of a launch, made from a number, an array or raw bytes.
@@ -279,7 +280,7 @@ impl Launch<'_> {
 fn pack(kernel: &Function, args: &[Arg], address_bytes: usize, device: u64) -> Result<Vec<u8>, Error> {
     let wrong = |message| Error::Arguments { message, signature: signature(kernel) };
     if args.len() != kernel.params.len() {
-        let (name, takes, given) = (&kernel.name, kernel.params.len(), args.len());
+        let (name, takes, given) = (short_name(&kernel.name), kernel.params.len(), args.len());
         return Err(wrong(format!("kernel `{name}` takes {takes} arguments, but {given} were given")));
     }
     let (layout, total) = vm::param_layout(kernel);
@@ -301,7 +302,8 @@ fn pack(kernel: &Function, args: &[Arg], address_bytes: usize, device: u64) -> R
         }
         let value = arg.fit(param, address_bytes).ok_or_else(|| {
             let (given, wanted) = (arg.description(), describe(param));
-            wrong(format!("argument {i} is {given}, but parameter `{}` is {wanted}", param.name))
+            let name = short_param(&kernel.name, &param.name);
+            wrong(format!("argument {i} is {given}, but parameter `{name}` is {wanted}"))
         })?;
         let place =
             usize::try_from(offset).ok().and_then(|start| bytes.get_mut(start..)?.get_mut(..value.len()));
@@ -321,9 +323,9 @@ pub fn describe(param: &Param) -> String {
 
 /// A kernel's parameters for messages, one a line.
 pub fn signature(kernel: &Function) -> String {
-    let mut text = format!("{} (", kernel.name);
+    let mut text = format!("{} (", short_name(&kernel.name));
     for (i, param) in kernel.params.iter().enumerate() {
-        text += &format!("\n    {i}: {} {}", describe(param), param.name);
+        text += &format!("\n    {i}: {} {}", describe(param), short_param(&kernel.name, &param.name));
         if let Some((space, _)) = param.pointer {
             text += &format!("  (pointer to {})", format!("{space:?}").to_lowercase());
         }

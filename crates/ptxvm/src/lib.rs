@@ -55,6 +55,7 @@ mod element;
 mod error;
 mod launch;
 mod module;
+mod name;
 
 pub use check::Options;
 pub use check::module::{Function, Param};
@@ -65,6 +66,7 @@ pub use error::{Error, Stopped};
 pub use half::{bf16, f16};
 pub use launch::{Arg, Engine, Extents, Launch, describe, signature};
 pub use module::Module;
+pub use name::{demangle, short_name, short_param};
 pub use vm::{
     Accesses, Counts, Fault, FaultKind, HostPath, LaunchConfig, LaunchReport, Output, Place, Profile,
 };

@@ -257,3 +257,27 @@ fn faults_and_refusals_are_told_to_programs_in_full() {
     let outcome = folder.run("eval add.u32 1 --format json");
     assert_eq!((outcome.code, &object(&outcome)["error"]["code"]), (Some(1), &json!("bad-input")));
 }
+
+#[test]
+fn a_kernel_is_found_by_a_part_of_its_name_and_shown_as_its_author_wrote_it() {
+    let folder = Folder::new();
+    let kernel = |name: &str| format!(".visible .entry {name}(.param .u64 {name}_param_0) {{ ret; }}\n");
+    let (float, double, other) = ("_Z5saxpyIfEvPT_", "_Z5saxpyIdEvPT_", "plain");
+    module(&folder, "k.ptx", &format!("{}{}{}", kernel(float), kernel(double), kernel(other)));
+    for entry in [float, "saxpy<float>", "float", "plain", "pla"] {
+        folder.fails(&format!("run k.ptx --arg 1 --entry {entry}"), 0, &[]);
+    }
+    folder.fails(
+        "run k.ptx --arg 1 --entry saxpy",
+        2,
+        &["several kernels", "saxpy<double>    _Z5saxpyIdEvPT_"],
+    );
+    folder.fails(
+        "run k.ptx --arg 1 --entry sax_py",
+        2,
+        &["there is no kernel `sax_py`", "saxpy<float>", "plain"],
+    );
+    let outcome =
+        folder.fails("run k.ptx --entry float", 2, &["`saxpy<float>` takes 1 argument", "0: .u64 param_0"]);
+    assert!(!outcome.stderr.contains(float), "{}", outcome.transcript());
+}

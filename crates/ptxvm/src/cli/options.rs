@@ -147,7 +147,7 @@ pub struct RunOptions {
     /// PTX file; `-` is standard input. Several are linked: what one declares .extern, another defines
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
-    /// Kernel to run; may be left out when there is one
+    /// Kernel to run: its name, as in the PTX or demangled, or a part that no other has; may be left out when there is one
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
     /// Blocks of the grid [default: 1]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use check::module::Function;
 use diag::SourceFile;
 use indicatif::{ProgressBar, ProgressStyle};
-use ptxvm::{Error, Fault, Module, signature};
+use ptxvm::{Error, Fault, Module, demangle, short_name, short_param, signature};
 use serde_json::json;
 
 use super::options::{Format, Output, RunOptions};
@@ -109,7 +109,11 @@ fn bad(error: &Error, options: &RunOptions) -> Failure {
 
 /// The kernel that `--entry` names, or the only one.
 fn choose<'a>(module: &'a Module, entry: Option<&str>) -> Result<&'a Function, Failure> {
-    let names = || module.kernels().map(|kernel| format!("\n    {}", kernel.name)).collect::<String>();
+    let show = |kernel: &Function| match short_name(&kernel.name) {
+        short if short == kernel.name => format!("\n    {short}"),
+        short => format!("\n    {short}    {}", kernel.name),
+    };
+    let names = || module.kernels().map(show).collect::<String>();
     let mut kernels = module.kernels();
     match (entry, kernels.next(), kernels.next()) {
         (_, None, _) => {
@@ -118,9 +122,26 @@ fn choose<'a>(module: &'a Module, entry: Option<&str>) -> Result<&'a Function, F
         (None, Some(kernel), None) => Ok(kernel),
         (None, ..) => Err(Failure::usage("there are several kernels")
             .help(format!("choose one with --entry NAME:{}", names()))),
-        (Some(name), ..) => module.kernels().find(|kernel| kernel.name == name).ok_or_else(|| {
-            Failure::usage(format!("there is no kernel `{name}`")).help(format!("there are:{}", names()))
-        }),
+        (Some(name), ..) => {
+            let by =
+                |test: &dyn Fn(&Function) -> bool| module.kernels().filter(|k| test(k)).collect::<Vec<_>>();
+            if let [kernel] = by(&|kernel| kernel.name == name)[..] {
+                return Ok(kernel);
+            }
+            if let [kernel] = by(&|kernel| demangle(&kernel.name) == name)[..] {
+                return Ok(kernel);
+            }
+            match by(&|kernel| kernel.name.contains(name) || demangle(&kernel.name).contains(name))[..] {
+                [kernel] => Ok(kernel),
+                [] => Err(Failure::usage(format!("there is no kernel `{name}`"))
+                    .help(format!("there are:{}", names()))),
+                ref several => {
+                    let names = several.iter().map(|kernel| show(kernel)).collect::<String>();
+                    Err(Failure::usage(format!("`{name}` is part of the names of several kernels"))
+                        .help(format!("write more of one:{names}")))
+                }
+            }
+        }
     }
 }
 
@@ -134,7 +155,7 @@ fn resolve(kernel: &Function, options: &RunOptions) -> Result<Vec<Value>, Failur
         let plural = if takes == 1 { "" } else { "s" };
         return Err(Failure::usage(format!(
             "kernel `{}` takes {takes} argument{plural} (--arg), but {given} {} given",
-            kernel.name,
+            short_name(&kernel.name),
             if given == 1 { "was" } else { "were" },
         ))
         .help(format!("{what}; an argument is {FORMS}\n{}", marked_signature(kernel, given))));
@@ -144,7 +165,8 @@ fn resolve(kernel: &Function, options: &RunOptions) -> Result<Vec<Value>, Failur
         .map(|(i, (spec, param))| {
             spec.resolve(param).map_err(|failure| {
                 let bad = is_bad(&failure);
-                let failure = failure.context(format_args!("argument {i} (`{}`)", param.name));
+                let failure = failure
+                    .context(format_args!("argument {i} (`{}`)", short_param(&kernel.name, &param.name)));
                 if bad { failure } else { failure.more_help(signature(kernel)) }
             })
         })
