@@ -74,6 +74,11 @@ def saxpy():
     case("saxpy", [4, 1, 1], [256, 1, 1], args, {"x": x, "y": y}, 3, fma(np.float32(2.7), x, y))
 
 
+def scale():
+    x = np.arange(1, 5, dtype=np.float32)
+    case("scale", [1, 1, 1], [4, 1, 1], ["@x.npy", "10"], {"x": x}, 0, x * np.float32(10))
+
+
 def mandelbrot():
     width, height, limit = 161, 121, 256
     left, top, step = np.float32(-2.2), np.float32(1.2), np.float32(0.02)
@@ -184,7 +189,7 @@ def block_sum():
 
 
 def main():
-    elementwise = (f16x2_clamp, bf16_threshold, saxpy, mandelbrot)
+    elementwise = (f16x2_clamp, bf16_threshold, saxpy, scale, mandelbrot)
     for example in (*elementwise, softmax, matmul, histogram, mixed_dot, block_sum):
         example()
     lines = ",\n".join("  " + json.dumps(c) for c in CASES)
