@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use check::module::{Function, Param};
-use diag::Diagnostic;
+use diag::{Diagnostic, Span};
 use isa::{Kind, Type};
 use vm::{Fault, LaunchConfig, LaunchError, LaunchReport, Output, Place, Undefined};
 
@@ -202,7 +202,7 @@ impl<'a> Launch<'a> {
             LaunchError::Invalid(message) => Error::Launch(message),
             LaunchError::Unsupported(what) => self.unsupported(&what),
             LaunchError::Undefined(names) => self.undefined(&names),
-            LaunchError::Fault(fault) => located(&self.loaded.module, fault),
+            LaunchError::Fault(fault) => located(&self.loaded.module, kernel, fault),
             LaunchError::StepLimit { limit, place } => Error::StepLimit { limit, at: self.stopped(place) },
             LaunchError::Cancelled { place } => Error::Cancelled { at: self.stopped(place) },
         })
@@ -210,7 +210,11 @@ impl<'a> Launch<'a> {
 }
 
 /// A fault with the source that its spans are in.
-fn located(module: &Module, mut fault: Box<Fault>) -> Error {
+fn located(module: &Module, kernel: &Function, mut fault: Box<Fault>) -> Error {
+    if fault.span == Span::default() {
+        // No instruction is at fault: the kernel is.
+        fault.span = kernel.span;
+    }
     let sources: Vec<_> = module.sources().collect();
     let (index, span) = module.locate(fault.span);
     fault.span = span;

@@ -281,3 +281,22 @@ fn a_kernel_is_found_by_a_part_of_its_name_and_shown_as_its_author_wrote_it() {
         folder.fails("run k.ptx --entry float", 2, &["`saxpy<float>` takes 1 argument", "0: .u64 param_0"]);
     assert!(!outcome.stderr.contains(float), "{}", outcome.transcript());
 }
+
+#[test]
+fn a_null_pointer_is_called_one() {
+    let folder = Folder::new();
+    folder.fails("run scale.ptx --arg 0 --arg 2", 3, &["= note: a null pointer"]);
+    folder.fails("run scale.ptx --arg 4096 --arg 2", 3, &["= note: 4096 bytes behind a null pointer"]);
+}
+
+#[test]
+fn local_variables_that_are_too_large_point_to_their_kernel() {
+    let folder = Folder::new();
+    let body = ".local .b8 l[1048576];\n.reg .u64 %a;\nmov.u64 %a, l;\nst.local.u8 [%a], 1;\nret;";
+    module(
+        &folder,
+        "k.ptx",
+        &format!(".visible .entry small() {{ ret; }}\n.visible .entry large() {{\n{body}\n}}\n"),
+    );
+    folder.fails("run k.ptx --entry large", 3, &["stack overflow", "k.ptx:5:16", "in kernel `large`"]);
+}

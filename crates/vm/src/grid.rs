@@ -24,6 +24,9 @@ use lanes::HostPath;
 /// Blocks that one host thread keeps in flight while they wait for one another.
 pub(crate) const RESIDENT_BLOCKS: usize = 1024;
 
+/// No allocation begins so low: what accesses such an address has a pointer that is null.
+const NULL_POINTERS: u64 = 1 << 16;
+
 /// A launch of so many blocks begins on one host thread.
 const MANY_BLOCKS: u64 = 64;
 /// Turns that a host thread gives to blocks below one that has faulted.
@@ -118,6 +121,10 @@ impl Launch<'_> {
         };
         let limit = |what: &str, size: u64| Some(format!("{what} has {size} bytes"));
         match space {
+            Space::Global if inner < NULL_POINTERS => Some(match inner {
+                0 => "a null pointer".to_owned(),
+                n => format!("{n} bytes behind a null pointer"),
+            }),
             Space::Global => {
                 let (name, extent) = match inner {
                     HEAP_BASE.. => ("an allocation of `malloc`", self.heap.find(inner)?),
