@@ -335,7 +335,7 @@ fn arrays_that_cannot_be_used() {
     folder.write("big.npy", npy("'>f4'", "(1,)", &[0; 4]));
     folder.write("complex.npy", npy("'<c8'", "(1,)", &[0; 8]));
     folder.write("object.npy", npy("'|O'", "(1,)", &[0; 8]));
-    folder.write("record.npy", npy("[('a', '<f4')]", "(1,)", &[0; 4]));
+    folder.write("record.npy", npy("[('a', '<f4')]", "(2,)", &[0; 7]));
     folder.write("short.npy", &good[..good.len() - 1]);
     folder.write("header.npy", &good[..20]);
     folder.write("zip.npy", b"PK\x03\x04");

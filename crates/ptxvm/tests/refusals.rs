@@ -298,5 +298,89 @@ fn local_variables_that_are_too_large_point_to_their_kernel() {
         "k.ptx",
         &format!(".visible .entry small() {{ ret; }}\n.visible .entry large() {{\n{body}\n}}\n"),
     );
-    folder.fails("run k.ptx --entry large", 3, &["stack overflow", "k.ptx:5:16", "in kernel `large`"]);
+    folder.fails("run k.ptx --entry large", 3, &["stack overflow", "k.ptx:5:17", "in kernel `large`"]);
+}
+
+const FILL: &str = "\
+.visible .entry fill(.param .align 8 .b8 s[24])
+{
+.reg .u64 %p;
+.reg .u32 %n, %i;
+.reg .f32 %f;
+.reg .pred %q;
+ld.param.u64 %p, [s];
+ld.param.u32 %n, [s+8];
+ld.param.f32 %f, [s+12];
+mov.u32 %i, %tid.x;
+setp.ge.u32 %q, %i, %n;
+@%q ret;
+mad.wide.u32 %p, %i, 4, %p;
+st.global.f32 [%p], %f;
+ret;
+}
+";
+
+#[test]
+fn structures_with_arrays_are_arguments() {
+    let folder = Folder::new();
+    module(&folder, "k.ptx", FILL);
+    let run = |spec: &str, more: &str| {
+        let mut command = folder.command(&format!("run k.ptx --block 4 {more}"));
+        common::finish(command.args(["--arg", spec])).unwrap()
+    };
+    let outcome = run("{f32[4], 3, 2.5, 1:u64}", "--print 0.0 --out 0.0=y.bin");
+    assert!(outcome.stdout.starts_with("0.0: f32[4] = [2.5, 2.5, 2.5, 0]"), "{}", outcome.transcript());
+    assert_eq!(std::fs::read(folder.path("y.bin")).unwrap().len(), 16);
+    let outcome = run("{f32[2], 3, 2.5, 1:u64}", "");
+    assert_eq!(outcome.code, Some(3));
+    assert!(outcome.stderr.contains("past the end of argument 0.0 (f32[2])"), "{}", outcome.transcript());
+    for (spec, more, part) in [
+        ("{f32[4], 3, 2.5}", "", "16 bytes, but the parameter has 24"),
+        ("{f32[4], 3, 2.5, x}", "", "`x` is no field"),
+        ("{f32[4], 3", "", "no `}` at its end"),
+        ("{f32[4], 3, 2.5, 1:u64}", "--print 0", "the arrays of the structure are 0.0"),
+        ("{f32[4], 3, 2.5, 1:u64}", "--print 0.1", "the arrays of the structure are 0.0"),
+    ] {
+        let outcome = run(spec, more);
+        assert_eq!(outcome.code, Some(2), "{spec} {more}: {}", outcome.transcript());
+        assert!(outcome.stderr.contains(part), "{spec} {more}: {}", outcome.transcript());
+    }
+}
+
+#[test]
+fn an_array_of_numba_is_one_argument() {
+    let folder = Folder::new();
+    // Stores items, bytes of an item, and for two dimensions the extents and strides.
+    let params = (0..10).map(|i| format!(".param .u64 k_param_{i}")).collect::<Vec<_>>().join(", ");
+    let store = |i: usize, from: usize| {
+        format!("ld.param.u64 %v, [k_param_{from}]; st.global.u64 [%p+{}], %v;\n", 8 * i)
+    };
+    let stores: String =
+        [2, 3, 5, 6, 7, 8, 9].into_iter().enumerate().map(|(i, from)| store(i, from)).collect();
+    let text = format!(
+        ".visible .entry k({params})\n{{\n.reg .u64 %p, %v;\nld.param.u64 %p, [k_param_4];\n{stores}ret;\n}}\n"
+    );
+    module(&folder, "k.ptx", &text);
+    let outcome = folder.fails("run k.ptx --arg numba:u64[2x4] --arg 7 --print 0", 0, &[]);
+    let expected = "0: u64[2x4] = [[8, 8, 2, 4],\n            [32, 8, 7, 0]]";
+    assert!(outcome.stdout.starts_with(expected), "{}", outcome.transcript());
+    folder.fails("run k.ptx --arg numba:u64[8] --arg 7", 2, &["takes 10 arguments", "8 were given"]);
+    folder.fails("run k.ptx --arg 7 --arg numba:u64[2x4] --arg 1", 2, &["takes 10 arguments"]);
+    folder.fails("run k.ptx --arg numba:7", 2, &["is no array"]);
+}
+
+#[test]
+fn records_are_bytes_with_the_size_of_one_as_the_last_extent() {
+    let folder = Folder::new();
+    let header = "{'descr': [('x', '<f4'), ('n', '<i4', (2,))], 'fortran_order': False, 'shape': (2,), }\n";
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend((header.len() as u16).to_le_bytes());
+    file.extend(header.as_bytes());
+    file.extend((0..24).collect::<Vec<u8>>());
+    folder.write("x.npy", &file);
+    let outcome = folder.fails("run scale.ptx --block 1 --arg @x.npy --arg 1 --print 0", 0, &[]);
+    assert!(outcome.stdout.starts_with("0: bytes[2x12] = "), "{}", outcome.transcript());
+    folder.write("odd.npy", &file[..file.len() - 1]);
+    folder.fails("run scale.ptx --arg @odd.npy --arg 1", 1, &["not those of [2] records"]);
+    folder.fails("run scale.ptx --arg @x.npy:f32 --arg 1", 1, &["read as bytes only"]);
 }

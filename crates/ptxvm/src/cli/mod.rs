@@ -1,6 +1,7 @@
 //! The command line of `ptxvm`: what can be written, and where it goes.
 
 mod alone;
+mod arguments;
 mod array;
 mod check;
 mod eval;
@@ -19,6 +20,7 @@ mod sass;
 mod save;
 mod session;
 mod spec;
+mod structure;
 mod summary;
 
 use std::process::ExitCode;

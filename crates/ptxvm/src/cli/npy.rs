@@ -32,7 +32,26 @@ fn refuse_with(message: impl Into<String>, help: impl Into<String>) -> Refusal {
 /// # Errors
 /// When it is no `.npy` file, is truncated, or holds elements that kernels cannot use.
 pub fn read(mut file: Vec<u8>, wanted: Option<DType>) -> Result<HostArray, Refusal> {
-    let header = Header::parse(&file)?;
+    let mut header = Header::parse(&file)?;
+    if is_record(&header.descr) {
+        // Records are bytes, laid out as numpy does; their size is a last extent.
+        if wanted.is_some_and(|wanted| wanted != DType::Bytes) || header.fortran_order {
+            return Err(refuse("its elements are records, which are read as bytes only, in C order"));
+        }
+        let elements = header.shape.iter().try_fold(1u64, |product, &extent| product.checked_mul(extent));
+        let available = (file.len() - header.length) as u64;
+        let elements = elements.filter(|&elements| elements > 0 && available.is_multiple_of(elements));
+        let Some(elements) = elements else {
+            let shape = show_shape(&header.shape);
+            return Err(refuse_with(
+                format!("its {available} bytes are not those of [{shape}] records"),
+                "save the array again",
+            ));
+        };
+        header.shape.push(available / elements);
+        file.drain(..header.length);
+        return Ok(HostArray { dtype: DType::Bytes, shape: header.shape, data: file });
+    }
     let stored = element_type(&header.descr, wanted)?;
     let dtype = match wanted {
         Some(wanted) if wanted.bytes() == stored.bytes() => wanted,
@@ -84,6 +103,13 @@ pub fn write(array: &HostArray, out: &mut impl Write) -> io::Result<()> {
     out.write_all(&array.data)
 }
 
+/// Whether elements are structures: of named fields, or opaque (but not those of two bytes, which are bf16).
+fn is_record(descr: &str) -> bool {
+    // Of objects a file has no bytes that mean anything elsewhere.
+    let opaque = descr.trim_start_matches(['<', '|', '=']).strip_prefix('V');
+    descr.starts_with('[') && !descr.contains("'|O'") || opaque.is_some_and(|bytes| bytes != "2")
+}
+
 /// The type of the elements, if kernels can use it.
 fn element_type(descr: &str, wanted: Option<DType>) -> Result<DType, Refusal> {
     if let Some(dtype) = DType::from_npy(descr) {
@@ -107,11 +133,11 @@ fn element_type(descr: &str, wanted: Option<DType>) -> Result<DType, Refusal> {
         };
     }
     let what = match descr.trim_start_matches(['<', '|', '=']).bytes().next() {
+        Some(b'[') => "Python objects",
         Some(b'c') => "complex numbers",
         Some(b'O') => "Python objects",
         Some(b'U' | b'S' | b'a') => "strings",
         Some(b'M' | b'm') => "dates or times",
-        Some(b'V' | b'[') => "records",
         _ => "of a type",
     };
     Err(refuse_with(
@@ -301,7 +327,9 @@ mod tests {
         assert!(with("'<c8'").contains("complex"));
         assert!(with("'|O'").contains("objects"));
         assert!(with("'<U3'").contains("strings"));
-        assert!(with("[('a', '<f4')]").contains("records"));
+        assert!(with("[('a', '|O')]").contains("Python objects"));
+        let records = "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (3,), }";
+        assert!(refusal(records).contains("not those of [3] records"));
         assert!(refusal("{'descr': '<f4', 'fortran_order': False, 'shape': (5,), }").contains("truncated"));
         let overflow = "{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775808, 4), }";
         assert!(refusal(overflow).contains("truncated"));

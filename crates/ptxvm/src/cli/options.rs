@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use check::module::Function;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::arguments::Place;
 use super::numbers::parse_size;
 use super::profile::parse_file;
 use super::report::Failure;
@@ -126,6 +127,9 @@ Arguments (--arg), one for each parameter of the kernel, in order:
   u32[64x64]=7           a new array filled with a number
   bytes[4096]            a new array of bytes
   bytes:0011223344..     bytes by value, for structures (`.param .b8 p[16]`); so does @x.bin for such a parameter
+  {@x.npy, 4, 2.5:f64}   a structure by value, laid out as C does: addresses of arrays, integers of 4 bytes (4:u64: of 8),
+                         decimals as f32 (2.5:f64: as f64); its arrays are 2.0, 2.1 .. for --print and --out
+  numba:@x.npy           an array for the 5 + 2 d parameters that numba makes of one of d dimensions
 Element types: u8 u16 u32 u64 s8 s16 s32 s64 f16 bf16 f32 f64 bool bytes, or numpy's names.
 
 Examples:
@@ -165,12 +169,13 @@ pub struct RunOptions {
     /// Argument for the next parameter of the kernel: see below
     #[arg(long = "arg", value_name = "SPEC", allow_hyphen_values = true)]
     pub args: Vec<Spec>,
-    /// Save the array of argument I (from 0) afterwards, as .npy, .bin or (a picture of HxW values) .png
+    /// Save the array of argument I (from 0; 2.0 is the first one in structure 2) afterwards, as .npy, .bin or (a picture of
+    /// HxW values) .png
     #[arg(long, value_name = "I=PATH")]
     pub out: Vec<Output>,
     /// Show the array of argument I (from 0) afterwards
     #[arg(long, value_name = "I")]
-    pub print: Vec<usize>,
+    pub print: Vec<Place>,
     /// Run the blocks one after the other in ascending order, on one host thread: the same bits, faults and output every time
     #[arg(long)]
     pub deterministic: bool,
@@ -351,10 +356,10 @@ impl RunOptions {
             return Err(Failure::usage(format!("`{file}` stands where PTX files do"))
                 .help(format!("to write the profile to it, write --profile={file}")));
         }
-        for (i, Output { index, path }) in self.out.iter().enumerate() {
+        for (i, Output { place, path }) in self.out.iter().enumerate() {
             if let Some(first) = self.out[..i].iter().find(|first| first.path == *path) {
                 let message =
-                    format!("--out: argument {} and argument {index} would both be saved", first.index);
+                    format!("--out: argument {} and argument {place} would both be saved", first.place);
                 return Err(Failure::usage(format!("{message} to `{}`", path.display())));
             }
         }
@@ -383,8 +388,8 @@ impl RunOptions {
 /// `--out I=PATH`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// Index of the argument.
-    pub index: usize,
+    /// The argument.
+    pub place: Place,
     /// Where to save its array.
     pub path: PathBuf,
 }
@@ -394,13 +399,13 @@ impl std::str::FromStr for Output {
 
     fn from_str(text: &str) -> Result<Output, String> {
         let (index, path) = text.split_once('=').ok_or("write it as I=PATH: 2=y.npy")?;
-        let index = index.parse().map_err(|_| format!("`{index}` is no index of an argument"))?;
+        let place = index.parse()?;
         if ![".npy", ".bin", ".png"].iter().any(|ending| path.ends_with(ending)) {
             return Err(format!(
                 "`{path}` must end in .npy, .bin or .png: the name says how to save the array"
             ));
         }
-        Ok(Output { index, path: path.into() })
+        Ok(Output { place, path: path.into() })
     }
 }
 
@@ -469,8 +474,11 @@ mod tests {
 
     #[test]
     fn outputs_are_read() {
-        assert_eq!("2=a=b.npy".parse(), Ok(Output { index: 2, path: "a=b.npy".into() }));
-        for wrong in ["", "y.npy", "x=y.npy", "1=y.txt", "-1=y.npy"] {
+        assert_eq!(
+            "2=a=b.npy".parse(),
+            Ok(Output { place: Place { index: 2, field: None }, path: "a=b.npy".into() })
+        );
+        for wrong in ["", "y.npy", "x=y.npy", "1=y.txt", "-1=y.npy", "1.=y.npy", "1.x=y.npy"] {
             assert!(wrong.parse::<Output>().is_err(), "{wrong}");
         }
     }

@@ -8,13 +8,14 @@ use std::time::Duration;
 use check::module::Function;
 use diag::SourceFile;
 use indicatif::{ProgressBar, ProgressStyle};
-use ptxvm::{Error, Fault, Module, demangle, short_name, short_param, signature};
+use ptxvm::{Error, Fault, Module, demangle, short_name, signature};
 use serde_json::json;
 
+use super::arguments::Arguments;
 use super::options::{Format, Output, RunOptions};
 use super::report::{Failure, code, print, say, say_text, stderr_color};
 use super::session::Session;
-use super::spec::{FORMS, Value};
+use super::spec::Value;
 use super::{check as check_command, input, summary};
 
 /// Runs a kernel, then shows and saves what it computed.
@@ -25,7 +26,7 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
     options.check()?;
     let module = compile(options)?;
     let kernel = choose(&module, options.entry.as_deref())?;
-    let values = resolve(kernel, options)?;
+    let values = Arguments::resolve(kernel, &options.args)?;
     check_outputs(kernel, &values, options)?;
 
     let cancel = Arc::new(AtomicBool::new(false));
@@ -145,55 +146,31 @@ fn choose<'a>(module: &'a Module, entry: Option<&str>) -> Result<&'a Function, F
     }
 }
 
-/// The values of all parameters.
-fn resolve(kernel: &Function, options: &RunOptions) -> Result<Vec<Value>, Failure> {
-    let (takes, given) = (kernel.params.len(), options.args.len());
-    let is_bad = |failure: &Failure| failure.code == code::BAD_INPUT;
-    if takes != given {
-        let what =
-            if given < takes { "parameters without one are marked below" } else { "leave out the last ones" };
-        let plural = if takes == 1 { "" } else { "s" };
-        return Err(Failure::usage(format!(
-            "kernel `{}` takes {takes} argument{plural} (--arg), but {given} {} given",
-            short_name(&kernel.name),
-            if given == 1 { "was" } else { "were" },
-        ))
-        .help(format!("{what}; an argument is {FORMS}\n{}", marked_signature(kernel, given))));
-    }
-    let pairs = options.args.iter().zip(&kernel.params).enumerate();
-    pairs
-        .map(|(i, (spec, param))| {
-            spec.resolve(param).map_err(|failure| {
-                let bad = is_bad(&failure);
-                let failure = failure
-                    .context(format_args!("argument {i} (`{}`)", short_param(&kernel.name, &param.name)));
-                if bad { failure } else { failure.more_help(signature(kernel)) }
-            })
-        })
-        .collect()
-}
-
-/// The signature with a mark at each parameter from `given` on.
-fn marked_signature(kernel: &Function, given: usize) -> String {
-    let text = signature(kernel);
-    let mark = |(i, line): (usize, &str)| {
-        let missing = i > given && i <= kernel.params.len();
-        if missing { format!("{line}    <- missing") } else { line.to_owned() }
-    };
-    text.lines().enumerate().map(mark).collect::<Vec<_>>().join("\n")
-}
-
 /// Everything that is wrong with `--out` and `--print` is said before the kernel runs.
-fn check_outputs(kernel: &Function, values: &[Value], options: &RunOptions) -> Result<(), Failure> {
-    let outputs = options.out.iter().map(|output| ("--out", output.index));
-    for (option, index) in outputs.chain(options.print.iter().map(|&index| ("--print", index))) {
-        let Some(value) = values.get(index) else {
-            return Err(Failure::usage(format!("{option} {index}: the kernel has no argument {index}"))
-                .help(format!("arguments count from 0\n{}", signature(kernel))));
+fn check_outputs(kernel: &Function, values: &Arguments, options: &RunOptions) -> Result<(), Failure> {
+    let outputs = options.out.iter().map(|output| ("--out", output.place));
+    for (option, place) in outputs.chain(options.print.iter().map(|&place| ("--print", place))) {
+        let Some(param) = values.param(place.index) else {
+            return Err(Failure::usage(format!(
+                "{option} {place}: the kernel has no argument {}",
+                place.index
+            ))
+            .help(format!("arguments count from 0\n{}", signature(kernel))));
         };
-        if value.array().is_none() {
-            return Err(Failure::usage(format!("{option} {index}: argument {index} is no array"))
-                .help("only arrays (@x.npy, f32[1024] ...) can be shown and saved"));
+        match &values.values[param] {
+            value if value.at(place.field).is_some() => {}
+            Value::Structure { arrays, .. } => {
+                let failure = Failure::usage(format!("{option} {place}: it is no array"));
+                let arrays = (0..arrays.len()).map(|field| format!("{}.{field}", place.index));
+                return Err(failure.help(match arrays.collect::<Vec<_>>().join(", ") {
+                    none if none.is_empty() => "the structure has none".to_owned(),
+                    arrays => format!("the arrays of the structure are {arrays}"),
+                }));
+            }
+            _ => {
+                return Err(Failure::usage(format!("{option} {place}: argument {place} is no array"))
+                    .help("only arrays (@x.npy, f32[1024] ...) can be shown and saved"));
+            }
         }
     }
     for Output { path, .. } in &options.out {
@@ -272,7 +249,7 @@ fn fault_object(source: &SourceFile, fault: &Fault) -> serde_json::Value {
 }
 
 /// The kernel did not end by itself: says why, and delivers what it has computed so far.
-fn stopped(error: &Error, options: &RunOptions, session: Option<&Session>, values: &[Value]) -> Failure {
+fn stopped(error: &Error, options: &RunOptions, session: Option<&Session>, values: &Arguments) -> Failure {
     let failure = match error {
         Error::Fault { source, fault } => {
             if options.format == Format::Json {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use check::module::Function;
 use ptxvm::{Arg, Buffer, Device, Error, LaunchReport, Module, Profile};
 
+use super::arguments::{Arguments, Place};
 use super::array::{HostArray, show_shape};
 use super::options::{Format, Output, RunOptions};
 use super::profile::Report;
@@ -17,8 +18,8 @@ use super::spec::Value;
 /// A device with the module and the arguments of one launch.
 pub struct Session {
     device: Device,
-    /// One for each argument that is an array.
-    buffers: Vec<Option<Buffer>>,
+    /// Of each parameter: that of an array, those of a structure.
+    buffers: Vec<Vec<Buffer>>,
     profile: Arc<Mutex<Profile>>,
     /// Nobody reads any more what the kernel prints.
     unread: Arc<AtomicBool>,
@@ -63,29 +64,23 @@ impl Session {
     ///
     /// # Errors
     /// When there is no room for them.
-    pub fn new(module: &Module, values: &[Value]) -> Result<Session, Error> {
+    pub fn new(module: &Module, values: &Arguments) -> Result<Session, Error> {
         let device = Device::for_module(module);
         let mut buffers = Vec::new();
-        for (i, value) in values.iter().enumerate() {
-            let Some((dtype, shape)) = value.array() else {
-                buffers.push(None);
-                continue;
-            };
-            let name = format!("argument {i} ({}[{}])", dtype.name(), show_shape(shape));
-            let buffer = device.allocate(value.array_bytes(), name)?;
-            if let Value::Array(array) = value {
-                buffer.write(0, &array.data)?;
-            } else {
-                // New memory is zero already. Writing it makes the host provide the pages now, not while the
-                // kernel is timed: unless they are so many that only those should be there that the kernel touches.
-                let zeros = vec![0; ZEROS];
-                let touched = if buffer.bytes() > MOST_TOUCHED { 0 } else { buffer.bytes() };
-                for offset in (0..touched).step_by(ZEROS) {
-                    let part = (touched - offset).min(ZEROS as u64) as usize;
-                    buffer.write(offset, &zeros[..part])?;
+        for (param, value) in values.values.iter().enumerate() {
+            let index = values.option(param);
+            buffers.push(match value {
+                Value::Bytes(_) => Vec::new(),
+                Value::Structure { arrays, .. } => {
+                    let arrays = arrays.iter().enumerate();
+                    arrays
+                        .map(|(field, (_, array))| {
+                            fill(&device, &Place { index, field: Some(field) }.to_string(), array)
+                        })
+                        .collect::<Result<_, _>>()?
                 }
-            }
-            buffers.push(Some(buffer));
+                array => vec![fill(&device, &index.to_string(), array)?],
+            });
         }
         Ok(Session { device, buffers, profile: Arc::default(), unread: Arc::default() })
     }
@@ -98,7 +93,7 @@ impl Session {
         &self,
         module: &Module,
         kernel: &Function,
-        values: &[Value],
+        values: &Arguments,
         options: &RunOptions,
         cancel: &Arc<AtomicBool>,
     ) -> Result<LaunchReport, Error> {
@@ -122,11 +117,18 @@ impl Session {
             };
         });
         launch = launch.grid(options.grid()).block(options.block(kernel)).engine(options.engine());
-        for (value, buffer) in values.iter().zip(&self.buffers) {
-            launch = match (value, buffer) {
+        for (value, buffers) in values.values.iter().zip(&self.buffers) {
+            launch = match (value, &buffers[..]) {
                 (Value::Bytes(bytes), _) => launch.arg(Arg::bytes(bytes.as_slice())),
-                (_, Some(buffer)) => launch.arg(buffer),
-                (_, None) => launch,
+                (Value::Structure { bytes, arrays }, buffers) => {
+                    let mut bytes = bytes.clone();
+                    for ((offset, _), buffer) in arrays.iter().zip(buffers) {
+                        bytes[*offset..*offset + 8].copy_from_slice(&buffer.address().to_le_bytes());
+                    }
+                    launch.arg(Arg::bytes(bytes))
+                }
+                (_, [buffer, ..]) => launch.arg(buffer),
+                (_, []) => launch,
             };
         }
         launch.run()
@@ -152,18 +154,18 @@ impl Session {
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub fn deliver(&self, values: &[Value], options: &RunOptions) -> Result<(), Failure> {
-        for &index in &options.print {
-            if let Some(array) = self.array(values, index)? {
-                let text = format!("{index}: {}", array.show());
+    pub fn deliver(&self, values: &Arguments, options: &RunOptions) -> Result<(), Failure> {
+        for &place in &options.print {
+            if let Some(array) = self.array(values, place)? {
+                let text = format!("{place}: {}", array.show());
                 match options.format {
                     Format::Human => print(text)?,
                     Format::Json => say(text),
                 }
             }
         }
-        for Output { index, path } in &options.out {
-            if let Some(array) = self.array(values, *index)? {
+        for Output { place, path } in &options.out {
+            if let Some(array) = self.array(values, *place)? {
                 save(&array, path)
                     .map_err(|error| Failure::usage(format!("cannot write `{}`: {error}", path.display())))?;
             }
@@ -172,13 +174,35 @@ impl Session {
     }
 
     /// The array of an argument as it is in device memory now.
-    fn array(&self, values: &[Value], index: usize) -> Result<Option<HostArray>, Failure> {
-        let array = values.get(index).and_then(Value::array);
-        let (Some((dtype, shape)), Some(Some(buffer))) = (array, self.buffers.get(index)) else {
-            return Ok(None);
-        };
+    fn array(&self, values: &Arguments, place: Place) -> Result<Option<HostArray>, Failure> {
+        let Some(param) = values.param(place.index) else { return Ok(None) };
+        let array = values.values[param].at(place.field).and_then(Value::array);
+        let buffer = self.buffers[param].get(place.field.unwrap_or(0));
+        let (Some((dtype, shape)), Some(buffer)) = (array, buffer) else { return Ok(None) };
         let mut data = vec![0; buffer.bytes() as usize];
         buffer.read(0, &mut data).map_err(|error| Failure::usage(error.to_string()))?;
         Ok(Some(HostArray { dtype, shape: shape.to_vec(), data }))
     }
+}
+
+/// An array in device memory; `index` is what messages call it.
+fn fill(device: &Device, index: &str, value: &Value) -> Result<Buffer, Error> {
+    let name = match value.array() {
+        Some((dtype, shape)) => format!("argument {index} ({}[{}])", dtype.name(), show_shape(shape)),
+        None => format!("argument {index}"),
+    };
+    let buffer = device.allocate(value.array_bytes(), name)?;
+    if let Value::Array(array) = value {
+        buffer.write(0, &array.data)?;
+    } else {
+        // New memory is zero already. Writing it makes the host provide the pages now, not while the
+        // kernel is timed: unless they are so many that only those should be there that the kernel touches.
+        let zeros = vec![0; ZEROS];
+        let touched = if buffer.bytes() > MOST_TOUCHED { 0 } else { buffer.bytes() };
+        for offset in (0..touched).step_by(ZEROS) {
+            let part = (touched - offset).min(ZEROS as u64) as usize;
+            buffer.write(offset, &zeros[..part])?;
+        }
+    }
+    Ok(buffer)
 }

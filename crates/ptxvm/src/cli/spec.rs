@@ -9,6 +9,7 @@ use super::array::{DType, HostArray, is_hex, parse_float, parse_integer, show_sh
 use super::npy;
 use super::numbers::parse_size;
 use super::report::Failure;
+use super::structure::{self, Field};
 
 /// An argument as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,17 +34,33 @@ pub enum Spec {
     },
     /// `bytes:00ff`: by value.
     Bytes(Vec<u8>),
+    /// `{@x.npy, 4, 2.5}`: a structure by value.
+    Structure(Vec<Field>),
+    /// `numba:@x.npy`: an array as numba passes it, in 5 parameters and 2 for each dimension.
+    Numba(Box<Spec>),
 }
 
 /// The forms, for help texts.
 pub const FORMS: &str = "\
 a number 42, -1.5, inf, nan, or its raw bits 0x3c00; an array @x.npy, @x.bin, @x.npy:bf16; \
-a new array f32[1024], u32[64x64]=7, bytes[4096]; bytes by value bytes:00112233";
+a new array f32[1024], u32[64x64]=7, bytes[4096]; bytes by value bytes:00112233; \
+a structure by value {@x.npy, 4, 2.5:f64}; an array for all of its parameters of numba numba:@x.npy";
 
 impl std::str::FromStr for Spec {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Spec, String> {
+        if let Some(fields) = text.strip_prefix('{') {
+            let fields =
+                fields.strip_suffix('}').ok_or_else(|| format!("`{text}` has no `}}` at its end"))?;
+            return structure::parse(fields).map(Spec::Structure);
+        }
+        if let Some(array) = text.strip_prefix("numba:") {
+            return match array.parse()? {
+                array @ (Spec::File { .. } | Spec::New { .. }) => Ok(Spec::Numba(Box::new(array))),
+                _ => Err(format!("`{array}` is no array: numba:@x.npy, numba:f32[64x64]")),
+            };
+        }
         if let Some(path) = text.strip_prefix('@') {
             return parse_file(path);
         }
@@ -121,6 +138,13 @@ pub enum Value {
     Bytes(Vec<u8>),
     /// The address of a new array with this content.
     Array(HostArray),
+    /// These bytes, with the addresses of new arrays at some offsets.
+    Structure {
+        /// The bytes.
+        bytes: Vec<u8>,
+        /// Where each address goes, and its array.
+        arrays: Vec<(usize, Value)>,
+    },
     /// The address of a new array of zeros.
     Zeros {
         /// Type of the elements.
@@ -134,9 +158,18 @@ impl Value {
     /// Type and shape, if it is an array.
     pub fn array(&self) -> Option<(DType, &[u64])> {
         match self {
-            Value::Bytes(_) => None,
+            Value::Bytes(_) | Value::Structure { .. } => None,
             Value::Array(array) => Some((array.dtype, &array.shape)),
             Value::Zeros { dtype, shape } => Some((*dtype, shape)),
+        }
+    }
+
+    /// The array itself, or that of a field of a structure.
+    pub fn at(&self, field: Option<usize>) -> Option<&Value> {
+        match (self, field) {
+            (Value::Structure { arrays, .. }, Some(field)) => arrays.get(field).map(|(_, array)| array),
+            (array, None) => array.array().map(|_| array),
+            _ => None,
         }
     }
 
@@ -161,6 +194,8 @@ impl Spec {
                     .help(format!("pass its {bytes} bytes: bytes:0011.. or @x.bin")))
             }
             Spec::Number(text) => number(text, param, &type_name).map(Value::Bytes).map_err(Failure::usage),
+            Spec::Structure(fields) => structure::resolve(fields, param),
+            Spec::Numba(array) => array.resolve(param),
             Spec::Bytes(bytes) if bytes.len() as u64 == param.bytes => Ok(Value::Bytes(bytes.clone())),
             Spec::Bytes(bytes) => Err(mismatch(format!("it is {} bytes", bytes.len()))),
             Spec::File { path, .. } if param.array => {
@@ -178,6 +213,16 @@ impl Spec {
                 Err(mismatch("it is an array".to_owned())
                     .help("an array goes to a parameter that holds an address (.u64)"))
             }
+            Spec::File { .. } | Spec::New { .. } => self.resolve_array(),
+        }
+    }
+
+    /// The array that it is. Reads files.
+    ///
+    /// # Errors
+    /// When a file cannot be used, or it is no array.
+    pub fn resolve_array(&self) -> Result<Value, Failure> {
+        match self {
             Spec::File { path, dtype } => read_array(path, *dtype).map(Value::Array),
             Spec::New { dtype, shape, fill: None } => {
                 Ok(Value::Zeros { dtype: *dtype, shape: shape.clone() })
@@ -191,6 +236,7 @@ impl Spec {
                 (0..elements).for_each(|_| data.extend_from_slice(fill));
                 Ok(Value::Array(HostArray { dtype: *dtype, shape: shape.clone(), data }))
             }
+            _ => Err(Failure::usage("it is no array")),
         }
     }
 }
