@@ -24,7 +24,7 @@ impl Extent {
             return Err(FaultKind::OutOfBounds);
         }
         let storage = self.storage.ok_or(FaultKind::UseAfterFree)?;
-        // SAFETY: `offset` is at most the size of the allocation.
-        Ok(unsafe { storage.add(offset as usize) })
+        // Memory of the host is many of its objects: no pointer may be offset from one into another.
+        Ok(storage.wrapping_add(offset as usize))
     }
 }
