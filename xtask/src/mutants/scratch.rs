@@ -6,7 +6,8 @@ use crate::codegen::{generate, root};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 /// What tests say.
 pub enum Outcome {
@@ -20,18 +21,25 @@ pub enum Outcome {
 pub struct Scratch {
     tree: PathBuf,
     target: PathBuf,
+    /// Output of the last command.
+    output: PathBuf,
+    errors: PathBuf,
+    /// Tests that take longer hang.
+    limit: Duration,
 }
 
 impl Scratch {
     /// A copy in this folder, which must be outside of the tree.
-    pub fn new(folder: &Path) -> Result<Scratch, String> {
+    pub fn new(folder: &Path, limit: Duration) -> Result<Scratch, String> {
         fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let full = |path: &Path| path.canonicalize().map_err(|error| format!("{}: {error}", path.display()));
         let (folder, root) = (full(folder)?, full(&root())?);
         if folder.starts_with(&root) || root.starts_with(&folder) {
             return Err(format!("{} and the tree lie in each other", folder.display()));
         }
-        Ok(Scratch { tree: folder.join("tree"), target: folder.join("target") })
+        let [tree, target, output, errors] =
+            ["tree", "target", "output.txt", "errors.txt"].map(|name| folder.join(name));
+        Ok(Scratch { tree, target, output, errors, limit })
     }
 
     /// Copies what git knows of the tree, and what it does not ignore. Files that are the same stay, so that little is
@@ -77,32 +85,64 @@ impl Scratch {
         let (build, run) = arguments.split_once(" -- ").unwrap_or((arguments, ""));
         let mut words = vec!["test", "--no-fail-fast"];
         words.extend(build.split_whitespace());
-        let built = self.cargo(&[&words[..], &["--no-run"]].concat())?;
-        if !built.status.success() {
-            return Err(format!("does not build:\n{}", String::from_utf8_lossy(&built.stderr)));
+        let built = self.cargo(&[&words[..], &["--no-run"]].concat(), None)?;
+        if !built.is_some_and(|status| status.success()) {
+            return Err(format!("does not build:\n{}", read(&self.errors)?));
         }
         words.push("--");
         words.extend(run.split_whitespace());
-        let output = self.cargo(&words)?;
-        if output.status.success() {
+        let Some(status) = self.cargo(&words, Some(self.limit))? else {
+            return Ok(Outcome::Failed(vec![format!("no end within {} s", self.limit.as_secs())]));
+        };
+        if status.success() {
             return Ok(Outcome::Passed);
         }
-        let text = String::from_utf8_lossy(&output.stdout);
+        let (text, errors) = (read(&self.output)?, read(&self.errors)?);
         let failed = text.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
-        let names: Vec<String> = failed.map(|name| name.trim().to_string()).collect();
+        let mut names: Vec<String> = failed.map(|name| name.trim().to_string()).collect();
+        if names.is_empty() && errors.contains("(signal: ") {
+            names.push("the tests were ended by a signal".to_owned());
+        }
         match names.is_empty() {
-            true => {
-                Err(format!("no test failed, but cargo did:\n{}", String::from_utf8_lossy(&output.stderr)))
-            }
+            true => Err(format!("no test failed, but cargo did:\n{errors}")),
             false => Ok(Outcome::Failed(names)),
         }
     }
 
-    fn cargo(&self, arguments: &[&str]) -> Result<Output, String> {
+    /// What cargo came to; `None` if it took too long. Its output goes to files.
+    fn cargo(&self, arguments: &[&str], limit: Option<Duration>) -> Result<Option<ExitStatus>, String> {
+        let file = |path: &Path| {
+            fs::File::create(path).map(Stdio::from).map_err(|error| format!("{}: {error}", path.display()))
+        };
         let mut cargo = Command::new("cargo");
         cargo.args(arguments).current_dir(&self.tree).env("CARGO_TARGET_DIR", &self.target);
-        cargo.output().map_err(|error| format!("cargo: {error}"))
+        cargo.stdin(Stdio::null()).stdout(file(&self.output)?).stderr(file(&self.errors)?);
+        // With what it starts, so that all of it can be ended.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut cargo, 0);
+        let failure = |error: std::io::Error| format!("cargo: {error}");
+        let mut child = cargo.spawn().map_err(failure)?;
+        let start = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait().map_err(failure)? {
+                return Ok(Some(status));
+            }
+            if limit.is_some_and(|limit| start.elapsed() > limit) {
+                end(&mut child);
+                return Ok(None);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
+}
+
+/// Ends a process and all that it started.
+fn end(child: &mut Child) {
+    if cfg!(unix) {
+        let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status();
+    }
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 /// The files of the tree, from its root.
