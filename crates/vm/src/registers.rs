@@ -14,6 +14,9 @@ use crate::pattern::Pattern;
 use crate::scalar::{Rows, Scalar};
 use lanes::{Factor, Helpers, HostPath};
 
+#[cfg(test)]
+mod tests;
+
 /// The width in the terms of the vector handlers.
 pub(crate) fn lane_width(width: Width) -> lanes::Width {
     match width {

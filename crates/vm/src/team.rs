@@ -104,3 +104,21 @@ fn is_alone(op: &OpKind) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_block_is_in_one_team() {
+        for (width, rows, blocks) in [(1, 1, 1), (7, 1, 2), (7, 3, 3), (8, 2, 4), (3, 5, 3), (9, 4, 8)] {
+            let teams = Teams { blocks, lanes: 32 * blocks, grid: (width, rows) };
+            let members = (0..teams.count()).map(|team| teams.members(team));
+            let all: Vec<u64> = members.flat_map(|(first, count)| first..first + count as u64).collect();
+            assert_eq!(all, (0..width * rows).collect::<Vec<_>>(), "{width} {rows} {blocks}");
+            // No team goes on in the next row.
+            let within = |(first, count): (u64, usize)| first / width == (first + count as u64 - 1) / width;
+            assert!((0..teams.count()).all(|team| within(teams.members(team))));
+        }
+    }
+}

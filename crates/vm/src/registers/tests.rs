@@ -1,0 +1,147 @@
+//! The forms of a slot: each shows the same values, lane by lane and as an array.
+
+use super::*;
+
+const W: Window = Window { index: 0, offset: 0 };
+
+/// One row, rows of a block, several blocks.
+fn shapes() -> [Rows; 4] {
+    let of = |block, lanes, blocks| Rows::of(block, lanes, blocks);
+    [of([64, 1, 1], 64, 1), of([16, 6, 1], 96, 1), of([32, 1, 1], 96, 3), of([16, 4, 1], 192, 3)]
+}
+
+/// A file with one slot of each width.
+fn file(rows: Rows) -> (Registers, [SlotRef; 4]) {
+    let mut registers = Registers::new(rows, HostPath::Portable);
+    let mut offset = 0;
+    let slots = [Width::Pred, Width::W16, Width::W32, Width::W64].map(|width| {
+        let slot = SlotRef::new(offset / 8192, offset, width);
+        offset += 8192;
+        slot
+    });
+    registers.grow(slots.len(), offset as usize);
+    (registers, slots)
+}
+
+/// The values of all lanes, one by one; the array, if it is filled, has the same.
+fn values(registers: &mut Registers, slot: SlotRef) -> Vec<u64> {
+    let lanes = 0..registers.rows().lanes;
+    let one_by_one: Vec<u64> = lanes.clone().map(|lane| registers.get(W, slot, lane)).collect();
+    let array = registers.read(W, slot);
+    // SAFETY: it has just been filled.
+    let filled: Vec<u64> = lanes.map(|lane| unsafe { load(array, slot.width, lane) }).collect();
+    assert_eq!(one_by_one, filled);
+    filled
+}
+
+#[test]
+fn scalar_forms_fill_arrays() {
+    for rows in shapes() {
+        let (mut registers, slots) = file(rows);
+        for slot in &slots[1..] {
+            for (step, pitch, leap) in [(0, 0, 0), (1, 0, 0), (3, 100, 0), (0, 7, 5), (u64::MAX, 1, 1000)] {
+                let scalar = Scalar { base: 40, step, pitch, leap };
+                registers.set_scalar(W, *slot, scalar);
+                let wanted: Vec<u64> =
+                    (0..rows.lanes).map(|lane| slot.width.truncate(scalar.at(lane, rows))).collect();
+                assert_eq!(values(&mut registers, *slot), wanted, "{rows:?} {scalar:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_group_stands_for_a_uniform_value_until_another_is_set() {
+    let rows = Rows::of([64, 1, 1], 64, 1);
+    let (mut registers, [_, _, slot, _]) = file(rows);
+    registers.set_scalar(W, slot, Scalar::uniform(5));
+    assert_eq!(registers.source(W, slot).step, 0);
+    registers.set_scalar(W, slot, Scalar::uniform(5));
+    assert_eq!(registers.source(W, slot).step, 0);
+    // The same base, but it steps.
+    registers.set_scalar(W, slot, Scalar::linear(5, 2, rows));
+    let source = registers.source(W, slot);
+    assert_eq!(source.step, usize::from(slot.group_bytes));
+    assert_eq!(values(&mut registers, slot)[63], 5 + 2 * 63);
+}
+
+#[test]
+fn values_may_stay_in_memory() {
+    for rows in shapes() {
+        let (mut registers, [_, _, slot, _]) = file(rows);
+        let memory: Vec<u32> = (0..4096).map(|i| i * 3).collect();
+        let array = memory.as_ptr().cast::<u8>();
+        // A group of 16 every 80 bytes.
+        registers.set_memory(W, slot, Source { array, step: 80 });
+        let wanted: Vec<u64> = (0..rows.lanes as u64).map(|lane| (lane / 16 * 20 + lane % 16) * 3).collect();
+        assert_eq!(values(&mut registers, slot), wanted);
+        // Rows, of which each block has its own.
+        for splat in [false, true] {
+            let step = if splat { 0 } else { 64 };
+            registers.set_rows(W, slot, Factor { array, step, pitch: 160, leap: 2000, splat });
+            let wanted: Vec<u64> = (0..rows.lanes)
+                .map(|lane| {
+                    let (column, row, block) = rows.place(lane);
+                    (row * 40 + block * 500 + if splat { 0 } else { column }) * 3
+                })
+                .collect();
+            assert_eq!(values(&mut registers, slot), wanted, "{rows:?} {splat}");
+        }
+    }
+}
+
+#[test]
+fn other_lanes_keep_their_values() {
+    for rows in shapes() {
+        let (mut registers, slots) = file(rows);
+        let mask = Mask::range(5, 40) | Mask::single(50);
+        for slot in &slots[1..] {
+            registers.set_scalar(W, *slot, Scalar { step: 1, ..Scalar::uniform(7) });
+            let before = values(&mut registers, *slot);
+            registers.set_all(W, *slot, 99, mask, false);
+            let after = values(&mut registers, *slot);
+            for lane in 0..rows.lanes {
+                assert_eq!(after[lane], if mask.contains(lane) { 99 } else { before[lane] });
+            }
+        }
+        let predicate = slots[0];
+        registers.set_scalar(W, predicate, Scalar::uniform(1));
+        registers.set_predicate(W, predicate, Mask::single(6), mask);
+        let got = registers.predicate(W, predicate);
+        assert!((0..rows.lanes).all(|lane| got.contains(lane) == (!mask.contains(lane) || lane == 6)));
+        registers.set_all(W, predicate, 1, Mask::single(7), false);
+        let got = registers.predicate(W, predicate);
+        assert!(got.contains(6) && got.contains(7) && !got.contains(8));
+    }
+}
+
+#[test]
+fn no_lane_shows_what_an_earlier_launch_left() {
+    let rows = Rows::of([64, 1, 1], 64, 1);
+    {
+        let (registers, _) = file(rows);
+        let bytes = registers.data.len();
+        // SAFETY: the file has these bytes.
+        unsafe { std::ptr::write_bytes(registers.data.as_ptr(), 0xff, bytes) }
+        // It goes to the next launch of this thread.
+    }
+    let (mut registers, slots) = file(rows);
+    for slot in slots {
+        // Written in part, as an operation does whose other lanes nobody needs.
+        registers.overwrite(W, slot);
+        let values = values(&mut registers, slot);
+        assert!(values.iter().all(|&value| value == 0), "{slot:?}: {values:x?}");
+    }
+}
+
+#[test]
+fn a_call_begins_with_zeros() {
+    let (mut registers, slots) = file(Rows::of([64, 1, 1], 64, 1));
+    for slot in slots {
+        registers.set_all(W, slot, 1, Mask::ALL, true);
+    }
+    registers.open(W, slots.len(), 4 * 8192);
+    for slot in slots {
+        assert!(values(&mut registers, slot).iter().all(|&value| value == 0));
+    }
+}
