@@ -6,6 +6,7 @@ mod date;
 mod docs;
 mod mutants;
 mod record;
+mod sanitize;
 mod verify;
 
 use clap::{Parser, Subcommand};
@@ -26,6 +27,8 @@ enum Chore {
     Docs(docs::Options),
     /// Plant one fault after the other in a copy of the tree, and see whether the tests notice.
     Mutants(mutants::Options),
+    /// Run tests under Miri, AddressSanitizer and ThreadSanitizer, with a nightly toolchain.
+    Sanitize(sanitize::Options),
     /// Hold the instruction table against an assembler.
     Verify(verify::Options),
     /// Ask an oracle, and write down what it said.
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         Chore::Codegen(options) => codegen::run(&options),
         Chore::Docs(options) => docs::run(&options),
         Chore::Mutants(options) => mutants::run(&options),
+        Chore::Sanitize(options) => sanitize::run(&options),
         Chore::Verify(options) => verify::run(&options),
         Chore::Record(what) => record::run(&what).map_err(|error| error.to_string()),
     };

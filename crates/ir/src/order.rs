@@ -188,6 +188,13 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_leads_back_to_two_headers_is_in_both_loops() {
+        // Loops {2,3} and {1,2,3}; 3 leads to both headers, and 1 to the exit 4, which is written first.
+        assert_eq!(order(&[vec![1], vec![4, 2], vec![3], vec![2, 1], vec![]]), [0, 1, 2, 3, 4]);
+        assert_eq!(order(&[vec![1], vec![4, 2], vec![3], vec![1, 2], vec![]]), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
     fn unreachable_blocks_are_dropped_and_deep_graphs_do_not_overflow() {
         assert_eq!(order(&[vec![], vec![0]]), [0]);
         let deep: Vec<Vec<u32>> =

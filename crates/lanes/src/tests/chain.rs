@@ -99,12 +99,14 @@ fn a_factor_may_be_the_result() {
                 leap: GROUP * shape.groups * shape.rows,
                 splat: false,
             };
-            let (own, other) = (in_place(dst.0.as_ptr()), in_place(copy.0.as_ptr()));
+            // One pointer for both: what is read is written through it.
+            let to = dst.0.as_mut_ptr();
+            let (own, other) = (in_place(to.cast_const()), in_place(copy.0.as_ptr()));
             let mut want = Register::new();
             // SAFETY: the machine has the path, and all registers have the lanes.
             unsafe {
                 (helpers(path).fma_chain)(want.0.as_mut_ptr(), other, &[[other, other]; 3], shape);
-                (helpers(path).fma_chain)(dst.0.as_mut_ptr(), own, &[[own, own]; 3], shape);
+                (helpers(path).fma_chain)(to, own, &[[own, own]; 3], shape);
             }
             let bytes = 4 * 16 * shape.groups * shape.rows * shape.blocks;
             assert!(dst.0[..bytes] == want.0[..bytes], "{path:?} {shape:?}");

@@ -299,6 +299,18 @@ mod tests {
     }
 
     #[test]
+    fn a_phase_is_over_for_eight_phases() {
+        let arrive = MbarrierOp::Arrive { drop: false, no_complete: false };
+        let (mut word, _) = apply(MbarrierOp::Init, 0, 1).unwrap();
+        let first = word;
+        for phase in 0..8 {
+            let (_, over) = apply(MbarrierOp::Test { parity: false }, word, first).unwrap();
+            assert_eq!(over, u64::from(phase > 0), "{phase}");
+            word = apply(arrive, word, 1).unwrap().0;
+        }
+    }
+
+    #[test]
     fn misuse_is_found() {
         let arrive = MbarrierOp::Arrive { drop: false, no_complete: false };
         assert!(apply(arrive, 0, 1).is_err());

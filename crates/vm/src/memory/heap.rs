@@ -160,6 +160,8 @@ mod tests {
         heap.free(a).unwrap();
         assert_eq!(heap.free(a), Err(FaultKind::InvalidFree));
         assert_eq!(heap.find(a).unwrap().resolve(a, 1), Err(FaultKind::UseAfterFree));
+        // There is room again.
+        assert!(heap.allocate(40).is_some() && heap.allocate(1).is_none());
     }
 
     #[test]

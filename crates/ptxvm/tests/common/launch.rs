@@ -1,0 +1,144 @@
+//! Launches of `tests/run` through the library, in the process of the test.
+
+use std::path::Path;
+
+use ptxvm::{Arg, Array, Device, Function, LaunchConfig, Loaded, Module};
+
+use super::header::{self, Launch};
+
+/// Makes all launches that the header of a file asks for.
+pub fn run(path: &Path, configure: fn(&mut LaunchConfig)) -> Result<(), String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let module = Module::from_ptx(&text).map_err(|error| error.to_string())?;
+    for launch in header::parse(&text)? {
+        check(&module, &launch, configure)
+            .map_err(|error| format!("RUN: {}\n{error}", launch.words.join(" ")))?;
+    }
+    Ok(())
+}
+
+/// Whether all launches can be made in the process: with options that [`run`] knows, and arrays that are not files.
+#[allow(dead_code)] // each test uses a part
+pub fn can_run(text: &str) -> bool {
+    let known = |launch: &Launch| {
+        let mut words = launch.words.iter();
+        while let Some(option) = words.next() {
+            let value = words.next().map_or("", String::as_str);
+            let fits = match option.as_str() {
+                "--grid" | "--block" | "--entry" | "--max-steps" | "--heap" | "--threads" => true,
+                "--arg" => value.parse::<u64>().is_ok() || elements(value).is_ok(),
+                _ => false,
+            };
+            if !fits {
+                return false;
+            }
+        }
+        launch.stdout.is_empty()
+    };
+    header::parse(text).is_ok_and(|launches| launches.iter().all(known))
+}
+
+/// One launch, and whether what comes out is what the header says.
+fn check(module: &Module, launch: &Launch, configure: fn(&mut LaunchConfig)) -> Result<(), String> {
+    let device = Device::new();
+    let loaded = device.load(module).map_err(|error| error.to_string())?;
+    let (mut grid, mut block, mut entry) = ([1; 3], [1; 3], None);
+    let mut arguments: Vec<Argument> = Vec::new();
+    let (mut steps, mut threads) = (None, None);
+    let mut words = launch.words.iter();
+    while let Some(option) = words.next() {
+        let mut value = || words.next().ok_or_else(|| format!("`{option}` needs a value"));
+        match option.as_str() {
+            "--grid" => grid = extents(value()?)?,
+            "--block" => block = extents(value()?)?,
+            "--entry" => entry = Some(value()?.clone()),
+            "--max-steps" => steps = value()?.parse().ok(),
+            "--threads" => threads = value()?.parse().ok(),
+            "--heap" => device.set_heap_limit(value()?.parse().map_err(|_| "--heap wants a number")?),
+            "--arg" => arguments.push(Argument::new(&device, value()?)?),
+            other => return Err(format!("`{other}` is not for tests in the process")),
+        }
+    }
+    let entry = match entry {
+        Some(entry) => entry,
+        None => match only_kernel(module) {
+            Some(entry) => entry,
+            None if launch.exit != 0 => return Ok(()),
+            None => return Err("several kernels, and no --entry".to_owned()),
+        },
+    };
+    let kernel = module.kernel(&entry).map_err(|error| error.to_string())?;
+    let result = start(&loaded, kernel, &arguments, |config| {
+        (config.grid, config.block, config.max_steps) = (grid, block, steps);
+        configure(config);
+        config.threads = threads.or(config.threads);
+    });
+    match (launch.exit, result) {
+        (0, Ok(())) => {}
+        (0, Err(error)) => return Err(error),
+        (_, Ok(())) => return Err("no fault".to_owned()),
+        // Messages name files and arguments as the command knows them: that is for `run`.
+        (_, Err(_)) => return Ok(()),
+    }
+    for (index, words) in &launch.out {
+        let Argument::Array(array) = &arguments[*index] else { return Err(format!("{index} is no array")) };
+        let got = array.read().map_err(|error| error.to_string())?;
+        launch.compare(*index, words, &got)?;
+    }
+    Ok(())
+}
+
+fn start(
+    loaded: &Loaded,
+    kernel: &Function,
+    arguments: &[Argument],
+    configure: impl FnOnce(&mut LaunchConfig),
+) -> Result<(), String> {
+    let launch = loaded.launch(&kernel.name).configure(configure);
+    let launch =
+        arguments.iter().zip(&kernel.params).fold(launch, |launch, (argument, param)| match argument {
+            // As many bytes as the parameter has.
+            Argument::Number(number) => launch.arg(Arg::bytes(&number.to_le_bytes()[..param.bytes as usize])),
+            Argument::Array(array) => launch.arg(array),
+        });
+    launch.run().map(drop).map_err(|error| error.to_string())
+}
+
+enum Argument {
+    Number(u64),
+    Array(Array<u8>),
+}
+
+impl Argument {
+    fn new(device: &Device, spec: &str) -> Result<Argument, String> {
+        Ok(match spec.parse() {
+            Ok(number) => Argument::Number(number),
+            Err(_) => Argument::Array(device.array(&elements(spec)?).map_err(|error| error.to_string())?),
+        })
+    }
+}
+
+/// `8`, `8,2` or `8x2x1`.
+fn extents(text: &str) -> Result<[u32; 3], String> {
+    let mut all = [1; 3];
+    for (place, part) in all.iter_mut().zip(text.split([',', 'x'])) {
+        *place = part.parse().map_err(|_| format!("`{text}` is no extent"))?;
+    }
+    Ok(all)
+}
+
+/// The bytes of `u32[64]`, `u32[32x5]` or `u32[1]=7`.
+fn elements(spec: &str) -> Result<Vec<u8>, String> {
+    let wrong = || format!("`{spec}` is not for tests in the process");
+    let (array, value) = spec.split_once('=').unwrap_or((spec, "0"));
+    let (ty, counts) = array.strip_suffix(']').and_then(|array| array.split_once('[')).ok_or_else(wrong)?;
+    let counts = counts.split('x').map(str::parse).collect::<Result<Vec<usize>, _>>().map_err(|_| wrong())?;
+    let words = [format!("{value}*{}", counts.iter().product::<usize>())];
+    Ok(header::expand(&words, ty)?.concat())
+}
+
+fn only_kernel(module: &Module) -> Option<String> {
+    let mut kernels = module.kernels();
+    let first = kernels.next()?;
+    kernels.next().is_none().then(|| first.name.clone())
+}

@@ -1,0 +1,45 @@
+//! The kernels of `tests/run`, launched through the library in one process, where that can be: as `run`, in seconds.
+//!
+//! A kernel that crashes takes all others with it: `run` says which.
+
+#[path = "common/mod.rs"]
+mod common;
+#[path = "common/header.rs"]
+mod header;
+#[path = "common/launch.rs"]
+mod launch;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use ptxvm::{HostPath, LaunchConfig};
+
+/// A way to launch.
+type Way = (&'static str, fn(&mut LaunchConfig));
+
+const WAYS: [Way; 4] = [
+    ("default", |_| {}),
+    ("portable", |config| config.host_path = Some(HostPath::Portable)),
+    ("schedule_1", |config| config.schedule = Some(1)),
+    ("threads_3", |config| config.threads = Some(3)),
+];
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let folder = common::root().join("tests/run");
+    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut trials = Vec::new();
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        if path.extension().is_none_or(|extension| extension != "ptx") || !launch::can_run(&text) {
+            continue;
+        }
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        for (way, configure) in WAYS {
+            let path = path.clone();
+            trials.push(Trial::test(format!("{stem}::{way}"), move || {
+                launch::run(&path, configure).map_err(Failed::from)
+            }));
+        }
+    }
+    trials.sort_by(|a, b| a.name().cmp(b.name()));
+    libtest_mimic::run(&arguments, trials).exit();
+}
