@@ -95,10 +95,17 @@ impl Generator<'_, '_> {
         }
         let vector = match bytes {
             16 => 1,
-            _ => *self.random.pick(&[1, 1, 1, 2, 4]),
+            _ => *self.random.pick(&[1, 1, 1, 2, 4, 8]),
         };
         let all = bytes * vector;
-        if all > 16 || all > region.bytes {
+        // 256 bits at a time, in global memory.
+        let wide = self.dialect.target.number == 100
+            && region.space == ".global"
+            && region.base.starts_with('%')
+            && self.own_bytes.is_multiple_of(32)
+            && bytes >= 4
+            && all == 32;
+        if (all > 16 || vector == 8) && !wide || all > region.bytes {
             return None;
         }
         // Parameters have names, not addresses in registers.
@@ -257,6 +264,17 @@ impl Generator<'_, '_> {
                         false => format!("atom{space}.{operation} {to}, [%ta+{at}], {value};"),
                     },
             ));
+        }
+        if self.dialect.version >= isa::Version::new(8, 1) && self.dialect.sm(90) && self.random.percent(10) {
+            // Each element is a step of its own.
+            let at = self.own_offset(16)?;
+            let to = self.registers(32, 4).join(", ");
+            let from: Vec<String> = (0..4).map(|_| self.word()).collect();
+            let (from, kind) = (from.join(", "), "global.v4.f32.add");
+            return Some(Stmt::text(match self.random.percent(50) {
+                true => format!("{guard}atom.{kind} {{{to}}}, [%own+{at}], {{{from}}};"),
+                false => format!("{guard}red.{kind} [%own+{at}], {{{from}}};"),
+            }));
         }
         let mut region = self.region(place);
         if !region.writable || region.space == ".local" || region.before.contains("lo;") {

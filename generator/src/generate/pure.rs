@@ -49,13 +49,11 @@ impl Generator<'_, '_> {
         // Video instructions and fields of bits take few literals.
         let opcode = spelling.form.form().opcode;
         let no_literals = opcode.starts_with('v') || matches!(opcode, "bfe" | "bfi");
-        // Bytes beside `.bf16` stand in registers of 8 bits only.
-        let types = spelling.picks.types();
-        if types.contains(&Type::Bf16) && types.iter().any(|ty| ty.bits() == 8) {
-            return None;
-        }
+        // What stands beside `.bf16` takes no wider registers.
+        let exact = spelling.picks.types().contains(&Type::Bf16);
         for mut slot in slots(spelling) {
             slot.literal &= !no_literals;
+            slot.wider &= !exact;
             operands.push(self.operand(&slot)?);
         }
         Some(operands.join(", "))

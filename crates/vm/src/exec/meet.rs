@@ -11,8 +11,11 @@ use super::{Active, Chunk, Observer, Path, Step, Wait};
 use crate::code::{Block, Kind, Meeting, Op, WarpOp};
 use crate::cta::Shared;
 use crate::fault::FaultKind;
-use crate::mask::{Mask, WARP_LANES};
+use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
 use crate::registers::{SlotRef, Window};
+
+/// The member mask of each lane.
+type MemberMasks = [u32; CHUNK_LANES];
 
 /// Lanes that wait at a warp-level operation.
 #[derive(Clone, Copy)]
@@ -52,14 +55,16 @@ impl Chunk<'_> {
         if whole_warps && self.registers.uniform(window, members) == Some(u32::MAX.into()) {
             return Ok(true);
         }
+        let mut masks = [0; CHUNK_LANES];
+        self.read_masks(path.mask, window, members, &mut masks);
         for lane in path.mask {
-            let members = self.registers.get(window, members, lane) as u32;
+            let members = masks[lane];
             if members >> (lane % WARP_LANES) & 1 == 0 {
                 let note = format!("its member mask is {members:#010x}, its lane {}", lane % WARP_LANES);
                 return Err(self.fault(FaultKind::NotInMemberMask, op.span, Mask::single(lane), None, &note));
             }
         }
-        let ready = self.complete(path.mask, window, members, path.mask);
+        let ready = self.complete(path.mask, &masks);
         if ready == path.mask {
             return Ok(true);
         }
@@ -76,15 +81,30 @@ impl Chunk<'_> {
         Ok(!ready.is_empty())
     }
 
-    /// The lanes of `mask` all of whose members are in `together`, or have ended.
-    fn complete(&self, mask: Mask, window: Window, members: SlotRef, together: Mask) -> Mask {
+    /// Notes the member masks of some lanes.
+    fn read_masks(&self, lanes: Mask, window: Window, members: SlotRef, masks: &mut MemberMasks) {
+        lanes.for_each(|lane| masks[lane] = self.registers.get(window, members, lane) as u32);
+    }
+
+    /// The lanes of `together` whose members, those that have not ended, are all among them with the same member mask. Lanes that
+    /// stand at one instruction with different masks came to it by different ways, or in different turns of a loop.
+    fn complete(&self, together: Mask, masks: &MemberMasks) -> Mask {
         let mut complete = Mask::EMPTY;
-        for lane in mask {
-            let warp = lane / WARP_LANES;
-            let members = self.registers.get(window, members, lane) as u32;
-            if members & self.alive.warp(warp) & !together.warp(warp) == 0 {
-                complete.insert(lane);
+        for (warp, lanes) in together.warps() {
+            let first = warp * WARP_LANES;
+            let (mut rest, mut ready) = (lanes, 0);
+            while rest != 0 {
+                let members = masks[first + rest.trailing_zeros() as usize];
+                let alike = (0..WARP_LANES as u32).filter(|lane| rest >> lane & 1 != 0);
+                let group = alike
+                    .filter(|&lane| masks[first + lane as usize] == members)
+                    .fold(0u32, |group, lane| group | 1 << lane);
+                if members & self.alive.warp(warp) & !group == 0 {
+                    ready |= group;
+                }
+                rest &= !group;
             }
+            complete.set_warp(warp, ready);
         }
         complete
     }
@@ -120,9 +140,12 @@ impl Chunk<'_> {
             return Ok(());
         }
         let together = here.iter().fold(Mask::EMPTY, |all, waiting| all | waiting.mask);
-        for waiting in &mut here {
-            waiting.mask = self.complete(waiting.mask, waiting.window, waiting.members, together);
+        let mut masks = [0; CHUNK_LANES];
+        for waiting in &here {
+            self.read_masks(waiting.mask, waiting.window, waiting.members, &mut masks);
         }
+        let complete = self.complete(together, &masks);
+        here.iter_mut().for_each(|waiting| waiting.mask &= complete);
         here.retain(|waiting| !waiting.mask.is_empty());
         if here.is_empty() {
             return Ok(());
