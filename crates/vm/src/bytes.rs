@@ -16,11 +16,12 @@ const SPARE_BYTES: usize = 1 << 20;
 
 /// Bytes, aligned for the widest vector loads.
 pub(crate) struct AlignedBytes {
+    /// The first of them.
+    start: NonNull<u8>,
+    bytes: usize,
+    /// What they are a part of, and its layout.
     storage: NonNull<u8>,
     layout: Layout,
-    /// Where the aligned bytes begin in the storage, and how many they are.
-    start: usize,
-    bytes: usize,
 }
 
 impl AlignedBytes {
@@ -39,8 +40,10 @@ impl AlignedBytes {
         // SAFETY: the layout is not empty.
         let storage = NonNull::new(unsafe { alloc_zeroed(layout) });
         let storage = storage.unwrap_or_else(|| handle_alloc_error(layout));
-        let start = storage.as_ptr().addr().next_multiple_of(Self::ALIGN) - storage.as_ptr().addr();
-        AlignedBytes { storage, layout, start, bytes }
+        let address = storage.as_ptr().addr();
+        // SAFETY: the storage has `ALIGN` bytes more than are asked for.
+        let start = unsafe { storage.add(address.next_multiple_of(Self::ALIGN) - address) };
+        AlignedBytes { start, bytes, storage, layout }
     }
 
     /// What this host thread kept for its next launch; anything may stand there.
@@ -57,8 +60,7 @@ impl AlignedBytes {
     }
 
     pub fn as_ptr(&self) -> *mut u8 {
-        // SAFETY: the storage has `ALIGN` bytes more than are asked for.
-        unsafe { self.storage.as_ptr().add(self.start) }
+        self.start.as_ptr()
     }
 
     pub fn len(&self) -> usize {
