@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::launch::{LaunchConfig, LaunchError, Place};
 
-/// Instructions that a chunk executes before it looks whether it may go on.
-const INTERVAL: i64 = 1 << 12;
+/// Blocks of code that a chunk executes before it looks whether it may go on; a power of two.
+const INTERVAL: i64 = 1 << 6;
 
 /// Why a launch stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +43,10 @@ impl Limits {
         self.max_steps.is_some()
     }
 
-    /// Instructions that a chunk may execute before it looks again. A limit is kept to the block of code.
-    pub fn interval(&self) -> i64 {
-        if self.count_steps() { 0 } else { INTERVAL }
+    /// The bits of a budget, which goes down by one for each block of code, that are zero where a chunk looks. A limit is
+    /// kept to the block of code, and small budgets may end before any that is round.
+    pub fn look_mask(&self, small_budgets: bool) -> i64 {
+        if self.count_steps() || small_budgets { 0 } else { INTERVAL - 1 }
     }
 
     /// So many thread-instructions have been executed.

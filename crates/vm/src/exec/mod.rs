@@ -135,8 +135,8 @@ pub(crate) struct Chunk<'l> {
     /// Thread-instructions executed, and those of them that have been reported.
     pub instructions: u64,
     reported: u64,
-    /// Instructions until it looks whether it may go on.
-    until_look: i64,
+    /// It looks whether it may go on where the budget has none of these bits.
+    look_mask: i64,
     /// Why and where it stopped.
     pub stopped: Option<(Stop, Place)>,
     /// Asynchronous copies that nobody has waited for.
@@ -178,7 +178,7 @@ impl<'l> Chunk<'l> {
             chains: (0..code.chains).map(|_| chain::Chain::default()).collect(),
             instructions: 0,
             reported: 0,
-            until_look: 0,
+            look_mask: launch.limits.look_mask(launch.shuffled),
             stopped: None,
             copies: Copies::default(),
             operands: None,
@@ -360,10 +360,9 @@ impl<'l> Chunk<'l> {
         let mut active = Active::new(window, path.frame);
         loop {
             let block = &function.blocks[path.block as usize];
-            if self.until_look <= 0 && self.look(path, block) {
+            if *budget & self.look_mask == 0 && self.look(path, block) {
                 return Ok(false);
             }
-            self.until_look -= 1 + block.cost as i64;
             if block.warp && !self.gather_warps(path, block, window, shared, observer)? {
                 return Ok(false);
             }
@@ -436,14 +435,12 @@ impl<'l> Chunk<'l> {
     #[inline(never)]
     fn look(&mut self, path: &Path, block: &Block) -> bool {
         let limits = &self.launch.limits;
-        self.until_look = limits.interval();
         let mut more = 0;
         if limits.count_steps() {
             limits.report(self.take_instructions());
             more = block.cost * u64::from(path.mask.count());
         }
-        let stop = self.launch.limits.look(more);
-        self.stopped = stop.zip(self.place_of_path(path));
+        self.stopped = limits.look(more).and_then(|stop| Some((stop, self.place_of_path(path)?)));
         self.stopped.is_some()
     }
 
