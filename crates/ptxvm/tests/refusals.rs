@@ -239,7 +239,6 @@ fn faults_and_refusals_are_told_to_programs_in_full() {
     assert!(notes.iter().any(|note| note["line"].is_u64() && note["text"].is_string()), "{fault}");
     for (words, code, message) in [
         ("--block 3 --arg f32[3]", 2, "takes 2 arguments"),
-        ("--block 3 --arg f32[3] --arg 2 --max-steps 1", 3, "--max-steps 1"),
         ("--block many", 2, "'many'"),
         ("--frobnicate", 2, "--frobnicate"),
         ("--arg @nowhere.npy --arg 2", 1, "cannot read"),
@@ -254,6 +253,9 @@ fn faults_and_refusals_are_told_to_programs_in_full() {
         );
         assert!(error["message"].as_str().unwrap().contains(message), "{}", outcome.transcript());
     }
+    let stopped = &object(&run("--block 3 --arg f32[3] --arg 2 --max-steps 1"))["fault"];
+    assert_eq!((&stopped["kind"], &stopped["kernel"]), (&json!("step-limit"), &json!("scale")));
+    assert!(stopped["block"].is_array() && stopped["thread"].is_array(), "{stopped}");
     let outcome = folder.run("eval add.u32 1 --format json");
     assert_eq!((outcome.code, &object(&outcome)["error"]["code"]), (Some(1), &json!("bad-input")));
 }

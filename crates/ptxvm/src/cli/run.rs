@@ -268,14 +268,17 @@ fn stopped(error: &Error, options: &RunOptions, session: Option<&Session>, value
             return Failure::silent(code::BAD_INPUT);
         }
         Error::StepLimit { at, .. } | Error::Cancelled { at } => {
-            let code = match error {
-                Error::StepLimit { .. } => code::FAULT,
-                _ => code::INTERRUPTED,
+            let (code, kind) = match error {
+                Error::StepLimit { .. } => (code::FAULT, "step-limit"),
+                _ => (code::INTERRUPTED, "interrupted"),
             };
             match at {
                 Some(at) => {
                     if options.format == Format::Json {
-                        let _ = print(diag::json(&at.source, &error.diagnostics()));
+                        let (block, thread) = (at.place.block, at.place.thread);
+                        let at_place =
+                            json!({ "kind": kind, "kernel": at.kernel, "block": block, "thread": thread });
+                        let _ = print(diag::json_with_fault(&at.source, &error.diagnostics(), &at_place));
                     }
                     say_text(&error.render(stderr_color()));
                     Failure::silent(code)
