@@ -1,6 +1,6 @@
 //! Chains of `fma` against `sem`, one step after the other.
 
-use super::values::Random;
+use super::values::{Random, turns};
 use super::{LANES, Register, available_paths};
 use crate::{Factor, Shape, helpers};
 use isa::Picks;
@@ -56,7 +56,7 @@ fn every_step_of_a_chain_is_an_fma() {
     };
     for path in available_paths() {
         let mut random = Random::new(11);
-        for _ in 0..200 {
+        for _ in 0..turns(200) {
             let memory: Vec<u32> = (0..1000).map(|_| number(&mut random)).collect();
             let shape = SHAPES[random.below(5)];
             let lanes = 16 * shape.groups * shape.rows * shape.blocks;

@@ -1,6 +1,6 @@
 //! Every helper against the loop that it stands for, on every path.
 
-use super::values::Random;
+use super::values::{Random, turns};
 use super::{LANES, Register, available_paths};
 use crate::{Element, Extend, Helpers, Spread, Width, helpers};
 
@@ -11,7 +11,7 @@ const COUNTS: [usize; 4] = [16, 48, 240, 256];
 fn on_every_path(test: impl Fn(&Helpers, &mut Random)) {
     for path in available_paths() {
         let mut random = Random::new(7);
-        for _ in 0..20 {
+        for _ in 0..turns(20) {
             test(helpers(path), &mut random);
         }
     }

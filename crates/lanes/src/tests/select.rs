@@ -1,6 +1,6 @@
 //! The choice of halves against the loop that it stands for.
 
-use super::values::Random;
+use super::values::{Random, turns};
 use super::{LANES, Register, available_paths};
 use crate::{LaneArgs, select_pair};
 
@@ -14,7 +14,7 @@ fn random_register(random: &mut Random) -> Register {
 fn each_half_of_a_pair_follows_its_predicate() {
     for path in available_paths() {
         let mut random = Random::new(17);
-        for turn in 0..40 {
+        for turn in 0..turns(40) {
             let sources: [Register; 4] = std::array::from_fn(|_| random_register(&mut random));
             let word = |n: usize, lane: usize| {
                 u32::from_le_bytes(std::array::from_fn(|i| sources[n].0[4 * lane + i]))

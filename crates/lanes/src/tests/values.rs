@@ -23,6 +23,11 @@ impl Random {
     }
 }
 
+/// How often a test repeats itself with other numbers: under Miri, which is slow, seldom.
+pub(super) fn turns(many: usize) -> usize {
+    if cfg!(miri) { many.div_ceil(100) } else { many }
+}
+
 /// The low bits that make a value of the type.
 pub(super) fn low_bits(ty: Type, value: u64) -> u64 {
     if ty.bits() >= 64 { value } else { value & ((1 << ty.bits()) - 1) }
