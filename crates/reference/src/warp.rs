@@ -208,10 +208,11 @@ impl<'l> Block<'l> {
                     (if has(Mod::All) && !agree { 0 } else { same.into() }, agree)
                 }
                 Some(Effect::Redux) => (
-                    among().reduce(|x, y| reduce(&i.picks, x, y)).map_or(0, |x| {
-                        // A single value goes through `.abs` too.
-                        if has(Mod::Abs) { x & !(1 << 31) } else { x }
-                    }),
+                    // A float that stands alone goes through it too: `.abs`, and NaN becomes the canonical one.
+                    match among().reduce(|x, y| reduce(&i.picks, x, y)) {
+                        Some(x) if ty.is_float() => reduce(&i.picks, x, x),
+                        x => x.unwrap_or(0),
+                    },
                     false,
                 ),
                 Some(Effect::Elect) => {

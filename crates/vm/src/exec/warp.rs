@@ -232,28 +232,28 @@ impl Reduce {
         let none = Picks::new(&[Type::F32], &[]);
         let picks = if self.nan { none.with(Mod::NaN) } else { none };
         let absolute = |v: u64| if self.abs { sem::float::abs(&none, &[v])[0] } else { v };
-        values
-            .map(absolute)
-            .reduce(|x, y| {
-                if self.ty.is_float() {
-                    return match self.op {
-                        ReduxOp::Min => sem::float::min(&picks, &[x, y])[0],
-                        _ => sem::float::max(&picks, &[x, y])[0],
-                    };
-                }
-                let (a, b) = (x as u32, y as u32);
-                let signed = self.ty.is_signed();
-                u64::from(match self.op {
-                    ReduxOp::Add => a.wrapping_add(b),
-                    ReduxOp::Min if signed => (a as i32).min(b as i32) as u32,
-                    ReduxOp::Max if signed => (a as i32).max(b as i32) as u32,
-                    ReduxOp::Min => a.min(b),
-                    ReduxOp::Max => a.max(b),
-                    ReduxOp::And => a & b,
-                    ReduxOp::Or => a | b,
-                    ReduxOp::Xor => a ^ b,
-                })
+        let pair = |x: u64, y: u64| {
+            if self.ty.is_float() {
+                return match self.op {
+                    ReduxOp::Min => sem::float::min(&picks, &[x, y])[0],
+                    _ => sem::float::max(&picks, &[x, y])[0],
+                };
+            }
+            let (a, b) = (x as u32, y as u32);
+            let signed = self.ty.is_signed();
+            u64::from(match self.op {
+                ReduxOp::Add => a.wrapping_add(b),
+                ReduxOp::Min if signed => (a as i32).min(b as i32) as u32,
+                ReduxOp::Max if signed => (a as i32).max(b as i32) as u32,
+                ReduxOp::Min => a.min(b),
+                ReduxOp::Max => a.max(b),
+                ReduxOp::And => a & b,
+                ReduxOp::Or => a | b,
+                ReduxOp::Xor => a ^ b,
             })
-            .unwrap_or(0)
+        };
+        let result = values.map(absolute).reduce(pair).unwrap_or(0);
+        // A NaN that is the result is the canonical one, also if it is the only member's.
+        if self.ty.is_float() { pair(result, result) } else { result }
     }
 }
