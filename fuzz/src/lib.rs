@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 use diag::{Diagnostic, SourceFile};
+use ptxvm::{Arg, Device, Engine, Module, Output};
 use sass::{Arch, Instruction, Style, Thread, binary};
 
 /// The target that the first byte chooses, and the rest.
@@ -96,5 +97,42 @@ pub fn ptx_check(data: &[u8]) {
     let (_, diagnostics) = check::check(&source, &tree, parsed, &check::Options::default());
     for diagnostic in &diagnostics {
         assert!(source.text().get(diagnostic.span.range()).is_some(), "{diagnostic:?}");
+    }
+}
+
+/// A kernel that runs longer than this many thread-instructions is stopped.
+const STEPS: u64 = 20_000;
+
+/// PTX to results: every kernel of a module that passes the checker is launched on both engines, with memory behind parameters of the
+/// size of an address, and ends, or says why not.
+pub fn ptx_run(data: &[u8]) {
+    let Ok(module) = Module::compile(SourceFile::from_bytes("input", data), &check::Options::default()) else { return };
+    for kernel in module.kernels() {
+        for engine in [Engine::Interpreter, Engine::Reference] {
+            let device = Device::for_module(&module);
+            let Ok(buffer) = device.allocate(1 << 16, "buffer") else { return };
+            let Ok(loaded) = device.load(&module) else { return };
+            let mut launch = loaded.launch(&kernel.name).grid(2).engine(engine).output(Output::buffer());
+            if kernel.bounds.required.is_none() {
+                launch = launch.block(3);
+            }
+            for param in &kernel.params {
+                launch = match param.bytes {
+                    8 => launch.arg(Arg::bytes((buffer.address() + 4096).to_le_bytes())),
+                    // More than any kernel takes: refused.
+                    bytes if bytes > 1 << 16 => return,
+                    bytes => launch.arg(Arg::bytes(vec![1; bytes as usize])),
+                };
+            }
+            let _ = launch.configure(|config| config.max_steps = Some(STEPS)).run();
+        }
+    }
+}
+
+/// Choices to a random kernel, with which all engines compute the same.
+pub fn kernels(data: &[u8]) {
+    let kernel = generator::generate(&mut generator::Random::from_bytes(data));
+    if let Err(difference) = generator::compare(&kernel) {
+        panic!("{}: {}\n{}", difference.way, difference.what, kernel.text());
     }
 }

@@ -1,5 +1,5 @@
 //! The fuzz targets on a stable toolchain: random bytes, and files of the repository with bytes exchanged and pieces doubled.
-//! `PTXVM_FUZZ=N` for more inputs than 20,000 of each.
+//! `PTXVM_FUZZ=N` for more inputs than 20,000 of each (of kernels that are launched, 500).
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,12 @@ impl Random {
 
 /// Gives the target random bytes and changed seeds.
 fn run(target: fn(&[u8]), seeds: &[Vec<u8>]) {
-    let count = std::env::var("PTXVM_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(20_000);
+    run_times(target, seeds, 20_000);
+}
+
+/// The same, with so many inputs unless told otherwise.
+fn run_times(target: fn(&[u8]), seeds: &[Vec<u8>], count: usize) {
+    let count = std::env::var("PTXVM_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(count);
     let mut random = Random(11);
     for n in 0..count {
         let mut data = match (n % 4, seeds) {
@@ -97,4 +102,16 @@ fn ptx_syntax() {
 #[test]
 fn ptx_check() {
     run(fuzz::ptx_check, &[files("tests/fail", "ptx"), files("tests/run", "ptx")].concat());
+}
+
+#[test]
+fn ptx_run() {
+    run_times(fuzz::ptx_run, &files("tests/run", "ptx"), 500);
+}
+
+#[test]
+fn kernels() {
+    let mut random = Random(12);
+    let seeds: Vec<Vec<u8>> = (0..50).map(|_| (0..2000).map(|_| random.next() as u8).collect()).collect();
+    run_times(fuzz::kernels, &seeds, 500);
 }

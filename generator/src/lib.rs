@@ -8,10 +8,12 @@
 //! - [`generate`]: one kernel from random choices; a room for each family of statements.
 //! - [`program`]: the tree that a kernel is, as text, and what can be left out of it.
 //! - [`compare`]: a kernel on the reference engine and on the interpreter in many ways.
+//! - [`classes`]: what kernels have in them, for a survey.
 //! - [`shrink`]: what is left of a kernel that still shows a difference.
 #![forbid(unsafe_code)]
 
 pub mod catalog;
+pub mod classes;
 pub mod compare;
 pub mod generate;
 pub mod program;

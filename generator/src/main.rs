@@ -1,11 +1,11 @@
 //! `cargo kernels`: random kernels on every engine.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Parser;
-use generator::{Difference, Random, generate, run_seed};
+use generator::{Difference, Random, classes, generate, run_seed};
 use indicatif::{ParallelProgressIterator, ProgressBar, ProgressStyle};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
@@ -13,6 +13,7 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 #[derive(Parser)]
 #[command(after_help = "Examples:
   cargo kernels --count 3000
+  cargo kernels --count 10000 --survey kernels    what kernels are made of
   cargo kernels --first 123 --count 1 --print     the kernel of seed 123
 
 Exit codes: 0 all engines agree; 1 a kernel showed a difference.")]
@@ -26,6 +27,9 @@ struct Options {
     /// Print the kernels instead of running them
     #[arg(long)]
     print: bool,
+    /// Run none: say how many have which class of statements, and write the shortest of each class into a folder
+    #[arg(long, value_name = "FOLDER")]
+    survey: Option<PathBuf>,
     /// Where kernels that show a difference are written, made small
     #[arg(long, value_name = "FOLDER", default_value = "target/kernels")]
     keep: PathBuf,
@@ -37,6 +41,15 @@ fn main() -> ExitCode {
     if options.print {
         seeds.for_each(|seed| println!("{}", generate(&mut Random::seeded(seed)).text()));
         return ExitCode::SUCCESS;
+    }
+    if let Some(folder) = &options.survey {
+        return match write_survey(folder, options.count) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("error: {}: {error}", folder.display());
+                ExitCode::FAILURE
+            }
+        };
     }
     let style = ProgressStyle::with_template("{spinner} kernels {wide_bar} {pos}/{len} {elapsed}");
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
@@ -59,4 +72,22 @@ fn main() -> ExitCode {
     let (found, threads) = (found.into_inner(), threads.into_inner());
     println!("{len} kernels, {threads} threads: {found} showed a difference");
     if found == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Writes the shortest kernel of each class among the first `count`, and prints a table of them.
+fn write_survey(folder: &Path, count: u64) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    println!("| class | of 1,000 kernels | the shortest |\n|---|---|---|");
+    for (class, found, shortest) in classes::survey(count) {
+        let share = found as u64 * 1000 / count.max(1);
+        let Some((seed, kernel)) = shortest else {
+            println!("| {} | {share} | none |", class.name);
+            continue;
+        };
+        let (grid, block) = (kernel.grid, kernel.block);
+        let text = format!("// Seed {seed}, grid {grid:?}, block {block:?}\n{}", kernel.text());
+        std::fs::write(folder.join(format!("{}.ptx", class.name)), text)?;
+        println!("| {} | {share} | [seed {seed}]({}.ptx) |", class.name, class.name);
+    }
+    Ok(())
 }

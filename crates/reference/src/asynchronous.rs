@@ -81,11 +81,12 @@ impl Cpu<'_, '_> {
         let to = self.address(dst, i.picks.space_of(0));
         let from = self.address(src, i.picks.space_of(1));
         // The destination is checked now.
-        let old = self.read(to, *bytes).map_err(|mut fault| {
+        let mut data = vec![0; *bytes as usize];
+        self.read_into(to, &mut data).map_err(|mut fault| {
             fault.access.iter_mut().for_each(|access| access.write = true);
             fault
         })?;
-        let mut data = vec![0; old.len()];
+        data.fill(0);
         if size > 0 {
             if !from.at.is_multiple_of(*bytes) {
                 return Err(self.access_fault(FaultKind::Misaligned, from, *bytes, false));

@@ -69,9 +69,9 @@ impl Cpu<'_, '_> {
         let mut text = Vec::new();
         while text.len() < limit {
             let at = Address { space: Space::Generic, at: address.wrapping_add(text.len() as u64) };
-            match self.read(at, 1)?[0] {
+            match self.load(at, 1)? {
                 0 => break,
-                byte => text.push(byte),
+                byte => text.push(byte as u8),
             }
         }
         Ok(text)

@@ -2,9 +2,16 @@
 
 use std::collections::HashMap;
 
-use check::module::{Body, Function, Instruction, Module, Node, Param, VarId};
-use isa::{Action, Form, Space};
+use check::module::{Body, Function, Module, Node, Param, VarId};
+use isa::{Access, Action, Space, Type};
 use sem::PureFn;
+
+/// A pure instruction, looked up.
+pub(crate) struct Pure {
+    pub compute: PureFn,
+    /// How each operand is used, and as which type.
+    pub operands: Vec<(Access, Type)>,
+}
 
 /// A function with a body.
 pub(crate) struct Code<'m> {
@@ -20,7 +27,7 @@ pub(crate) struct Code<'m> {
     /// Bytes of the frame, and how it is aligned.
     pub bytes: u64,
     /// By place in [`Body::code`]: what computes a pure instruction.
-    pub pure: Vec<Option<PureFn>>,
+    pub pure: Vec<Option<Pure>>,
     pub align: u64,
 }
 
@@ -53,10 +60,13 @@ impl<'m> Code<'m> {
         };
         let (params, returns) = (of_params(&function.params), of_params(&function.returns));
         let pure = body.code.iter().map(|node| match node {
-            Node::Instruction(Instruction { form: Form { action: Action::Pure(name), .. }, .. }) => {
-                sem::lookup(name)
+            Node::Instruction(i) => {
+                let Action::Pure(name) = i.form.action else { return None };
+                let specs = i.form.operands_with(&i.picks);
+                let operands = specs.map(|spec| (spec.access, spec.resolve(&i.picks).unwrap_or(Type::B32)));
+                Some(Pure { compute: sem::lookup(name)?, operands: operands.collect() })
             }
-            _ => None,
+            Node::Label(_) => None,
         });
         let pure = pure.collect();
         Some(Code { pure, function, body, labels, variables, params, returns, bytes, align: frame_align })

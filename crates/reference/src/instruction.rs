@@ -14,6 +14,9 @@ const STACK_ALIGN: u64 = 8;
 /// The most sources that a pure instruction has: two vectors of four.
 const MOST_SOURCES: usize = 8;
 
+/// The most bytes of a load or store.
+const MOST_BYTES: usize = 32;
+
 /// The low `bits` bits.
 fn cut(value: u128, bits: u32) -> u128 {
     if bits >= 128 { value } else { value & ((1 << bits) - 1) }
@@ -184,7 +187,7 @@ impl Cpu<'_, '_> {
 
     /// An instruction of which `sem` says what it computes.
     fn pure(&mut self, i: &Instruction, function: &str) -> Step<Flow> {
-        let Some(compute) = self.code().pure[self.frame().pc] else {
+        let Some(pure) = &self.code().pure[self.frame().pc] else {
             return Err(self.fault(FaultKind::Unsupported, function));
         };
         let mut sources = [0; MOST_SOURCES];
@@ -194,12 +197,11 @@ impl Cpu<'_, '_> {
             count += 1;
         };
         let mut destination = None;
-        for (spec, operand) in i.form.operands_with(&i.picks).zip(&i.operands) {
-            let ty = spec.resolve(&i.picks).unwrap_or(Type::B32);
-            if spec.access != Access::Read {
+        for (&(access, ty), operand) in pure.operands.iter().zip(&i.operands) {
+            if access != Access::Read {
                 destination = Some((operand, ty));
             }
-            if spec.access != Access::Write {
+            if access != Access::Write {
                 let parts = match operand {
                     Operand::Vector(parts) => parts.as_slice(),
                     one => std::slice::from_ref(one),
@@ -210,7 +212,7 @@ impl Cpu<'_, '_> {
         if i.form.carry.reads {
             source(self.frame().carry.into());
         }
-        let [first, second] = compute(&i.picks, &sources[..count]);
+        let [first, second] = (pure.compute)(&i.picks, &sources[..count]);
         if let Some((operand, ty)) = destination {
             self.set_operand(Some(operand), first.into(), ty);
             self.set_second(Some(operand), second & 1 != 0);
@@ -287,7 +289,9 @@ impl Cpu<'_, '_> {
         };
         let ty = i.picks.ty(0);
         let bytes = ty.bytes() as usize;
-        let data = self.read(self.address(address, i.picks.space()), (bytes * parts.len()) as u64)?;
+        let mut data = [0; MOST_BYTES];
+        let data = &mut data[..bytes * parts.len()];
+        self.read_into(self.address(address, i.picks.space()), data)?;
         for (part, data) in parts.iter().zip(data.chunks(bytes)) {
             self.set_operand(Some(part), number(data), ty);
         }
@@ -302,11 +306,11 @@ impl Cpu<'_, '_> {
         };
         let ty = i.picks.ty(0);
         let bytes = ty.bytes() as usize;
-        let data: Vec<u8> = parts
-            .iter()
-            .flat_map(|part| self.value(part, ty).to_le_bytes().into_iter().take(bytes))
-            .collect();
-        self.write(self.address(address, i.picks.space()), &data)
+        let mut data = [0; MOST_BYTES];
+        for (part, place) in parts.iter().zip(data.chunks_mut(bytes)) {
+            place.copy_from_slice(&self.value(part, ty).to_le_bytes()[..bytes]);
+        }
+        self.write(self.address(address, i.picks.space()), &data[..bytes * parts.len()])
     }
 
     fn brx_idx(&mut self, i: &Instruction) -> Step<Flow> {

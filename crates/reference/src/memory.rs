@@ -80,39 +80,44 @@ impl Cpu<'_, '_> {
     }
 
     /// Reads bytes at an address that must be a multiple of their number.
-    pub fn read(&self, address: Address, bytes: u64) -> Step<Vec<u8>> {
-        if !address.at.is_multiple_of(bytes) {
-            return Err(self.access_fault(FaultKind::Misaligned, address, bytes, false));
+    pub fn read_into(&self, address: Address, data: &mut [u8]) -> Step {
+        if !address.at.is_multiple_of(data.len() as u64) {
+            return Err(self.access_fault(FaultKind::Misaligned, address, data.len() as u64, false));
         }
-        self.read_bytes(address, bytes)
+        self.read_anywhere(address, data)
     }
 
     /// Reads bytes at any address.
     pub fn read_bytes(&self, address: Address, bytes: u64) -> Step<Vec<u8>> {
+        let mut data = vec![0; bytes as usize];
+        self.read_anywhere(address, &mut data)?;
+        Ok(data)
+    }
+
+    fn read_anywhere(&self, address: Address, data: &mut [u8]) -> Step {
         let (space, at) = Self::resolve(address);
         let launch = self.cta.launch;
-        let of = |memory: &[u8]| {
-            let start = usize::try_from(at).ok()?;
-            Some(memory.get(start..start.checked_add(bytes as usize)?)?.to_vec())
-        };
-        let data = match space {
-            Space::Shared => of(&self.cta.shared),
-            Space::Const => of(launch.constants()),
-            Space::Param => of(launch.params()),
-            Space::Local => match at.checked_sub(STACK_BASE) {
-                Some(at) => self.thread.stack.get(at as usize..(at + bytes) as usize).map(<[u8]>::to_vec),
-                None => of(&self.thread.local),
-            },
+        let (memory, at) = match space {
+            Space::Shared => (&self.cta.shared[..], at),
+            Space::Const => (launch.constants(), at),
+            Space::Param => (launch.params(), at),
+            Space::Local if at >= STACK_BASE => (&self.thread.stack[..], at - STACK_BASE),
+            Space::Local => (&self.thread.local[..], at),
             Space::Global => {
-                let mut data = vec![0; bytes as usize];
-                return match launch.read_global(at, &mut data) {
-                    Ok(()) => Ok(data),
-                    Err(kind) => Err(self.access_fault(kind, address, bytes, false)),
-                };
+                let bytes = data.len() as u64;
+                let read = launch.read_global(at, data);
+                return read.map_err(|kind| self.access_fault(kind, address, bytes, false));
             }
-            _ => None,
+            _ => (&[][..], at),
         };
-        data.ok_or_else(|| self.access_fault(FaultKind::OutOfBounds, address, bytes, false))
+        let start = usize::try_from(at).unwrap_or(usize::MAX);
+        match start.checked_add(data.len()).and_then(|end| memory.get(start..end)) {
+            Some(bytes) => {
+                data.copy_from_slice(bytes);
+                Ok(())
+            }
+            None => Err(self.access_fault(FaultKind::OutOfBounds, address, data.len() as u64, false)),
+        }
     }
 
     /// Writes bytes at an address that must be a multiple of their number.
@@ -152,7 +157,9 @@ impl Cpu<'_, '_> {
 
     /// Reads a number of at most 16 bytes.
     pub fn load(&self, address: Address, bytes: u64) -> Step<u128> {
-        Ok(number(&self.read(address, bytes)?))
+        let mut data = [0; 16];
+        self.read_into(address, &mut data[..bytes as usize])?;
+        Ok(u128::from_le_bytes(data))
     }
 
     /// Writes the low bytes of a number.

@@ -93,11 +93,11 @@ pub fn generate(random: &mut Random) -> Kernel {
 
 /// Extents of a block and of the grid: any shape, seldom many threads.
 fn extents(random: &mut Random) -> ([u32; 3], [u32; 3]) {
-    let threads = match random.below(40) {
-        0..14 => *random.pick(&[32, 32, 64, 128]),
-        14..20 => *random.pick(&[1, 2, 16, 31, 33, 48, 63, 96, 100]),
-        20..36 => 1 + random.below(80) as u32,
-        36..39 => 1 + random.below(300) as u32,
+    let threads = match random.below(80) {
+        0..40 => *random.pick(&[32, 32, 32, 64, 64, 96, 128]),
+        40..48 => *random.pick(&[1, 2, 16, 31, 33, 48, 63, 96, 100]),
+        48..76 => 1 + random.below(80) as u32,
+        76..79 => 1 + random.below(300) as u32,
         _ => *random.pick(&[256, 512, 1000, 1023, 1024]),
     };
     let mut block = [threads, 1, 1];
@@ -115,10 +115,10 @@ fn extents(random: &mut Random) -> ([u32; 3], [u32; 3]) {
     }
     let threads: u32 = block.iter().product();
     // Many small blocks, or few large ones.
-    let most = match random.below(20) {
+    let most = match random.below(40) {
         0 => (1024 / threads).clamp(2, 100),
-        1..8 => 1,
-        _ => (128 / threads).clamp(1, 100),
+        1..16 => 1,
+        _ => (96 / threads).clamp(1, 100),
     };
     let blocks = 1 + random.below(most as usize) as u32;
     let grid = match random.below(4) {
@@ -372,10 +372,10 @@ impl Generator<'_, '_> {
                 30..36 => self.idiom(),
                 36..52 => self.access(place),
                 52..57 => self.interleaved(place),
-                57..62 => self.atomic(place),
-                62..67 => self.warp(place),
-                67..72 => self.block(place),
-                72..75 => self.asynchronous(place),
+                57..61 => self.atomic(place),
+                61..68 => self.warp(place),
+                68..73 => self.block(place),
+                73..75 => self.asynchronous(place),
                 75..88 if can_nest => self.nest(place),
                 88..96 => self.call(place),
                 96 => self.exit(place),

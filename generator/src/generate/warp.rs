@@ -8,7 +8,7 @@ impl Generator<'_, '_> {
         let mask = place.mask.clone()?;
         let full = place.whole_block && self.full_warps() && mask.starts_with('0');
         let (to, a) = (self.word(), self.word());
-        let text = match self.random.below(10) {
+        let text = match self.random.below(if full { 16 } else { 10 }) {
             0 => {
                 let mode =
                     *self.random.pick(&["all.pred %p0", "any.pred %p1", "uni.pred %p2", "ballot.b32 %r0"]);
@@ -40,7 +40,7 @@ impl Generator<'_, '_> {
             }
             5 if self.dialect.sm(90) => format!("elect.sync {to}|{}, {mask};", self.predicate()),
             6 => format!("bar.warp.sync {mask};"),
-            7 if full => return self.matrix(),
+            7 | 10 | 11 if full => return self.matrix(),
             _ if full => {
                 let mode = *self.random.pick(&["up", "down", "bfly", "idx"]);
                 let b = match self.random.below(3) {
