@@ -267,12 +267,14 @@ impl Block<'_> {
 
     // Rows whose addresses the lanes give.
 
-    fn row_address(&mut self, w: &Warp, lane: usize) -> Address {
+    /// The thread that names a row, and the address that it gives. Whose lane is not there is undefined: it is the lowest one then.
+    fn row_address(&mut self, w: &Warp, row: usize) -> (usize, Address) {
         let operand = w.i.form.operands_with(&w.i.picks).position(|s| s.kind == isa::OperandKind::Address);
-        let lane = lane.min(self.threads.len() - 1 - w.warp * WARP_LANES);
+        let lane = if w.here >> row & 1 != 0 { row } else { w.here.trailing_zeros() as usize };
+        let thread = w.warp * WARP_LANES + lane;
         let space = if w.i.picks.space() == Space::Generic { Space::Generic } else { Space::Shared };
-        let cpu = self.cpu(w.warp * WARP_LANES + lane);
-        operand.map_or(Address { space, at: 0 }, |at| cpu.address(&w.i.operands[at], space))
+        let cpu = self.cpu(thread);
+        (thread, operand.map_or(Address { space, at: 0 }, |at| cpu.address(&w.i.operands[at], space)))
     }
 
     /// `ldmatrix`
@@ -282,8 +284,8 @@ impl Block<'_> {
         let count = parts(dst).len();
         let mut rows = Vec::new();
         for lane in 0..count * 8 {
-            let address = self.row_address(w, lane);
-            rows.push(self.cpu(w.warp * WARP_LANES + lane % WARP_LANES).load(address, ROW_BYTES)?);
+            let (thread, address) = self.row_address(w, lane);
+            rows.push(self.cpu(thread).load(address, ROW_BYTES)?);
         }
         let transposed = w.i.picks.has(Mod::Trans);
         let element = |row: usize, index: usize| -> u64 {
@@ -332,8 +334,8 @@ impl Block<'_> {
             let count = ROW_BYTES as u32 * 8 / format.bits;
             let value =
                 (0..count).rev().fold(0u128, |all, i| all << format.bits | u128::from(element(i as usize)));
-            let address = self.row_address(w, row);
-            self.cpu(w.warp * WARP_LANES + row % WARP_LANES).store(address, ROW_BYTES, value)?;
+            let (thread, address) = self.row_address(w, row);
+            self.cpu(thread).store(address, ROW_BYTES, value)?;
         }
         Ok(())
     }
