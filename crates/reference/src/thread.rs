@@ -192,7 +192,7 @@ impl<'l> Cpu<'_, 'l> {
     pub fn enter(&mut self, function: usize) -> Step {
         let code = self.cta.code(function);
         let base = (self.thread.local.len() as u64).next_multiple_of(code.align);
-        let end = base + code.bytes.max(LEAST_FRAME);
+        let end = base.saturating_add(code.bytes.max(LEAST_FRAME));
         if end > LOCAL_LIMIT {
             let note = format!("a thread's local memory is {LOCAL_LIMIT} bytes, {end} are needed");
             return Err(self.fault(FaultKind::StackOverflow, &note));
