@@ -93,11 +93,11 @@ pub fn generate(random: &mut Random) -> Kernel {
 
 /// Extents of a block and of the grid: any shape, seldom many threads.
 fn extents(random: &mut Random) -> ([u32; 3], [u32; 3]) {
-    let threads = match random.below(80) {
-        0..40 => *random.pick(&[32, 32, 32, 64, 64, 96, 128]),
-        40..48 => *random.pick(&[1, 2, 16, 31, 33, 48, 63, 96, 100]),
-        48..76 => 1 + random.below(80) as u32,
-        76..79 => 1 + random.below(300) as u32,
+    let threads = match random.below(300) {
+        0..150 => *random.pick(&[32, 32, 32, 32, 64, 64, 96, 128]),
+        150..190 => *random.pick(&[1, 2, 16, 31, 33, 48, 63, 96, 100]),
+        190..295 => 1 + random.below(80) as u32,
+        295..299 => 1 + random.below(300) as u32,
         _ => *random.pick(&[256, 512, 1000, 1023, 1024]),
     };
     let mut block = [threads, 1, 1];
@@ -115,16 +115,16 @@ fn extents(random: &mut Random) -> ([u32; 3], [u32; 3]) {
     }
     let threads: u32 = block.iter().product();
     // Many small blocks, or few large ones.
-    let most = match random.below(40) {
+    let most = match random.below(100) {
         0 => (1024 / threads).clamp(2, 100),
-        1..16 => 1,
-        _ => (96 / threads).clamp(1, 100),
+        1..50 => 1,
+        _ => (80 / threads).clamp(1, 100),
     };
     let blocks = 1 + random.below(most as usize) as u32;
     let grid = match random.below(4) {
         0 => [1, blocks, 1],
-        1 => [blocks.div_ceil(2), 2, 1],
-        2 => [1 + blocks / 4, 2, 2],
+        1 if blocks > 1 => [blocks.div_ceil(2), 2, 1],
+        2 if blocks > 3 => [blocks.div_ceil(4), 2, 2],
         _ => [blocks, 1, 1],
     };
     (block, grid)
