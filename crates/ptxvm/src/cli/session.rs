@@ -55,7 +55,7 @@ impl<W: Write> Write for Console<W> {
 }
 
 /// Bytes copied at once when an array of zeros is written.
-const ZEROS: usize = 1 << 20;
+const ZEROS: usize = 1 << 16;
 /// Larger arrays of zeros get their memory when the kernel touches it.
 const MOST_TOUCHED: u64 = 1 << 30;
 

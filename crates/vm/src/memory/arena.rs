@@ -1,15 +1,13 @@
 //! Global memory: allocations with bounds and lifetimes.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use super::{ARENA_BASE, Extent, HEAP_BASE, HOST_MEMORY, NARROW_BASE, SHARED_WINDOW};
+use super::storage::Storage;
+use super::{ALIGN, ARENA_BASE, Extent, HEAP_BASE, HOST_MEMORY, NARROW_BASE, SHARED_WINDOW};
 use crate::fault::FaultKind;
 
-/// Alignment of every allocation in bytes, as `cudaMalloc` promises.
-const ALIGN: u64 = 256;
 /// Fewest bytes behind an allocation that belong to nobody.
 const RED_ZONE: u64 = 256;
 /// Allocations begin at multiples of the room that is left, shifted right by this: 128 GiB at first, and small enough for
@@ -22,15 +20,14 @@ const NARROW_STEP_SHIFT: u32 = 7;
 pub struct Allocation {
     base: u64,
     bytes: u64,
-    storage: Option<NonNull<u8>>,
-    /// Bytes of its memory before the storage.
-    skipped: usize,
-    /// The storage is the allocation's own, not the host's.
-    owned: bool,
+    /// Where it begins on the host; absent once freed.
+    start: Option<NonNull<u8>>,
+    /// What it is stored in; absent once freed, and where the memory is the host's.
+    storage: Option<Storage>,
     name: String,
 }
 
-// SAFETY: the storage is plain bytes owned by the allocation; kernels race on it by design and reach it
+// SAFETY: what it points to is plain bytes; kernels race on it by design and reach it
 // only through raw pointers and atomics, never through references.
 unsafe impl Send for Allocation {}
 // SAFETY: as above.
@@ -54,39 +51,11 @@ impl Allocation {
 
     /// It was given back.
     pub fn is_freed(&self) -> bool {
-        self.storage.is_none()
+        self.start.is_none()
     }
 
     pub(crate) fn extent(&self) -> Extent {
-        Extent { base: self.base, bytes: self.bytes, storage: self.storage.map(NonNull::as_ptr) }
-    }
-
-    /// An alignment for which the host hands out zeroed memory without writing zeros: the storage begins where it is aligned
-    /// in fact, so there is room for that.
-    fn layout(bytes: u64) -> Option<Layout> {
-        Layout::from_size_align(usize::try_from(bytes.checked_add(ALIGN)?).ok()?, 16).ok()
-    }
-
-    /// Zeroed storage, and how far into its memory it begins.
-    fn reserve(bytes: u64) -> Option<(NonNull<u8>, usize)> {
-        let layout = Allocation::layout(bytes)?;
-        // SAFETY: the layout has at least `ALIGN` bytes.
-        let memory = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        let skipped = memory.as_ptr().addr().wrapping_neg() % ALIGN as usize;
-        // SAFETY: the memory has `ALIGN` bytes more than are asked for.
-        Some((unsafe { memory.add(skipped) }, skipped))
-    }
-}
-
-impl Drop for Allocation {
-    fn drop(&mut self) {
-        if !self.owned {
-            return;
-        }
-        if let (Some(storage), Some(layout)) = (self.storage, Allocation::layout(self.bytes)) {
-            // SAFETY: so far before it is what `alloc_zeroed` returned with this very layout; it is given back once.
-            unsafe { dealloc(storage.as_ptr().sub(self.skipped), layout) }
-        }
+        Extent { base: self.base, bytes: self.bytes, storage: self.start.map(NonNull::as_ptr) }
     }
 }
 
@@ -183,9 +152,9 @@ impl Arena {
         let narrow = if self.narrow { NARROW.place(&self.allocations, bytes, align) } else { None };
         let place = narrow.or_else(|| WIDE.place(&self.allocations, bytes, align));
         let (base, index) = place.ok_or(refused)?;
-        let (storage, skipped) = Allocation::reserve(bytes).ok_or(refused)?;
-        let (storage, name) = (Some(storage), name.into());
-        self.allocations.insert(index, Allocation { base, bytes, storage, skipped, owned: true, name });
+        let storage = Storage::zeroed(bytes).ok_or(refused)?;
+        let (start, storage) = (Some(storage.start()), Some(storage));
+        self.allocations.insert(index, Allocation { base, bytes, start, storage, name: name.into() });
         Ok(base)
     }
 
@@ -212,16 +181,9 @@ impl Arena {
             return Err(HostMemoryError);
         }
         let Range { start, end } = HOST_MEMORY;
-        let storage = NonNull::new(std::ptr::with_exposed_provenance_mut(start as usize));
-        let name = "host memory".to_owned();
-        self.allocations.push(Allocation {
-            base: start,
-            bytes: end - start,
-            storage,
-            skipped: 0,
-            owned: false,
-            name,
-        });
+        let (base, bytes, name) = (start, end - start, "host memory".to_owned());
+        let start = NonNull::new(std::ptr::with_exposed_provenance_mut(start as usize));
+        self.allocations.push(Allocation { base, bytes, start, storage: None, name });
         Ok(())
     }
 
@@ -232,10 +194,8 @@ impl Arena {
     pub fn free(&mut self, address: u64) -> Result<(), FaultKind> {
         let found = self.allocations.binary_search_by_key(&address, |a| a.base);
         match found.map(|i| &mut self.allocations[i]) {
-            Ok(allocation) if allocation.owned && !allocation.is_freed() => {
-                let (base, bytes) = (allocation.base, allocation.bytes);
-                let name = std::mem::take(&mut allocation.name);
-                *allocation = Allocation { base, bytes, storage: None, skipped: 0, owned: true, name };
+            Ok(allocation) if allocation.storage.is_some() => {
+                (allocation.start, allocation.storage) = (None, None);
                 Ok(())
             }
             _ => Err(FaultKind::InvalidFree),

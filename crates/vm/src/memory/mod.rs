@@ -8,6 +8,7 @@ mod arena;
 mod extent;
 mod heap;
 mod local;
+mod storage;
 
 use std::ops::Range;
 
@@ -18,6 +19,9 @@ pub(crate) use local::LocalMemory;
 pub use local::STACK_BASE;
 
 use isa::Space;
+
+/// Alignment of every allocation in bytes, as `cudaMalloc` promises.
+const ALIGN: u64 = 256;
 
 /// Where the windows of the generic address space lie (PTX ISA, "Generic Addressing"). They fit in 32 bits,
 /// so that `.address_size 32` sees the same layout, and lie at their end, where no pointer of a host process

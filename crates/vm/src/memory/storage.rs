@@ -1,0 +1,141 @@
+//! Memory of the host in which allocations are stored.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError};
+
+use super::ALIGN;
+
+/// Sizes in bytes that are kept: to fetch the pages of such an array from the host anew takes longer than to clear it. The host
+/// keeps smaller ones itself.
+const KEPT: std::ops::RangeInclusive<usize> = 1 << 17..=(1 << 25) + ALIGN as usize;
+/// Bytes that are kept in all.
+const KEPT_BYTES: usize = 1 << 26;
+
+/// Memory of the host that was given back, the oldest first: whoever makes an array of the same size again gets it.
+static SPARE: Mutex<VecDeque<Memory>> = Mutex::new(VecDeque::new());
+
+/// What the host handed out.
+struct Memory {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: it is plain bytes that nobody but its owner knows.
+unsafe impl Send for Memory {}
+
+impl Memory {
+    /// Zeroed memory. The host hands out large ones page by page as they are touched.
+    fn zeroed(layout: Layout) -> Option<Memory> {
+        if let Some(memory) = Memory::spare(layout) {
+            // SAFETY: it has these bytes.
+            unsafe { std::ptr::write_bytes(memory.start.as_ptr(), 0, layout.size()) }
+            return Some(memory);
+        }
+        // SAFETY: the layouts of `Storage` have at least `ALIGN` bytes.
+        let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        Some(Memory { start, layout })
+    }
+
+    /// What was given back and has this layout.
+    fn spare(layout: Layout) -> Option<Memory> {
+        if !KEPT.contains(&layout.size()) {
+            return None;
+        }
+        let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+        // Last in, first out: a cache may still hold it.
+        let index = spare.iter().rposition(|memory| memory.layout == layout)?;
+        spare.remove(index)
+    }
+
+    fn give_back(self) {
+        if !KEPT.contains(&self.layout.size()) {
+            return self.free();
+        }
+        let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = self.layout.size() + spare.iter().map(|memory| memory.layout.size()).sum::<usize>();
+        while bytes > KEPT_BYTES
+            && let Some(oldest) = spare.pop_front()
+        {
+            bytes -= oldest.layout.size();
+            oldest.free();
+        }
+        spare.push_back(self);
+    }
+
+    fn free(self) {
+        // SAFETY: `alloc_zeroed` returned it for this layout, and its owner gives it away.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+    }
+}
+
+/// Bytes of the host, aligned as allocations are; zero at first.
+pub(super) struct Storage {
+    /// Empty only while it is dropped.
+    memory: Option<Memory>,
+    start: NonNull<u8>,
+}
+
+// SAFETY: the storage is plain bytes owned by the allocation; kernels race on it by design and reach it only through raw
+// pointers and atomics, never through references.
+unsafe impl Send for Storage {}
+// SAFETY: as above.
+unsafe impl Sync for Storage {}
+
+impl Storage {
+    /// So many zeroed bytes, if the host has them.
+    pub fn zeroed(bytes: u64) -> Option<Storage> {
+        // An alignment for which the host hands out zeroed memory without writing zeros: the storage begins where it is
+        // aligned in fact, so there is room for that.
+        let size = usize::try_from(bytes.checked_add(ALIGN)?).ok()?;
+        let memory = Memory::zeroed(Layout::from_size_align(size, 16).ok()?)?;
+        let skipped = memory.start.as_ptr().addr().wrapping_neg() % ALIGN as usize;
+        // SAFETY: the memory has `ALIGN` bytes more than are asked for.
+        let start = unsafe { memory.start.add(skipped) };
+        Some(Storage { memory: Some(memory), start })
+    }
+
+    /// The first of them.
+    pub fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+}
+
+impl Drop for Storage {
+    fn drop(&mut self) {
+        self.memory.take().into_iter().for_each(Memory::give_back);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_given_back_is_used_again_and_zero() {
+        // No other test has arrays of this size.
+        let bytes = 1_234_567u64;
+        let first = Storage::zeroed(bytes).unwrap();
+        let start = first.start();
+        // SAFETY: the storage has these bytes.
+        unsafe { std::ptr::write_bytes(start.as_ptr(), 0xff, bytes as usize) }
+        drop(first);
+        let second = Storage::zeroed(bytes).unwrap();
+        assert_eq!(second.start(), start);
+        // SAFETY: as above.
+        let all = unsafe { std::slice::from_raw_parts(second.start().as_ptr(), bytes as usize) };
+        assert!(all.iter().all(|&byte| byte == 0));
+        // It is in use.
+        assert_ne!(Storage::zeroed(bytes).unwrap().start(), start);
+    }
+
+    #[test]
+    fn not_everything_is_kept() {
+        let sizes = (0..40).map(|i| 3_000_001 + i);
+        drop(sizes.map(|bytes| Storage::zeroed(bytes).unwrap()).collect::<Vec<_>>());
+        let spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = spare.iter().map(|memory| memory.layout.size()).sum::<usize>();
+        assert!(!spare.is_empty() && bytes <= KEPT_BYTES, "{bytes}");
+    }
+}
