@@ -358,15 +358,20 @@ impl<'l> Chunk<'l> {
         let (index, window) = (frame.function, frame.window);
         let Some(function) = self.function(index) else { return Ok(false) };
         let mut active = Active::new(window, path.frame);
+        // The path may have other lanes than `active`.
+        let mut changed = true;
         loop {
             let block = &function.blocks[path.block as usize];
             if *budget & self.look_mask == 0 && self.look(path, block) {
                 return Ok(false);
             }
-            if block.warp && !self.gather_warps(path, block, window, shared, observer)? {
-                return Ok(false);
+            if block.warp {
+                changed = true;
+                if !self.gather_warps(path, block, window, shared, observer)? {
+                    return Ok(false);
+                }
             }
-            if active.mask != path.mask {
+            if std::mem::take(&mut changed) && active.mask != path.mask {
                 if path.mask == self.everyone.mask {
                     active.set_everyone(&self.everyone);
                 } else {
@@ -402,7 +407,10 @@ impl<'l> Chunk<'l> {
                     path.block = if (value != 0) == negated { otherwise } else { taken };
                     true
                 }
-                _ => self.terminate(path, block, &active, shared)?,
+                _ => {
+                    changed = true;
+                    self.terminate(path, block, &active, shared)?
+                }
             };
             observer.after_end();
             if !goes_on {
