@@ -60,10 +60,10 @@ impl Program {
         in_code.chain(in_variables)
     }
 
-    /// The first instruction, in source order, that no engine executes, of those that a kernel can reach.
-    pub fn unsupported(&self, kernel: FuncId) -> Option<Unsupported> {
-        let reached = self.reachable(kernel).into_iter().zip(&self.functions).enumerate();
-        let ops = reached.filter(|(_, (reached, _))| *reached).flat_map(|(index, (_, function))| {
+    /// The first instruction, in source order, that no engine executes, of those in the functions that [`Program::reachable`] found.
+    pub fn unsupported(&self, reached: &[bool]) -> Option<Unsupported> {
+        let reached = reached.iter().zip(&self.functions).enumerate();
+        let ops = reached.filter(|(_, (reached, _))| **reached).flat_map(|(index, (_, function))| {
             function.iter().flat_map(all_ops).map(move |op| (FuncId(index as u32), op))
         });
         let found = ops.filter_map(|(function, op)| match op.kind {

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
-use check::module::{FuncId, Function, Symbol, VarId, Variable};
+use check::module::{Function, Symbol, VarId, Variable};
 use isa::Space;
 
 use crate::code::function_address;
@@ -241,16 +241,17 @@ impl Device {
             ));
         }
         check_extents(function, config)?;
+        let reached = program.reachable(entry);
         if module.incomplete {
-            let names = undefined(program, entry);
+            let names = undefined(&program.module, &reached);
             if !names.is_empty() {
                 return Err(LaunchError::Undefined(names));
             }
         }
-        if let Some(unsupported) = program.unsupported(entry) {
+        if let Some(unsupported) = program.unsupported(&reached) {
             return Err(LaunchError::Unsupported(unsupported));
         }
-        let (shared, shared_bytes) = place_shared(program, entry, config.dynamic_shared);
+        let (shared, shared_bytes) = place_shared(program, &reached, config.dynamic_shared);
         if shared_bytes > SHARED_LIMIT {
             return invalid(format!(
                 "the block needs {shared_bytes} bytes of shared memory, the limit is {SHARED_LIMIT}"
@@ -271,6 +272,7 @@ impl Device {
             program,
             kernel,
             entry: entry.0,
+            reached,
             config,
             path,
             arena: &self.arena,
@@ -384,8 +386,7 @@ fn check_extents(function: &Function, config: &LaunchConfig) -> Result<(), Launc
 
 /// Places the shared variables of the module and of the functions that a kernel can reach; unsized `.extern`
 /// variables start where dynamic shared memory does. Returns the size of all.
-fn place_shared(program: &ir::Program, kernel: FuncId, dynamic: u64) -> (Vec<(VarId, u64)>, u64) {
-    let reached = program.reachable(kernel);
+fn place_shared(program: &ir::Program, reached: &[bool], dynamic: u64) -> (Vec<(VarId, u64)>, u64) {
     let mut places = Vec::new();
     let mut end = 0u64;
     let mut unsized_variables = Vec::new();

@@ -58,6 +58,8 @@ pub struct Launch<'a> {
     pub(crate) kernel: &'a str,
     /// Index of the kernel's function.
     pub(crate) entry: u32,
+    /// Which functions it can reach, itself included.
+    pub(crate) reached: Vec<bool>,
     pub(crate) config: &'a LaunchConfig,
     pub(crate) path: HostPath,
     pub(crate) arena: &'a Arena,
@@ -98,6 +100,12 @@ impl Launch<'_> {
     /// Nanoseconds since the launch began.
     pub fn nanoseconds(&self) -> u64 {
         self.start.elapsed().as_nanos() as u64
+    }
+
+    /// The functions that the kernel can reach; nothing for those without a body.
+    pub(crate) fn reached_functions(&self) -> impl Iterator<Item = Option<&ir::Function>> {
+        let reached = self.reached.iter().zip(&self.program.functions);
+        reached.filter(|(reached, _)| **reached).map(|(_, function)| function.as_ref())
     }
 
     pub(crate) fn function_name(&self, index: u32) -> &str {

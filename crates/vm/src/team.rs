@@ -3,7 +3,7 @@
 //! A chunk has room for more threads than most blocks have, and what a chunk does costs hardly more for more lanes: so it
 //! takes several blocks at a time, a *team*, if nothing keeps them apart.
 
-use ir::{OpKind, Program, Terminator, WarpOp};
+use ir::{OpKind, Terminator, WarpOp};
 
 use crate::code::most_register_bytes;
 use crate::grid::Launch;
@@ -39,7 +39,7 @@ impl Teams {
         let rows = grid.iter().product::<u64>() / width;
         let mut most = if launch.shuffled { WARP_LANES } else { CHUNK_LANES };
         // Functions with very many registers run in smaller chunks.
-        while most > WARP_LANES && most_register_bytes(launch.program, launch.entry, most) > REGISTER_LIMIT {
+        while most > WARP_LANES && most_register_bytes(launch, most) > REGISTER_LIMIT {
             most /= 2;
         }
         let together = !launch.shuffled
@@ -47,7 +47,7 @@ impl Teams {
             && launch.shared_bytes <= SHARED_BYTES
             && threads.is_multiple_of(WARP_LANES)
             && threads <= most
-            && !keeps_blocks_apart(launch.program, launch.entry);
+            && !keeps_blocks_apart(launch);
         let blocks = if together { (most / threads) as u64 } else { 1 };
         let blocks = blocks.min(SHARED_BYTES / launch.shared_bytes.max(1));
         // Enough for all host threads. How many these are shows only where blocks race: in the order in which they come to an
@@ -84,9 +84,8 @@ impl Teams {
 }
 
 /// A kernel can reach instructions that know one block only, or whose order shows.
-fn keeps_blocks_apart(program: &Program, kernel: u32) -> bool {
-    let reached = program.reachable(check::module::FuncId(kernel)).into_iter().zip(&program.functions);
-    reached.filter(|(reached, _)| *reached).any(|(_, function)| match function {
+fn keeps_blocks_apart(launch: &Launch) -> bool {
+    launch.reached_functions().any(|function| match function {
         // Builtins print, allocate, or wait for the grid.
         None => true,
         Some(function) => {

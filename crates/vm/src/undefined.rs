@@ -38,14 +38,11 @@ pub(crate) fn declares_undefined(module: &Module) -> bool {
         || module.functions.iter().any(|function| is_undefined_function(function, bytes))
 }
 
-/// What a kernel needs and nothing defines, in the order of the source, each name once. A kernel needs what the functions
-/// that it can reach name, and what the initial values of those variables do.
-pub(crate) fn undefined(program: &ir::Program, kernel: FuncId) -> Vec<Undefined> {
-    let module = &program.module;
+/// What a kernel needs and nothing defines, in the order of the source, each name once. It needs what the functions
+/// that it can reach (`reached`) name, and what the initial values of those variables do.
+pub(crate) fn undefined(module: &Module, reached: &[bool]) -> Vec<Undefined> {
     let mut search = Search { module, variables: vec![false; module.variables.len()], found: Vec::new() };
-    for (function, _) in
-        module.functions.iter().zip(program.reachable(kernel)).filter(|(_, reached)| *reached)
-    {
+    for (function, _) in module.functions.iter().zip(reached).filter(|(_, reached)| **reached) {
         let Some(body) = &function.body else { continue };
         for node in &body.code {
             if let Node::Instruction(instruction) = node {

@@ -19,8 +19,8 @@ use crate::scalar::Rows;
 /// Prepares the functions of a program that the kernel can reach.
 pub(crate) fn build(program: &ir::Program, launch: &Launch, lanes: usize, blocks: usize) -> Code {
     let counts = Counts::default();
-    let reached = program.reachable(FuncId(launch.entry));
-    let all = program.functions.iter().zip(&program.module.functions).zip(&reached);
+    let reached = &launch.reached;
+    let all = program.functions.iter().zip(&program.module.functions).zip(reached);
     let functions = all
         .map(|((function, checked), reached)| {
             let (function, body) = function.as_ref().zip(checked.body.as_ref()).filter(|_| *reached)?;
@@ -32,7 +32,7 @@ pub(crate) fn build(program: &ir::Program, launch: &Launch, lanes: usize, blocks
         .module
         .functions
         .iter()
-        .zip(&reached)
+        .zip(reached)
         .map(|(f, reached)| {
             (*reached && !f.is_entry).then(|| signatures.number(Signature::new(&f.params, &f.returns)))
         })

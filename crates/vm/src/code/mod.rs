@@ -12,7 +12,6 @@ mod shuffle;
 mod signature;
 mod special;
 
-use check::module::FuncId;
 use diag::Span;
 use ir::{
     AtomicOp, BarrierReduction, Clock, CopyGroup, MbarrierOp, ReduxOp, ShuffleMode, StackOp, VoteMode, Width,
@@ -21,6 +20,7 @@ use isa::{Picks, Space, Type};
 use sem::PureFn;
 use smallvec::SmallVec;
 
+use crate::grid::Launch;
 use crate::mask::Mask;
 use crate::registers::SlotRef;
 use crate::scalar::Rows;
@@ -436,9 +436,8 @@ pub(crate) struct Code {
 }
 
 /// The most bytes that the registers of one of the functions that a kernel can reach take, in a chunk of so many lanes.
-pub(crate) fn most_register_bytes(program: &ir::Program, kernel: u32, lanes: usize) -> u64 {
-    let reached = program.reachable(FuncId(kernel)).into_iter().zip(&program.functions);
-    let functions = reached.filter(|(reached, _)| *reached).filter_map(|(_, function)| function.as_ref());
+pub(crate) fn most_register_bytes(launch: &Launch, lanes: usize) -> u64 {
+    let functions = launch.reached_functions().flatten();
     let bytes = |function: &ir::Function| -> u64 {
         function.slots.iter().map(|slot| array_bytes(slot.width, lanes) as u64).sum()
     };
