@@ -275,28 +275,29 @@ def scaled(name, kind, k, a, b, vector, stype, selectors, sparse=False, exact=Tr
     )
 
 
-def equal_indices():
+def equal_indices(name, seed, k, d, ty, version):
     """Metadata that are not valid: what docs/matrix.md says of them."""
-    rng = np.random.default_rng(5)
-    packed, bm = rng.integers(-3, 4, (16, 8)), rng.integers(-3, 4, (16, 8))
-    nibbles = [[(0b0000, 0b0101, 0b1010, 0b1111)[(row + chunk) % 4] for chunk in range(4)] for row in range(16)]
+    rng = np.random.default_rng(seed)
+    chunks = k // 4
+    packed, bm = rng.integers(-3, 4, (16, k // 2)), rng.integers(-3, 4, (k, 8))
+    nibbles = [[(0b0000, 0b0101, 0b1010, 0b1111)[(row + chunk) % 4] for chunk in range(chunks)] for row in range(16)]
     dm = np.zeros((16, 8), int)
     for row in range(16):
-        for at in range(8):
+        for at in range(k // 2):
             dm[row] += packed[row, at] * bm[at // 2 * 4 + (row + at // 2) % 4]
-    instruction = "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+    instruction = f"mma.sp.sync.aligned.m16n8k{k}.row.col.{d}.{ty}.{ty}.{d}"
     fragment_kernel(
-        "mma_sp_equal_indices",
+        name,
         text_of(instruction, "with indices that are equal, which is undefined: each counts by itself. Expected from numpy."),
         instruction,
-        "7.1",
+        version,
         "sm_80",
-        stored_fragment("f16", packed, 16, 16),
-        b_fragment("f16", bm, 16, 16),
-        words("f32", dm * 0, C, 4),
-        words("f32", dm, C, 4),
+        stored_fragment(ty, packed, BITS[ty], k),
+        b_fragment(ty, bm, BITS[ty], k),
+        words(d, dm * 0, C, 4),
+        words(d, dm, C, 4),
         False,
-        {"e": metadata_fragment(rng, nibbles, 16, 16, 0)},
+        {"e": metadata_fragment(rng, nibbles, BITS[ty], k, 0)},
         ", %e0, 0",
     )
 
@@ -344,7 +345,8 @@ def main():
     mma_sp("mma_sp_u4_k128", 128, "s32", "u4", "s4", "s32", 0, "7.1", "sm_80")
     mma_sp("mma_sp_e4m3_k64", 64, "f32", "e4m3", "e5m2", "f32", 0, "8.4", "sm_89")
     mma_sp("mma_sp_e3m2_k64", 64, "f16", "e3m2", "e2m1", "f16", 0, "8.7", "sm_120a", True, ".kind::f8f6f4")
-    equal_indices()
+    equal_indices("mma_sp_equal_indices", 5, 16, "f32", "f16", "7.1")
+    equal_indices("mma_sp_equal_indices_s8", 7, 32, "s32", "s8", "7.1")
     infinities()
     matrix.mma("mma_e2m3_k32", 16, 8, 32, "f32", "e2m3", "e2m1", "f32", "8.7", "sm_120a", ".kind::f8f6f4")
     matrix.mma("mma_e2m1_k32", 16, 8, 32, "f16", "e2m1", "e3m2", "f16", "8.7", "sm_120a", ".kind::f8f6f4")

@@ -309,7 +309,7 @@ mod tests {
             "cvt.u64.s32",
         ];
         let bases = [0, 1, 31, 32, 0x7fff_fff0, 0x8000_0000, 0xffff_ffe0, 0x7fff, u64::MAX - 40, 1 << 63, 77];
-        let steps = [0, 1, 4, 32, 64, u64::MAX, u64::from(u32::MAX), 1 << 31, 1 << 40];
+        let steps = [0, 1, 4, 32, 64, u64::MAX, u64::from(u32::MAX), 1 << 31, 1 << 40, 1 << 60];
         let shapes = [
             row(256),
             row(48),
