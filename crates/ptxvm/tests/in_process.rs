@@ -52,6 +52,7 @@ kernels! {
         atomics_b128: "Miri has no compare-and-swap of 128 bits",
         atomics_u32: "its threads wait for the first, by turns of many instructions",
         barrier_reduce: "320 threads",
+        contended: "thousands of threads, which wait for one another",
         cp_async_groups: "thousands of bytes, one by one",
         device_heap: "allocations of many threads",
         fma_chain: "expected values of thousands of products",

@@ -78,6 +78,7 @@ const ADDRESS: &[Job] = &[
 
 const THREAD: &[Job] = &[
     Job { arguments: &["-p", "ptxvm-vm", "--lib"], filters: &[], skipped: &[] },
+    // Launches of more than a moment go to four host threads; `contended` is one.
     Job { arguments: &["-p", "ptxvm", "--test", "in_process"], filters: &["together::"], skipped: &[] },
 ];
 
