@@ -211,3 +211,19 @@ pub fn quad_pair_place(
 pub fn by_quad_pairs(shape: Shape, product: &Product) -> bool {
     is_by_quad_pairs(shape, product.a)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_below_a_format_do_not_count() {
+        let product = |ty: Type| Product::of(&Picks::new(&[Type::F32, ty, ty, Type::F32], &[]));
+        let one = |ty: Type, bits: u64, one: u64| product(ty).element(&[bits], &[one], 0);
+        assert_eq!(one(Type::Tf32, 0x3f80_1fff, 0x3f80_0000), 0x3f80_0000);
+        assert_eq!(one(Type::Tf32, 0x3f80_2000, 0x3f80_0000), 0x3f80_2000);
+        // `.e2m1` in the middle of a byte, and six bits of `.e2m3`.
+        assert_eq!(one(Type::E2m1, 0b1100_1011, 0b0000_1000), 0x3f80_0000);
+        assert_eq!(one(Type::E2m3, 0b1100_1000, 0b0000_1000), 0x3f80_0000);
+    }
+}
