@@ -40,7 +40,7 @@ pub fn can_run(text: &str) -> bool {
 
 /// One launch, and whether what comes out is what the header says.
 fn check(module: &Module, launch: &Launch, configure: fn(&mut LaunchConfig)) -> Result<(), String> {
-    let device = Device::new();
+    let device = Device::for_module(module);
     let loaded = device.load(module).map_err(|error| error.to_string())?;
     let (mut grid, mut block, mut entry) = ([1; 3], [1; 3], None);
     let mut arguments: Vec<Argument> = Vec::new();
