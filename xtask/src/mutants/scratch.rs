@@ -94,10 +94,15 @@ impl Scratch {
         let Some(status) = self.cargo(&words, Some(self.limit))? else {
             return Ok(Outcome::Failed(vec![format!("no end within {} s", self.limit.as_secs())]));
         };
-        if status.success() {
-            return Ok(Outcome::Passed);
-        }
         let (text, errors) = (read(&self.output)?, read(&self.errors)?);
+        if status.success() {
+            let ran = text.lines().any(|line| line.starts_with("test ") && line.ends_with(" ok"));
+            return if ran {
+                Ok(Outcome::Passed)
+            } else {
+                Err(format!("no test is run by cargo test {arguments}"))
+            };
+        }
         let failed = text.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
         let mut names: Vec<String> = failed.map(|name| name.trim().to_string()).collect();
         if names.is_empty() && errors.contains("(signal: ") {
