@@ -225,8 +225,7 @@ impl Chunk<'_> {
     /// The same if lanes that are not active lie outside.
     #[cold]
     fn active_region(&self, shared: &Shared, request: &Request, even: &Even, mask: Mask) -> Option<Region> {
-        let addresses = || mask.into_iter().map(|lane| even.at(lane));
-        let (least, greatest) = (addresses().min()?, addresses().max()?);
+        let (least, greatest) = even.bounds_of(mask)?;
         (least, greatest).ne(&even.bounds).then(|| self.region(shared, request, least, greatest))?
     }
 

@@ -5,7 +5,7 @@ use lanes::{Element, Helpers};
 
 use super::Active;
 use crate::bytes::{load, store};
-use crate::mask::{GROUP_LANES, Mask};
+use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
 use crate::pattern::Pattern;
 use crate::registers::lane_width;
 use crate::scalar::{Rows, Scalar};
@@ -50,6 +50,36 @@ impl Even {
     #[inline]
     pub fn at(&self, lane: usize) -> u64 {
         self.scalar.at(lane, self.rows)
+    }
+
+    /// The least and the greatest address of the lanes of a mask: where addresses step evenly, those of the first and the
+    /// last lane.
+    pub fn bounds_of(&self, mask: Mask) -> Option<(u64, u64)> {
+        let (rows, Scalar { base, step, leap, .. }) = (self.rows, self.scalar);
+        let join = |(a, b): (u64, u64), (c, d): (u64, u64)| (a.min(c), b.max(d));
+        let order = |first: u64, last: u64| (first.min(last), first.max(last));
+        let lanes = if rows.blocks() == 1 { CHUNK_LANES } else { rows.block_lanes() };
+        if self.scalar.is_linear_in_block(step, rows) && lanes.is_multiple_of(64) {
+            let blocks = mask.words().chunks(lanes / 64).enumerate();
+            let of_block = |(block, words): (usize, &[u64])| {
+                let (first, last) =
+                    (words.iter().position(|&w| w != 0)?, words.iter().rposition(|&w| w != 0)?);
+                let first = 64 * first + words[first].trailing_zeros() as usize;
+                let last = 64 * last + words[last].ilog2() as usize;
+                let start = base.wrapping_add(leap.wrapping_mul(block as u64));
+                let at = |lane: usize| start.wrapping_add(step.wrapping_mul(lane as u64));
+                Some(order(at(first), at(last)))
+            };
+            return blocks.filter_map(of_block).reduce(join);
+        }
+        // A group lies within a row.
+        let (first, end) = mask.group_span();
+        let groups = (first..end).map(|group| (group * GROUP_LANES, mask.group(group)));
+        let of_group = |(lane, lanes): (usize, u16)| {
+            let [first, last] = [lanes.trailing_zeros(), lanes.ilog2()].map(|at| self.at(lane + at as usize));
+            order(first, last)
+        };
+        groups.filter(|group| group.1 != 0).map(of_group).reduce(join)
     }
 
     /// All lanes are aligned to `bytes`, a power of two.
@@ -455,6 +485,40 @@ pub(super) unsafe fn write(at: *mut u8, bytes: u32, value: u64) {
             2 => at.cast::<u16>().write_unaligned(value as u16),
             4 => at.cast::<u32>().write_unaligned(value as u32),
             _ => at.cast::<u64>().write_unaligned(value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_those_of_the_lanes() {
+        let masks = [
+            Mask::first(1),
+            Mask::first(100),
+            Mask::single(63) | Mask::single(130),
+            Mask::range(40, 50) | Mask::range(200, 222),
+            Mask::first(256),
+        ];
+        for (block, lanes, blocks) in
+            [([256, 1, 1], 256, 1), ([64, 1, 1], 256, 4), ([32, 1, 1], 256, 8), ([16, 16, 1], 256, 1)]
+        {
+            let rows = Rows::of(block, lanes, blocks);
+            let steps = [0, 4, 64, 4u64.wrapping_neg()];
+            for (step, pitch, leap) in steps.iter().flat_map(|&step| {
+                let linear = Scalar::linear(0, step, rows).pitch;
+                [(step, linear, 0), (step, linear, 4096), (step, 1000, 8), (step, 4, 0)]
+            }) {
+                let scalar = Scalar { base: 1 << 20, step, pitch, leap };
+                let even = Even::new(scalar, 0, false, rows).unwrap();
+                for mask in masks {
+                    let all = || mask.into_iter().map(|lane| even.at(lane));
+                    assert_eq!(even.bounds_of(mask), all().min().zip(all().max()), "{scalar:?} {block:?}");
+                }
+                assert_eq!(even.bounds_of(Mask::EMPTY), None);
+            }
         }
     }
 }
