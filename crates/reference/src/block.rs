@@ -233,7 +233,7 @@ impl<'l> Block<'l> {
             codes,
             grid,
             index,
-            shared: vec![0; launch.shared_bytes() as usize],
+            shared: vec![0; launch.shared_span() as usize],
             barriers: (0..=BARRIERS).map(|_| Barrier::default()).collect(),
             alive: vec![true; count],
             alive_threads: count,

@@ -98,6 +98,8 @@ impl Cpu<'_, '_> {
         let (space, at) = Self::resolve(address);
         let launch = self.cta.launch;
         let (memory, at) = match space {
+            // What lies between variables belongs to none.
+            Space::Shared if !launch.is_shared(at, data.len() as u64) => (&[][..], at),
             Space::Shared => (&self.cta.shared[..], at),
             Space::Const => (launch.constants(), at),
             Space::Param => (launch.params(), at),
@@ -133,6 +135,9 @@ impl Cpu<'_, '_> {
         self.cta.changes += 1;
         let (space, at) = Self::resolve(address);
         let (memory, at) = match space {
+            Space::Shared if !self.cta.launch.is_shared(at, data.len() as u64) => {
+                return Err(self.access_fault(FaultKind::OutOfBounds, address, data.len() as u64, true));
+            }
             Space::Shared => (&mut self.cta.shared, at),
             Space::Local if at >= STACK_BASE => (&mut self.thread.stack, at - STACK_BASE),
             Space::Local => (&mut self.thread.local, at),

@@ -67,7 +67,7 @@ struct Barriers {
 
 /// What the threads of a block share; for several blocks that run together.
 pub(crate) struct Shared {
-    /// Shared memory, static and dynamic, of one block after the other.
+    /// Shared memory, static and dynamic, of one block after the other, with the gaps between variables.
     pub memory: AlignedBytes,
     /// Bytes of one block's.
     pub memory_bytes: u64,
@@ -88,10 +88,10 @@ pub(crate) struct Shared {
 impl Shared {
     fn new(launch: &Launch, blocks: usize) -> Shared {
         // Every block's is aligned as memory is.
-        let stride = if blocks > 1 { (launch.shared_bytes as usize).next_multiple_of(64) } else { 0 };
+        let stride = if blocks > 1 { (launch.shared.span as usize).next_multiple_of(64) } else { 0 };
         Shared {
-            memory: AlignedBytes::zeroed(stride * (blocks - 1) + launch.shared_bytes as usize),
-            memory_bytes: launch.shared_bytes,
+            memory: AlignedBytes::zeroed(stride * (blocks - 1) + launch.shared.span as usize),
+            memory_bytes: launch.shared.span,
             stride,
             barriers: (0..blocks).map(|_| Barriers::default()).collect(),
             barriers_used: false,
@@ -120,6 +120,17 @@ impl Shared {
             // Such a block runs alone.
             self.alive[self.warps - 1] = (1 << (threads % WARP_LANES)) - 1;
         }
+    }
+
+    /// The host addresses of all blocks' memory.
+    pub fn addresses(&self) -> std::ops::Range<usize> {
+        let start = self.memory.as_ptr() as usize;
+        start..start + self.memory.len()
+    }
+
+    /// A place of the host is in the memory of one of the blocks.
+    pub fn has(&self, place: *const u8) -> bool {
+        self.addresses().contains(&(place as usize))
     }
 
     /// The host addresses of the first block's memory.

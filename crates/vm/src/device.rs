@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
-use check::module::{Function, Symbol, VarId, Variable};
+use check::module::{Function, Symbol, Variable};
 use isa::Space;
 
 use crate::code::function_address;
@@ -15,6 +15,7 @@ use crate::grid_barrier::GridBarrier;
 use crate::launch::{LaunchConfig, LaunchError, LaunchReport, LoadError};
 use crate::limits::Limits;
 use crate::memory::{Arena, Heap, HostMemoryError, OutOfMemory, generic_offset};
+use crate::shared::{SharedLayout, append};
 use crate::undefined::{declares_undefined, undefined};
 use lanes::host_path;
 
@@ -251,14 +252,15 @@ impl Device {
         if let Some(unsupported) = program.unsupported(&reached) {
             return Err(LaunchError::Unsupported(unsupported));
         }
-        let (shared, shared_bytes) = place_shared(program, &reached, config.dynamic_shared);
-        if shared_bytes > SHARED_LIMIT {
+        let shared = SharedLayout::new(&program.module, &reached, config.dynamic_shared);
+        if shared.bytes > SHARED_LIMIT {
             return invalid(format!(
-                "the block needs {shared_bytes} bytes of shared memory, the limit is {SHARED_LIMIT}"
+                "the block needs {} bytes of shared memory, the limit is {SHARED_LIMIT}",
+                shared.bytes
             ));
         }
         let mut variables = module.addresses.to_vec();
-        for (id, address) in shared {
+        for &(id, address) in &shared.places {
             variables[id.index()] = address;
         }
         let path = match config.host_path {
@@ -280,7 +282,7 @@ impl Device {
             constants,
             params,
             places: Places { variables, params: layout.iter().map(|&(offset, _)| offset).collect() },
-            shared_bytes,
+            shared,
             shuffled: config.schedule.is_some(),
             grid_barrier: GridBarrier::of(program, config),
             limits: Limits::of(config),
@@ -294,13 +296,6 @@ impl Device {
 fn const_range(address: u64, bytes: usize) -> Option<Range<usize>> {
     let start = usize::try_from(address.checked_sub(generic_offset(Space::Const))?).ok()?;
     Some(start..start.checked_add(bytes)?)
-}
-
-/// Where something of so many bytes begins behind what ends at `end`, and where it ends. Sums that no memory holds stay
-/// at the greatest number, which every limit refuses.
-fn append(end: u64, bytes: u64, align: u64) -> (u64, u64) {
-    let start = end.checked_next_multiple_of(align.max(1)).unwrap_or(u64::MAX);
-    (start, start.saturating_add(bytes))
 }
 
 /// Offset and size in bytes of each parameter of a kernel, and the size of all.
@@ -382,31 +377,4 @@ fn check_extents(function: &Function, config: &LaunchConfig) -> Result<(), Launc
         )),
         _ => Ok(()),
     }
-}
-
-/// Places the shared variables of the module and of the functions that a kernel can reach; unsized `.extern`
-/// variables start where dynamic shared memory does. Returns the size of all.
-fn place_shared(program: &ir::Program, reached: &[bool], dynamic: u64) -> (Vec<(VarId, u64)>, u64) {
-    let mut places = Vec::new();
-    let mut end = 0u64;
-    let mut unsized_variables = Vec::new();
-    let mut dynamic_align = 16;
-    for (index, variable) in program.module.variables.iter().enumerate() {
-        let used = variable.function.is_none_or(|f| reached[f.index()]);
-        if variable.space != Space::Shared || !used {
-            continue;
-        }
-        let id = VarId(index as u32);
-        if variable.bytes == 0 {
-            dynamic_align = dynamic_align.max(variable.align);
-            unsized_variables.push(id);
-        } else {
-            let address;
-            (address, end) = append(end, variable.bytes, variable.align);
-            places.push((id, address));
-        }
-    }
-    let (start, with_dynamic) = append(end, dynamic, dynamic_align);
-    places.extend(unsized_variables.iter().map(|&id| (id, start)));
-    (places, if dynamic > 0 { with_dynamic } else { end })
 }

@@ -44,7 +44,18 @@ impl Launch<'_> {
 
     /// Bytes of shared memory of a block, static and dynamic.
     pub fn shared_bytes(&self) -> u64 {
-        self.shared_bytes
+        self.shared.bytes
+    }
+
+    /// The same with the gaps between its variables.
+    pub fn shared_span(&self) -> u64 {
+        self.shared.span
+    }
+
+    /// Whether so many bytes at an address of shared memory belong to one variable, or to dynamic shared memory.
+    pub fn is_shared(&self, address: u64, bytes: u64) -> bool {
+        let end = address.checked_add(bytes);
+        self.shared.find(address).zip(end).is_some_and(|(extent, end)| end <= extent.end)
     }
 
     /// Address of the workspace of a cooperative launch; 0 of any other. `%envreg1` is its high half, `%envreg2` its low one.

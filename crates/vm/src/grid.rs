@@ -17,6 +17,7 @@ use crate::grid_barrier::GridBarrier;
 use crate::launch::{LaunchConfig, LaunchError, LaunchReport};
 use crate::limits::Limits;
 use crate::memory::{Arena, Extent, HEAP_BASE, Heap, resolve_generic};
+use crate::shared::SharedLayout;
 use crate::standstill::{Share, Standstill};
 use crate::team::Teams;
 use lanes::HostPath;
@@ -69,7 +70,7 @@ pub struct Launch<'a> {
     pub(crate) params: &'a [u8],
     pub(crate) places: Places,
     /// Static and dynamic shared memory.
-    pub(crate) shared_bytes: u64,
+    pub(crate) shared: SharedLayout,
     /// `--schedule`: chunks of one warp in a shuffled order.
     pub(crate) shuffled: bool,
     pub(crate) grid_barrier: GridBarrier,
@@ -138,23 +139,19 @@ impl Launch<'_> {
                     HEAP_BASE.. => ("an allocation of `malloc`", self.heap.find(inner)?),
                     _ => self.arena.nearest(inner).map(|a| (a.name(), a.extent()))?,
                 };
-                let (base, size) = (extent.base, extent.bytes);
                 let freed = if extent.storage.is_none() { ", which was freed" } else { "" };
-                let place = if inner < base {
-                    format!("{} bytes before", base - inner)
-                } else if inner >= base + size {
-                    match inner - (base + size) {
-                        0 => "just past the end of".to_owned(),
-                        n => format!("{n} bytes past the end of"),
-                    }
-                } else if inner + bytes > base + size {
-                    format!("reaching {} bytes past the end of", inner + bytes - (base + size))
-                } else {
-                    format!("{} bytes into", inner - base)
-                };
-                Some(format!("{place} {name}, {size} bytes at {base:#x}{freed}"))
+                let place = place_beside(extent.base, extent.bytes, inner, bytes);
+                Some(format!("{place} {name}, {} bytes at {:#x}{freed}", extent.bytes, extent.base))
             }
-            Space::Shared => limit("shared memory of this block", self.shared_bytes),
+            Space::Shared if let Some(extent) = self.shared.nearest(inner) => {
+                let size = extent.end - extent.base;
+                let place = place_beside(extent.base, size, inner, bytes);
+                let name = extent.variable.map(|id| &self.program.module.variables[id.index()].name);
+                let name =
+                    name.map_or("dynamic shared memory".to_owned(), |n| format!("shared variable `{n}`"));
+                Some(format!("{place} {name}, {size} bytes at {:#x}", extent.base))
+            }
+            Space::Shared => limit("shared memory of this block", self.shared.bytes),
             Space::Const => limit(".const memory", self.constants.len() as u64),
             Space::Param => limit("the kernel's parameter space", self.params.len() as u64),
             Space::Local => Some("outside the local memory of this thread".to_owned()),
@@ -195,6 +192,23 @@ impl Launch<'_> {
             Some((_, error)) => Err(error),
             None => Ok(LaunchReport { thread_instructions, seconds: self.start.elapsed().as_secs_f64() }),
         }
+    }
+}
+
+/// Where an access lies that is not all within something of so many bytes.
+fn place_beside(base: u64, size: u64, address: u64, bytes: u64) -> String {
+    let end = base + size;
+    if address < base {
+        format!("{} bytes before", base - address)
+    } else if address >= end {
+        match address - end {
+            0 => "just past the end of".to_owned(),
+            n => format!("{n} bytes past the end of"),
+        }
+    } else if address.saturating_add(bytes) > end {
+        format!("reaching {} bytes past the end of", address.saturating_add(bytes) - end)
+    } else {
+        format!("{} bytes into", address - base)
     }
 }
 

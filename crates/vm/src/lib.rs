@@ -26,6 +26,7 @@ pub mod printf;
 mod profile;
 mod registers;
 mod scalar;
+mod shared;
 mod standstill;
 mod team;
 mod undefined;

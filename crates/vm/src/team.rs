@@ -44,12 +44,12 @@ impl Teams {
         }
         let together = !launch.shuffled
             && !config.deterministic
-            && launch.shared_bytes <= SHARED_BYTES
+            && launch.shared.bytes <= SHARED_BYTES
             && threads.is_multiple_of(WARP_LANES)
             && threads <= most
             && !keeps_blocks_apart(launch);
         let blocks = if together { (most / threads) as u64 } else { 1 };
-        let blocks = blocks.min(SHARED_BYTES / launch.shared_bytes.max(1));
+        let blocks = blocks.min(SHARED_BYTES / launch.shared.bytes.max(1));
         // Enough for all host threads. How many these are shows only where blocks race: in the order in which they come to an
         // atomic operation, and in the clock.
         let fair = width * rows / (2 * config.host_threads() as u64);

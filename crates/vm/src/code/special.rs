@@ -52,7 +52,7 @@ impl Special {
             // One multiprocessor, clusters of one block.
             "%nsmid" | "%cluster_nctaid" | "%cluster_nctarank" => Special::Uniform(1),
             "%dynamic_smem_size" => Special::Uniform(launch.config.dynamic_shared),
-            "%total_smem_size" | "%aggr_smem_size" => Special::Uniform(launch.shared_bytes),
+            "%total_smem_size" | "%aggr_smem_size" => Special::Uniform(launch.shared.bytes),
             "%envreg1" => Special::Uniform(launch.grid_workspace() >> 32),
             "%envreg2" => Special::Uniform(launch.grid_workspace() & 0xffff_ffff),
             // %smid, %gridid, %cluster_ctaid, %is_explicit_cluster, other %envreg, %pm ...

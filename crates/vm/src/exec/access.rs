@@ -94,7 +94,9 @@ impl Chunk<'_> {
         let (storage, base, bytes) = match space {
             Space::Shared => {
                 stride = shared.stride;
-                (shared.memory.as_ptr(), offset, shared.memory_bytes)
+                let extent = self.launch.shared.find(least - offset)?;
+                let storage = shared.memory.as_ptr().wrapping_add(extent.base as usize);
+                (storage, offset + extent.base, extent.end - extent.base)
             }
             Space::Const if !request.write => {
                 let constants = &self.launch.constants;
@@ -111,6 +113,19 @@ impl Chunk<'_> {
             _ => return None,
         };
         Region { storage, base, end: base + bytes, stride }.holding(least, end)
+    }
+
+    /// All of shared memory, for accesses that have been checked one by one, if that is where an address lies.
+    pub(super) fn all_shared(&self, shared: &Shared, space: Space, address: u64) -> Option<Region> {
+        let (space, base) = match space {
+            Space::Generic => {
+                let (space, inner) = resolve_generic(address);
+                (space, address - inner)
+            }
+            space => (space, 0),
+        };
+        let (storage, end) = (shared.memory.as_ptr(), base + shared.memory_bytes);
+        (space == Space::Shared).then_some(Region { storage, base, end, stride: shared.stride })
     }
 
     /// Checks the access of one lane.

@@ -42,7 +42,7 @@ impl Chunk<'_> {
             && let Some(region) = self.checked_region(shared, &request, &mut addresses, active.mask)
         {
             // Shared memory is touched by this host thread alone.
-            let own = region.storage == shared.memory.as_ptr();
+            let own = shared.has(region.storage);
             self.atomic_in_region(op, active, &addresses, region, own);
             return Ok(());
         }
@@ -124,8 +124,7 @@ impl Chunk<'_> {
         // Old values go to the destination after all lanes are done: it may be one of the sources.
         let old_values = self.registers.scratch(1);
         // Shared memory is touched by this host thread alone.
-        let start = shared.memory.as_ptr() as usize;
-        let own = start..start + shared.memory.len();
+        let own = shared.addresses();
         self.each_place(shared, request, addresses, active.mask, |chunk, lane, place| {
             let a = chunk.registers.get(active.window, op.a, lane);
             let b = op.b.map_or(0, |slot| chunk.registers.get(active.window, slot, lane));

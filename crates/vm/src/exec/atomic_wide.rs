@@ -24,8 +24,7 @@ impl Chunk<'_> {
     ) -> Step {
         let request = Request { space: op.address.space, bytes: 16, write: true, span };
         let addresses = self.addresses(&op.address, active);
-        let start = shared.memory.as_ptr() as usize;
-        let own = start..start + shared.memory.len();
+        let own = shared.addresses();
         let mut old_values = [0u128; CHUNK_LANES];
         self.each_place(shared, &request, &addresses, active.mask, |chunk, lane, place| {
             let value = |halves: [SlotRef; 2]| {

@@ -147,10 +147,8 @@ impl Chunk<'_> {
     ) -> Step<u64> {
         let test = matches!(op, MbarrierOp::Test { .. });
         let request = Request { space, bytes: BYTES, write: !test, span };
-        let start = shared.memory.as_ptr() as usize;
-        let own = start..start + shared.memory.len();
         let place = match self.place(shared, &request, address) {
-            Ok(Place::Host(at)) if own.contains(&(at as usize)) => at.cast::<u64>(),
+            Ok(Place::Host(at)) if shared.has(at) => at.cast::<u64>(),
             Ok(_) => return Err(self.access_fault(FaultKind::OutOfBounds, &request, lane, address)),
             Err(kind) => return Err(self.access_fault(kind, &request, lane, address)),
         };

@@ -57,13 +57,14 @@ impl Chunk<'_> {
         let request = Request { space: Space::Shared, bytes: UNIT.into(), write: false, span: warp.span };
         let addresses = || units.iter().map(|unit| unit.0);
         let (least, greatest) = (addresses().min().unwrap_or(0), addresses().max().unwrap_or(0));
-        let Some(region) = self.region(warp.shared, &request, least, greatest) else {
-            let inside = |&address: &u64| self.region(warp.shared, &request, address, address).is_some();
-            let outside = addresses().find(|address| !inside(address)).unwrap_or(greatest);
-            return Err(self.access_fault(FaultKind::OutOfBounds, &request, lane, outside));
-        };
+        let whole = self.region(warp.shared, &request, least, greatest);
         let mask = u128::MAX >> (128 - bits);
         for &(address, line, first_k) in &units {
+            // They may lie in several variables.
+            let region = whole.or_else(|| self.region(warp.shared, &request, address, address));
+            let Some(region) = region else {
+                return Err(self.access_fault(FaultKind::OutOfBounds, &request, lane, address));
+            };
             // SAFETY: the region holds the unit.
             let all = unsafe { region.at(address).cast::<u128>().read_unaligned() };
             for i in 0..in_unit {

@@ -54,7 +54,11 @@ impl Chunk<'_> {
                 return Err(self.access_fault(kind, &request, lane, address));
             }
         }
-        Err(self.access_fault(FaultKind::OutOfBounds, &request, lane, base))
+        // Its elements may lie in several variables of shared memory.
+        match self.all_shared(shared, space, base) {
+            Some(region) => Ok(Area { region, ..area }),
+            None => Err(self.access_fault(FaultKind::OutOfBounds, &request, lane, base)),
+        }
     }
 }
 

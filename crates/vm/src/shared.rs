@@ -1,0 +1,140 @@
+//! Where the variables of shared memory lie.
+//!
+//! There are gaps between them that belong to nobody, so that what runs over the end of one faults. What a kernel is told
+//! of sizes, and all limits, know nothing of the gaps.
+
+use check::module::{Module, VarId};
+use isa::Space;
+
+/// Bytes between variables; the first of these with which all fit.
+const GAPS: [u64; 5] = [128, 64, 32, 16, 0];
+/// Descriptors of matrices have room for addresses below this.
+const MOST_SPAN: u64 = 256 * 1024;
+/// Alignment of dynamic shared memory, if no variable asks for more.
+const DYNAMIC_ALIGN: u64 = 16;
+
+/// A variable, or dynamic shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SharedExtent {
+    /// First address in shared memory.
+    pub base: u64,
+    /// One past the last.
+    pub end: u64,
+    /// Nothing for dynamic shared memory.
+    pub variable: Option<VarId>,
+}
+
+/// The shared memory of a block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SharedLayout {
+    /// What belongs to somebody, in ascending order.
+    pub extents: Vec<SharedExtent>,
+    /// Addresses of the variables.
+    pub places: Vec<(VarId, u64)>,
+    /// Size without gaps.
+    pub bytes: u64,
+    /// Size with gaps.
+    pub span: u64,
+}
+
+impl SharedLayout {
+    /// Places the shared variables of a module and of the functions that a kernel can reach; unsized `.extern` variables start
+    /// where dynamic shared memory does.
+    pub fn new(module: &Module, reached: &[bool], dynamic: u64) -> SharedLayout {
+        let exact = SharedLayout::with_gaps(module, reached, dynamic, 0);
+        if exact.extents.len() < 2 {
+            return exact;
+        }
+        let all = GAPS.iter().map(|&gap| SharedLayout::with_gaps(module, reached, dynamic, gap));
+        let fitting = all.into_iter().find(|layout| layout.span <= MOST_SPAN);
+        SharedLayout { bytes: exact.bytes, ..fitting.unwrap_or(exact) }
+    }
+
+    fn with_gaps(module: &Module, reached: &[bool], dynamic: u64, gap: u64) -> SharedLayout {
+        let mut layout = SharedLayout::default();
+        let (mut unsized_variables, mut dynamic_align) = (Vec::new(), DYNAMIC_ALIGN);
+        for (index, variable) in module.variables.iter().enumerate() {
+            let used = variable.function.is_none_or(|f| reached[f.index()]);
+            if variable.space != Space::Shared || !used {
+                continue;
+            }
+            let id = VarId(index as u32);
+            if variable.bytes == 0 {
+                dynamic_align = dynamic_align.max(variable.align);
+                unsized_variables.push(id);
+            } else {
+                let base = layout.append(Some(id), variable.bytes, variable.align, gap);
+                layout.places.push((id, base));
+            }
+        }
+        let start = match dynamic {
+            0 => append(layout.span, 0, dynamic_align).0,
+            _ => layout.append(None, dynamic, dynamic_align, gap),
+        };
+        layout.places.extend(unsized_variables.into_iter().map(|id| (id, start)));
+        layout.bytes = layout.span;
+        layout
+    }
+
+    /// Something of so many bytes more, behind all others; returns where it begins.
+    fn append(&mut self, variable: Option<VarId>, bytes: u64, align: u64, gap: u64) -> u64 {
+        let gap = if self.extents.is_empty() { 0 } else { gap };
+        let base;
+        (base, self.span) = append(self.span.saturating_add(gap), bytes, align);
+        self.extents.push(SharedExtent { base, end: self.span, variable });
+        base
+    }
+
+    /// The extent at or before an address: the one that contains it, if any does.
+    #[inline]
+    pub fn find(&self, address: u64) -> Option<&SharedExtent> {
+        self.extents.iter().rev().find(|extent| extent.base <= address)
+    }
+
+    /// The extent that lies nearest to an address.
+    pub fn nearest(&self, address: u64) -> Option<&SharedExtent> {
+        self.extents.iter().min_by_key(|e| e.base.saturating_sub(address).max(address.saturating_sub(e.end)))
+    }
+}
+
+/// Where something of so many bytes begins behind what ends at `end`, and where it ends. Sums that no memory holds stay
+/// at the greatest number, which every limit refuses.
+pub(crate) fn append(end: u64, bytes: u64, align: u64) -> (u64, u64) {
+    let start = end.checked_next_multiple_of(align.max(1)).unwrap_or(u64::MAX);
+    (start, start.saturating_add(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The layout of variables of these sizes and alignments.
+    fn layout(variables: &[(u64, u64)], dynamic: u64) -> SharedLayout {
+        let declare = |(i, (bytes, align)): (usize, &(u64, u64))| {
+            format!(".shared .align {align} .b8 v{i}[{bytes}];\n")
+        };
+        let variables: String = variables.iter().enumerate().map(declare).collect();
+        let text = format!(".version 8.0\n.target sm_80\n.address_size 64\n{variables}");
+        let source = diag::SourceFile::new("test.ptx", text);
+        let (tree, parsed) = syntax::parse(&source);
+        let (module, _) = check::check(&source, &tree, parsed, &check::Options::default());
+        SharedLayout::new(&module.expect("a module"), &[], dynamic)
+    }
+
+    #[test]
+    fn variables_lie_apart_if_there_is_room() {
+        let both = layout(&[(16, 4), (16, 4)], 64);
+        assert_eq!((both.bytes, both.span), (96, 16 + 128 + 16 + 128 + 64));
+        assert_eq!(both.find(15).map(|e| (e.base, e.end)), Some((0, 16)));
+        assert_eq!(both.find(16).map(|e| e.end), Some(16));
+        assert_eq!(both.nearest(20).unwrap().variable, Some(VarId(0)));
+        assert_eq!(both.nearest(140).unwrap().variable, Some(VarId(1)));
+        assert_eq!(both.nearest(1 << 30).unwrap().variable, None);
+        // One needs no gap, many get smaller ones, and where alignment leaves no room there are none.
+        assert_eq!(layout(&[(100, 4)], 0).span, 100);
+        let many = layout(&vec![(232, 4); 1000], 0);
+        assert_eq!((many.bytes, many.span), (232_000, 232_000 + 999 * 16));
+        let large = layout(&[(1024, 1024); 220], 0);
+        assert_eq!((large.bytes, large.span), (225_280, 225_280));
+    }
+}
