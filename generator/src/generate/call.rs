@@ -53,21 +53,6 @@ impl Generator<'_, '_> {
         Function { name, signature, declarations: self.declarations(), body }
     }
 
-    /// What statements of a function may ask about their thread.
-    fn where_it_runs(&self) -> String {
-        let threads = self.threads;
-        format!(
-            "mov.u32 %thread, %tid.z;\nmov.u32 %tc, %ntid.y;\nmov.u32 %td, %tid.y;\nmad.lo.u32 %thread, %thread, %tc, %td;\n\
-             mov.u32 %tc, %ntid.x;\nmov.u32 %td, %tid.x;\nmad.lo.u32 %thread, %thread, %tc, %td;\n\
-             mov.u32 %block, %ctaid.z;\nmov.u32 %tc, %nctaid.y;\nmov.u32 %td, %ctaid.y;\nmad.lo.u32 %block, %block, %tc, %td;\n\
-             mov.u32 %tc, %nctaid.x;\nmov.u32 %td, %ctaid.x;\nmad.lo.u32 %block, %block, %tc, %td;\n\
-             mad.lo.u32 %global, %block, {threads}, %thread;\n\
-             mov.u32 %sown, s_own;\nmad.lo.u32 %sown, %thread, {}, %sown;\nmov.u32 %sall, s_all;\n\
-             mad.lo.u32 %sall, %thread, 4, %sall;",
-            self.shared_bytes
-        )
-    }
-
     /// The function calls itself, as deep as it was told.
     fn again(&mut self, number: usize) -> Stmt {
         let skip = self.label();

@@ -229,19 +229,13 @@ impl Generator<'_, '_> {
             let function = self.function(number);
             self.functions.push(function);
         }
-        let (own, shared, threads) = (self.own_bytes, self.shared_bytes, self.threads);
+        let own = self.own_bytes;
         let start = format!(
-            "mov.u32 %thread, %tid.z;\nmov.u32 %tc, %ntid.y;\nmov.u32 %td, %tid.y;\nmad.lo.u32 %thread, %thread, %tc, %td;\n\
-             mov.u32 %tc, %ntid.x;\nmov.u32 %td, %tid.x;\nmad.lo.u32 %thread, %thread, %tc, %td;\n\
-             mov.u32 %block, %ctaid.z;\nmov.u32 %tc, %nctaid.y;\nmov.u32 %td, %ctaid.y;\nmad.lo.u32 %block, %block, %tc, %td;\n\
-             mov.u32 %tc, %nctaid.x;\nmov.u32 %td, %ctaid.x;\nmad.lo.u32 %block, %block, %tc, %td;\n\
-             mad.lo.u32 %global, %block, {threads}, %thread;\n\
-             ld.param.u64 %in, [in];\nld.param.u64 %own, [own];\nmad.wide.u32 %own, %global, {own}, %own;\n\
+            "{}\nld.param.u64 %in, [in];\nld.param.u64 %own, [own];\nmad.wide.u32 %own, %global, {own}, %own;\n\
              ld.param.u64 %all, [all];\nld.param.u64 %counters, [counters];\n\
-             mov.u32 %sown, s_own;\nmad.lo.u32 %sown, %thread, {shared}, %sown;\n\
-             mov.u32 %sall, s_all;\nmad.lo.u32 %sall, %thread, 4, %sall;\n\
              setp.lt.u32 %tp, %thread, 16;\nmad.wide.u32 %ta, %thread, 4, %in;\n@%tp ld.global.b32 %tc, [%ta+1024];\n\
-             mov.u32 %td, s_same;\nmad.lo.u32 %td, %thread, 4, %td;\n@%tp st.shared.b32 [%td], %tc;\nbar.sync 0;"
+             mov.u32 %td, s_same;\nmad.lo.u32 %td, %thread, 4, %td;\n@%tp st.shared.b32 [%td], %tc;\nbar.sync 0;",
+            self.where_it_runs()
         );
         let mut body = vec![Stmt::text(start)];
         body.extend(self.initial_values("%global"));
@@ -261,6 +255,21 @@ impl Generator<'_, '_> {
     .param .align 16 .b8 s[32])"
             .to_owned();
         Function { name: "k".to_owned(), signature, declarations: self.declarations(), body }
+    }
+
+    /// What statements ask about their thread: where it is, and where its shared memory is.
+    fn where_it_runs(&self) -> String {
+        let threads = self.threads;
+        format!(
+            "mov.u32 %thread, %tid.z;\nmov.u32 %tc, %ntid.y;\nmov.u32 %td, %tid.y;\nmad.lo.u32 %thread, %thread, %tc, %td;\n\
+             mov.u32 %tc, %ntid.x;\nmov.u32 %td, %tid.x;\nmad.lo.u32 %thread, %thread, %tc, %td;\n\
+             mov.u32 %block, %ctaid.z;\nmov.u32 %tc, %nctaid.y;\nmov.u32 %td, %ctaid.y;\nmad.lo.u32 %block, %block, %tc, %td;\n\
+             mov.u32 %tc, %nctaid.x;\nmov.u32 %td, %ctaid.x;\nmad.lo.u32 %block, %block, %tc, %td;\n\
+             mad.lo.u32 %global, %block, {threads}, %thread;\n\
+             mov.u32 %sown, s_own;\nmad.lo.u32 %sown, %thread, {}, %sown;\nmov.u32 %sall, s_all;\n\
+             mad.lo.u32 %sall, %thread, 4, %sall;",
+            self.shared_bytes
+        )
     }
 
     /// Gives all registers values: those of the input, and those that special registers have.
