@@ -240,3 +240,18 @@ fn variables_in_const_memory_are_found_read_and_written() {
     assert!(matches!(read("nobody", 0), Err(Error::NoSuchName { .. })));
     assert!(loaded.write_variable("first", 1, &[1, 2]).is_err());
 }
+
+#[test]
+fn all_blocks_that_wait_for_one_another_run_however_late_other_host_threads_come() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/run/grid_synchronize.ptx");
+    let module = Module::from_file(file).unwrap();
+    let device = Device::new();
+    let loaded = device.load(&module).unwrap();
+    for _ in 0..10 {
+        // More than one host thread keeps in flight, and fewer than two.
+        let (out, x) = (device.zeros::<u32>(1500).unwrap(), device.zeros::<u32>(1500).unwrap());
+        let launch = loaded.launch("test").grid(1500).block(1).arg(&out).arg(&x);
+        launch.configure(|config| config.threads = Some(2)).run().unwrap();
+        assert_eq!(out.read().unwrap(), (3..1503).rev().collect::<Vec<u32>>());
+    }
+}

@@ -22,7 +22,8 @@ use crate::standstill::{Share, Standstill};
 use crate::team::Teams;
 use lanes::HostPath;
 
-/// Blocks that one host thread keeps in flight while they wait for one another.
+/// Blocks that one host thread keeps in flight while they wait for one another. More if nobody but them can help them, and the grid
+/// has no more than all host threads may keep: others may be busy elsewhere.
 pub(crate) const RESIDENT_BLOCKS: usize = 1024;
 
 /// No allocation begins so low: what accesses such an address has a pointer that is null.
@@ -232,23 +233,23 @@ impl<'l> Work<'l> {
     fn run<O: Observer>(&self, host_threads: usize, observe: impl Fn() -> O + Sync, end: impl Fn(O) + Sync) {
         let share = || {
             let mut runner = Runner::new(self, observe());
-            runner.run(None);
+            runner.run(Until::Over);
             end(runner.observer);
         };
         let mut runner = Runner::new(self, observe());
         // Other threads take longer to wake than a small launch takes.
         let many = host_threads > 1 && self.launch.config.grid_blocks() >= MANY_BLOCKS;
         match host_threads {
-            _ if many && runner.run(Some(WAKING_TIME)) => {}
-            1 => drop(runner.run(None)),
-            _ if many && self.nearly_done() => drop(runner.run(None)),
+            _ if many && runner.run(Until::Time(WAKING_TIME)) => {}
+            1 => drop(runner.run(Until::Over)),
+            _ if many && self.nearly_done() && runner.run(Until::Full) => {}
             n if n <= rayon::current_num_threads() => rayon::in_place_scope(|scope| {
                 (1..n).for_each(|_| scope.spawn(|_| share()));
-                runner.run(None);
+                runner.run(Until::Over);
             }),
             n => std::thread::scope(|scope| {
                 (1..n).for_each(|_| drop(scope.spawn(share)));
-                runner.run(None);
+                runner.run(Until::Over);
             }),
         }
         end(runner.observer);
@@ -270,6 +271,17 @@ impl<'l> Work<'l> {
             *first = Some((block, error));
         }
     }
+}
+
+/// How long a host thread runs blocks.
+#[derive(Clone, Copy)]
+enum Until {
+    /// None is left.
+    Over,
+    /// About so much time has passed.
+    Time(Duration),
+    /// It must not start more, and those that it has may wait for them.
+    Full,
 }
 
 /// A team that has started.
@@ -309,8 +321,8 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         Runner { observer, work, taken: 0..0, idle, flight, stuck: 0, share, start_more: true, steps: 0 }
     }
 
-    /// Runs blocks until none is left, or about so much time has passed: false then.
-    fn run(&mut self, limit: Option<Duration>) -> bool {
+    /// Runs blocks; false if some are left.
+    fn run(&mut self, until: Until) -> bool {
         let start = Instant::now();
         let mut grace = GRACE;
         loop {
@@ -322,8 +334,10 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
                 }
                 grace -= 1;
             }
-            if limit.is_some_and(|limit| start.elapsed() > limit) {
-                return false;
+            match until {
+                Until::Time(limit) if start.elapsed() > limit => return false,
+                Until::Full if self.are_left() && !self.has_room() => return false,
+                _ => {}
             }
             match self.step() {
                 Ok(true) => {}
@@ -348,12 +362,26 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         self.start_more |= self.flight.is_empty();
     }
 
+    /// There are teams that have not started.
+    fn are_left(&self) -> bool {
+        !self.taken.is_empty() || self.work.next.load(Ordering::Relaxed) < self.work.teams.count()
+    }
+
+    /// It may start another team.
+    #[inline]
+    fn has_room(&self) -> bool {
+        let blocks = self.flight.len();
+        blocks < RESIDENT_BLOCKS || self.stuck == blocks && self.work.launch.grid_barrier.all_resident
+    }
+
     /// The next team that is to be started.
     fn take(&mut self) -> Option<u64> {
         if self.taken.is_empty() && self.work.end.load(Ordering::Relaxed) == u64::MAX {
             let Work { next, share, teams, .. } = self.work;
             let teams = teams.count();
-            let first = next.fetch_add(*share, Ordering::Relaxed).min(teams);
+            // Who has some that wait may have no room for more.
+            let share = if self.flight.is_empty() { *share } else { 1 };
+            let first = next.fetch_add(share, Ordering::Relaxed).min(teams);
             self.taken = first..(first + share).min(teams);
         }
         self.taken.next()
@@ -362,11 +390,9 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
     /// Ends the launch if no block on any host thread can go on, or be started.
     #[inline]
     fn look_for_standstill(&mut self) -> Result<(), (u64, LaunchError)> {
-        let Work { next, teams, standstill, .. } = self.work;
+        let standstill = &self.work.standstill;
         let blocks = self.flight.len();
-        let can_start = blocks < RESIDENT_BLOCKS
-            && (!self.taken.is_empty() || next.load(Ordering::Relaxed) < teams.count());
-        if self.stuck < blocks || can_start {
+        if self.stuck < blocks || self.has_room() && self.are_left() {
             standstill.go_on(&mut self.share);
             return Ok(());
         }
@@ -381,7 +407,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
     fn step(&mut self) -> Result<bool, (u64, LaunchError)> {
         let Work { launch, code, .. } = *self.work;
         if self.start_more
-            && self.flight.len() < RESIDENT_BLOCKS
+            && self.has_room()
             && let Some(team) = self.take()
         {
             let (block, blocks) = self.work.teams.members(team);
