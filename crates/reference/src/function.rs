@@ -43,7 +43,8 @@ impl<'m> Code<'m> {
         }
         let (mut bytes, mut frame_align) = (0u64, 16);
         let mut place = |size: u64, align: u64| {
-            let offset = bytes.next_multiple_of(align.max(4));
+            // Where there is no such multiple, there is no such memory.
+            let offset = bytes.checked_next_multiple_of(align.max(4)).unwrap_or(u64::MAX);
             bytes = offset.saturating_add(size);
             frame_align = frame_align.max(align);
             offset
