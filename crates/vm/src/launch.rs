@@ -33,8 +33,11 @@ pub struct LaunchConfig {
     /// machine, unless they read `%globaltimer`.
     ///
     /// Without it the same holds for what a kernel computes without races; but blocks run next to each other, also on one
-    /// host thread. Of several blocks that fault the lowest one's fault is reported where the others have not yet ended the
-    /// launch.
+    /// host thread. Which fault of several is reported may then differ from run to run and from machine to machine. A block that
+    /// faults ends the launch for those above it; those below that are in flight go on for some turns, and the lowest that has
+    /// faulted by then is named. Small blocks that run together, as a team, go from instruction to instruction side by side,
+    /// and all of them end where the first one faults: so a block is named that faults at an earlier instruction than one
+    /// below it, and of those that fault at the same instruction the lowest.
     pub deterministic: bool,
     /// Run warps in an order shuffled by this seed, with small budgets: brings out missing barriers.
     pub schedule: Option<u64>,
