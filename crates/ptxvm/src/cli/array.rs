@@ -2,6 +2,8 @@
 
 use half::{bf16, f16};
 
+use super::numbers::parse_size;
+
 macro_rules! dtypes {
     ($($variant:ident $name:literal $npy:literal $bytes:literal $($alias:literal)*;)*) => {
         /// Type of an array's elements.
@@ -172,7 +174,7 @@ pub fn parse_float(text: &str, dtype: DType) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// `42`, `-1` or raw bits `0x3c00` as little-endian bytes. What does not fit is refused; the sign of the type does
+/// `42`, `-1`, `1e6`, `48K` or raw bits `0x3c00` as little-endian bytes. What does not fit is refused; the sign of the type does
 /// not matter, because compilers declare signed parameters as unsigned ones.
 ///
 /// # Errors
@@ -187,16 +189,20 @@ pub fn parse_integer(text: &str, bits: u32, type_name: &str) -> Result<Vec<u8>, 
         u128::from_str_radix(digits, 16).map_err(|_| too_large())?
     } else {
         let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-        if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(if text.parse::<f64>().is_ok() {
-                format!(
-                    "`{text}` is no integer, and {type_name} takes integers (write a float as its bits: 0x3fc00000)"
-                )
-            } else {
-                format!("`{text}` is no number")
-            });
-        }
-        let value: u128 = digits.parse().map_err(|_| too_large())?;
+        let is_plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+        let value: u128 = match parse_size(digits) {
+            _ if is_plain => digits.parse().map_err(|_| too_large())?,
+            Ok(size) => size.into(),
+            Err(_) => {
+                return Err(if text.parse::<f64>().is_ok() {
+                    format!(
+                        "`{text}` is no integer, and {type_name} takes integers (write a float as its bits: 0x3fc00000)"
+                    )
+                } else {
+                    format!("`{text}` is no number")
+                });
+            }
+        };
         if text.starts_with('-') {
             if value > 1 << (bits - 1) {
                 return Err(too_large());
@@ -346,11 +352,14 @@ mod tests {
             "1.5",
             "",
             "-",
-            "1e3",
+            "1e10",
+            "8G",
             "99999999999999999999999999999999999999999999",
         ] {
             assert!(parse_integer(wrong, 32, ".u32").is_err(), "{wrong}");
         }
+        assert_eq!(parse_integer("1e3", 32, ".u32"), Ok(1000u32.to_le_bytes().to_vec()));
+        assert_eq!(parse_integer("-48K", 32, ".s32"), Ok((-(48i32 << 10)).to_le_bytes().to_vec()));
         assert!(DType::F16.parse("65520").is_err());
         assert!(DType::F32.parse("1e39").is_err());
         assert!(DType::F32.parse("one").is_err());

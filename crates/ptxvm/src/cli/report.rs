@@ -128,8 +128,16 @@ fn paint(word: &str, color: AnsiColor) -> String {
 /// Colour for stderr: on a terminal that shows it, unless `NO_COLOR` is set.
 pub fn stderr_color() -> Color {
     let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let able = std::env::var_os("TERM").is_none_or(|name| name != "dumb");
-    if wanted && able && std::io::stderr().is_terminal() { Color::Always } else { Color::Never }
+    if wanted && !is_dumb_terminal() && std::io::stderr().is_terminal() {
+        Color::Always
+    } else {
+        Color::Never
+    }
+}
+
+/// The terminal shows text and nothing else.
+pub fn is_dumb_terminal() -> bool {
+    std::env::var_os("TERM").is_some_and(|name| name == "dumb")
 }
 
 /// A line for people, on stderr. Nobody reading it is no error.

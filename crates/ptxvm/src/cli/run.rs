@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use check::module::Function;
 use diag::SourceFile;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ptxvm::{Error, Fault, Module, demangle, short_name, signature};
 use serde_json::json;
 
 use super::arguments::Arguments;
 use super::options::{Format, Output, RunOptions};
-use super::report::{Failure, code, print, say, say_text, stderr_color};
+use super::report::{Failure, code, is_dumb_terminal, print, say, say_text, stderr_color};
 use super::session::Session;
 use super::spec::Value;
 use super::{check as check_command, input, summary};
@@ -206,6 +206,9 @@ fn progress(launches: u32, kernel: &str) -> ProgressBar {
     bar.set_style(
         ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner()),
     );
+    if is_dumb_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
     bar.set_message(format!("running {kernel}"));
     bar.enable_steady_tick(Duration::from_millis(200));
     bar

@@ -72,7 +72,7 @@ impl std::str::FromStr for Spec {
         }
         // Whether it is a number that fits is known when the parameter's type is; that it is one, now.
         let word = text.trim_start_matches(['+', '-']);
-        if is_hex(word) || text.parse::<f64>().is_ok() {
+        if is_hex(word) || text.parse::<f64>().is_ok() || parse_size(word).is_ok() {
             return Ok(Spec::Number(text.to_owned()));
         }
         let file = text.ends_with(".npy") || text.ends_with(".bin");
