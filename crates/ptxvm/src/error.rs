@@ -8,7 +8,7 @@ use diag::{Color, Diagnostic, SourceFile};
 use vm::{Fault, FaultKind, LoadError, OutOfMemory, Place};
 
 /// Why PTX could not be compiled, loaded or launched. `Display` shows it with source lines, carets and help.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// A file could not be read.
@@ -16,7 +16,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// Why not.
-        error: std::io::Error,
+        error: Arc<std::io::Error>,
     },
     /// The PTX is wrong; at least one of the diagnostics is an error.
     Bad {
@@ -31,6 +31,13 @@ pub enum Error {
     OutOfMemory(OutOfMemory),
     /// The host read or wrote device memory that is not there.
     Memory(FaultKind),
+    /// A copy from one device to another.
+    OtherDevice,
+    /// Work of a stream that was not done, because something before it failed.
+    NotRun {
+        /// What failed.
+        cause: Box<Error>,
+    },
     /// The module has no kernel, or no variable, of this name.
     NoSuchName {
         /// What was looked for: `kernel` or `variable`.
@@ -189,6 +196,10 @@ impl fmt::Display for Error {
             Error::Load(error) => error.fmt(f),
             Error::OutOfMemory(error) => error.fmt(f),
             Error::Memory(kind) => write!(f, "{kind} by the host"),
+            Error::OtherDevice => f.write_str("the arrays are of different devices: copy by way of the host"),
+            Error::NotRun { cause } => {
+                write!(f, "not run, because earlier work of the stream failed: {cause}")
+            }
             Error::NoSuchName { what, name, available } if available.is_empty() => {
                 write!(f, "no {what} named `{name}`: the module has none")
             }
@@ -210,7 +221,8 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Io { error, .. } => Some(error),
+            Error::Io { error, .. } => Some(error.as_ref()),
+            Error::NotRun { cause } => Some(cause.as_ref()),
             Error::Load(error) => Some(error),
             Error::OutOfMemory(error) => Some(error),
             Error::Fault { fault, .. } => Some(fault.as_ref()),

@@ -8,28 +8,33 @@ use isa::{Kind, Type};
 use vm::{Fault, LaunchConfig, LaunchError, LaunchReport, Output, Place, Undefined};
 
 use crate::name::{short_name, short_param};
-use crate::{Array, Buffer, Element, Error, Loaded, Module, Stopped};
+use crate::{Array, Buffer, Element, Error, Loaded, Module, Slice, Stopped};
 
 /// An argument of a launch, made from a number, an array or raw bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Arg {
     bytes: Vec<u8>,
     /// What kind of number it is; `None` for bytes that fit every parameter of their size.
     ty: Option<Type>,
-    /// It is the address of an array of the device with this number: a parameter of the module's address size takes it.
-    device: Option<u64>,
+    /// It is the address of this memory, or of a part of it: a parameter of the module's address size takes it.
+    memory: Option<Buffer>,
 }
 
 impl Arg {
     /// Raw bytes, for structures and for anything else of exactly this size.
     pub fn bytes(bytes: impl Into<Vec<u8>>) -> Arg {
-        Arg { bytes: bytes.into(), ty: None, device: None }
+        Arg { bytes: bytes.into(), ty: None, memory: None }
+    }
+
+    /// An address within a buffer.
+    fn address(address: u64, buffer: &Buffer) -> Arg {
+        Arg { bytes: address.to_le_bytes().to_vec(), ty: None, memory: Some(buffer.clone()) }
     }
 
     /// The bytes that the parameter gets, if it can take this argument. Addresses have `address_bytes` bytes.
     fn fit(&self, param: &Param, address_bytes: usize) -> Option<&[u8]> {
         let wanted = usize::try_from(param.bytes).ok()?;
-        if self.device.is_some() {
+        if self.memory.is_some() {
             let fits = !param.array && !param.ty.is_float() && wanted == address_bytes;
             let (low, high) = self.bytes.split_at_checked(wanted)?;
             return (fits && high.iter().all(|&byte| byte == 0)).then_some(low);
@@ -45,7 +50,7 @@ impl Arg {
     /// What it is, for messages.
     fn description(&self) -> String {
         match self.ty {
-            _ if self.device.is_some() => "an array".to_owned(),
+            _ if self.memory.is_some() => "an array".to_owned(),
             Some(ty) => format!("a .{}", ty.name()),
             None => format!("{} bytes", self.bytes.len()),
         }
@@ -56,21 +61,25 @@ impl<T: Element> From<T> for Arg {
     fn from(value: T) -> Arg {
         let mut bytes = vec![0; T::BYTES];
         value.store(&mut bytes);
-        Arg { bytes, ty: Some(T::TYPE), device: None }
+        Arg { bytes, ty: Some(T::TYPE), memory: None }
     }
 }
 
 impl<T: Element> From<&Array<T>> for Arg {
     fn from(array: &Array<T>) -> Arg {
-        let device = Some(array.device().number());
-        Arg { bytes: array.address().to_le_bytes().to_vec(), ty: None, device }
+        Arg::from(array.buffer())
+    }
+}
+
+impl<T: Element> From<&Slice<T>> for Arg {
+    fn from(slice: &Slice<T>) -> Arg {
+        Arg::address(slice.address(), slice.buffer())
     }
 }
 
 impl From<&Buffer> for Arg {
     fn from(buffer: &Buffer) -> Arg {
-        let device = Some(buffer.device().number());
-        Arg { bytes: buffer.address().to_le_bytes().to_vec(), ty: None, device }
+        Arg::address(buffer.address(), buffer)
     }
 }
 
@@ -113,10 +122,10 @@ pub enum Engine {
 }
 
 /// A launch in preparation: one block of one thread (or of the kernel's `.reqntid`) without arguments, until told
-/// otherwise.
+/// otherwise. It can be sent to another thread, and keeps the module and the arrays that it was given.
 #[must_use = "nothing happens before `run`"]
-pub struct Launch<'a> {
-    loaded: &'a Loaded,
+pub struct Launch {
+    loaded: Loaded,
     kernel: String,
     config: LaunchConfig,
     engine: Engine,
@@ -125,8 +134,8 @@ pub struct Launch<'a> {
     args: Vec<Arg>,
 }
 
-impl<'a> Launch<'a> {
-    pub(crate) fn new(loaded: &'a Loaded, kernel: &str) -> Launch<'a> {
+impl Launch {
+    pub(crate) fn new(loaded: Loaded, kernel: &str) -> Launch {
         let config = LaunchConfig::new([1; 3], [1; 3]);
         Launch {
             loaded,
@@ -139,61 +148,65 @@ impl<'a> Launch<'a> {
     }
 
     /// Number of blocks: `grid(64)`, `grid((8, 8))`, `grid((4, 4, 4))`.
-    pub fn grid(mut self, grid: impl Into<Extents>) -> Launch<'a> {
+    pub fn grid(mut self, grid: impl Into<Extents>) -> Launch {
         self.config.grid = grid.into().0;
         self
     }
 
     /// Threads of a block: `block(256)`, `block((16, 16))`.
-    pub fn block(mut self, block: impl Into<Extents>) -> Launch<'a> {
+    pub fn block(mut self, block: impl Into<Extents>) -> Launch {
         self.block = Some(block.into().0);
         self
     }
 
     /// The next argument.
-    pub fn arg(mut self, arg: impl Into<Arg>) -> Launch<'a> {
+    pub fn arg(mut self, arg: impl Into<Arg>) -> Launch {
         self.args.push(arg.into());
         self
     }
 
     /// What executes it; the interpreter unless told otherwise. The reference engine takes no notice of host threads, host paths,
     /// schedules and profiles.
-    pub fn engine(mut self, engine: Engine) -> Launch<'a> {
+    pub fn engine(mut self, engine: Engine) -> Launch {
         self.engine = engine;
         self
     }
 
     /// Launches cooperatively: blocks may wait for one another (`grid_group::sync`). There may be at most 1024.
-    pub fn cooperative(self) -> Launch<'a> {
+    pub fn cooperative(self) -> Launch {
         self.configure(|config| config.cooperative = true)
     }
 
     /// Where `printf` goes; the standard output unless told otherwise.
-    pub fn output(mut self, output: Output) -> Launch<'a> {
+    pub fn output(mut self, output: Output) -> Launch {
         self.config.output = output;
         self
     }
 
     /// Everything else that a launch can be told: dynamic shared memory, host threads, order, limits.
-    pub fn configure(mut self, change: impl FnOnce(&mut LaunchConfig)) -> Launch<'a> {
+    pub fn configure(mut self, change: impl FnOnce(&mut LaunchConfig)) -> Launch {
         change(&mut self.config);
         self
     }
 
-    /// Runs the kernel and waits until it has ended.
+    /// Runs the kernel and waits until it has ended. [`Stream::launch`](crate::Stream::launch) does not wait.
     ///
     /// # Errors
     /// [`Error::NoSuchName`], [`Error::Arguments`], [`Error::Launch`], [`Error::Undefined`] and [`Error::Unsupported`] before anything runs; [`Error::Fault`],
     /// [`Error::StepLimit`] and [`Error::Cancelled`] while it does.
     pub fn run(mut self) -> Result<LaunchReport, Error> {
-        let kernel = self.loaded.module.kernel(&self.kernel)?;
-        let address_bytes = self.loaded.module.program().module.address_size as usize / 8;
-        let params = pack(kernel, &self.args, address_bytes, self.loaded.device.number())?;
+        let loaded = self.loaded.clone();
+        let checked = &loaded.module().program().module;
+        let kernel = match loaded.loaded().kernel(&self.kernel) {
+            Some(id) => &checked.functions[id.index()],
+            None => loaded.module().kernel(&self.kernel)?,
+        };
+        let params = pack(kernel, &self.args, checked.address_size as usize / 8, loaded.device().number())?;
         if let Some(block) = self.block.or(kernel.bounds.required) {
             self.config.block = block;
         }
-        let device = self.loaded.device.read();
-        let prepared = device.prepare(&self.loaded.loaded, &self.kernel, &self.config, &params);
+        let config = self.config.clone();
+        let prepared = loaded.device().machine().prepare(loaded.loaded(), &self.kernel, config, params);
         let result = prepared.and_then(|launch| match self.engine {
             Engine::Interpreter => launch.run(),
             Engine::Reference => reference::run(&launch),
@@ -202,7 +215,7 @@ impl<'a> Launch<'a> {
             LaunchError::Invalid(message) => Error::Launch(message),
             LaunchError::Unsupported(what) => self.unsupported(&what),
             LaunchError::Undefined(names) => self.undefined(&names),
-            LaunchError::Fault(fault) => located(&self.loaded.module, kernel, fault),
+            LaunchError::Fault(fault) => located(loaded.module(), kernel, fault),
             LaunchError::StepLimit { limit, place } => Error::StepLimit { limit, at: self.stopped(place) },
             LaunchError::Cancelled { place } => Error::Cancelled { at: self.stopped(place) },
         })
@@ -229,11 +242,11 @@ fn located(module: &Module, kernel: &Function, mut fault: Box<Fault>) -> Error {
     Error::Fault { source: Arc::clone(sources[index]), fault }
 }
 
-impl Launch<'_> {
+impl Launch {
     /// Where a thread stood when the launch was stopped, with the source that this is in.
     fn stopped(&self, place: Option<Place>) -> Option<Box<Stopped>> {
         let place = place?;
-        let module = &self.loaded.module;
+        let module = self.loaded.module();
         let (index, span) = module.locate(place.span);
         let source = Arc::clone(module.sources().nth(index)?);
         Some(Box::new(Stopped { source, kernel: self.kernel.clone(), place: Place { span, ..place } }))
@@ -241,7 +254,7 @@ impl Launch<'_> {
 
     /// The kernel needs what nothing defines: says so as NVIDIA's linker does, of the first file that has such a place.
     fn undefined(&self, names: &[Undefined]) -> Error {
-        let (kernel, module) = (&self.kernel, &self.loaded.module);
+        let (kernel, module) = (&self.kernel, self.loaded.module());
         let place = |undefined: &Undefined| module.locate(undefined.span);
         let first = names.iter().map(|undefined| place(undefined).0).min().unwrap_or(0);
         let source = module.sources().nth(first).unwrap_or(module.source());
@@ -264,7 +277,7 @@ impl Launch<'_> {
     /// The kernel can reach an instruction that no engine executes.
     fn unsupported(&self, what: &vm::Unsupported) -> Error {
         let name = what.form.name(&what.picks);
-        let (kernel, module) = (&self.kernel, &self.loaded.module);
+        let (kernel, module) = (&self.kernel, self.loaded.module());
         let message = format!("kernel `{kernel}` is not launched: ptxvm does not execute `{name}`");
         let (index, span) = module.locate(what.span);
         let mut diagnostic =
@@ -292,13 +305,13 @@ fn pack(kernel: &Function, args: &[Arg], address_bytes: usize, device: u64) -> R
     let total = usize::try_from(total).ok().filter(|&total| bytes.try_reserve_exact(total).is_ok());
     bytes.resize(total.ok_or_else(|| wrong("the parameters are too large".to_owned()))?, 0);
     for (i, ((arg, param), (offset, _))) in args.iter().zip(&kernel.params).zip(layout).enumerate() {
-        if arg.device.is_some_and(|of| of != device) {
+        if arg.memory.as_ref().is_some_and(|memory| memory.device().number() != device) {
             return Err(wrong(format!(
                 "argument {i} is an array of another device: make it on the device that the module is loaded on"
             )));
         }
         let high = arg.bytes.get(address_bytes..).unwrap_or_default();
-        if arg.device.is_some() && high.iter().any(|&byte| byte != 0) {
+        if arg.memory.is_some() && high.iter().any(|&byte| byte != 0) {
             return Err(wrong(format!(
                 "argument {i} lies beyond the first 4 GiB, where the module's addresses of 32 bits end: make the device \
                  with `Device::for_module`"

@@ -54,19 +54,26 @@ mod device;
 mod element;
 mod error;
 mod launch;
+mod loaded;
+mod memory;
 mod module;
 mod name;
+mod stream;
 
 pub use check::Options;
 pub use check::module::{Function, Param};
-pub use device::{Array, Buffer, Device, Loaded};
+pub use device::Device;
 pub use diag::{Color, Diagnostic, SourceFile};
 pub use element::Element;
 pub use error::{Error, Stopped};
 pub use half::{bf16, f16};
 pub use launch::{Arg, Engine, Extents, Launch, describe, signature};
+pub use loaded::Loaded;
+pub use memory::{Array, Buffer, Slice};
 pub use module::Module;
 pub use name::{demangle, short_name, short_param};
+pub use stream::{Event, Pending, Stream};
 pub use vm::{
-    Accesses, Counts, Fault, FaultKind, HostPath, LaunchConfig, LaunchReport, Output, Place, Profile,
+    Accesses, Counts, Fault, FaultKind, HostPath, KernelAttributes, LaunchConfig, LaunchReport, Output,
+    Place, Profile,
 };

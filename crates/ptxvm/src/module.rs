@@ -35,7 +35,8 @@ impl Module {
     /// [`Error::Io`] when it cannot be read, [`Error::Bad`] with every error of the text.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Module, Error> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(|error| Error::Io { path: path.to_owned(), error })?;
+        let bytes = std::fs::read(path)
+            .map_err(|error| Error::Io { path: path.to_owned(), error: Arc::new(error) })?;
         let source = SourceFile::from_bytes(path.display().to_string(), bytes);
         Module::compile(source, &check::Options::default())
     }

@@ -34,7 +34,7 @@ struct Barrier {
 
 /// What the threads of a block share.
 pub(crate) struct Cta<'l> {
-    pub launch: &'l Launch<'l>,
+    pub launch: &'l Launch,
     codes: &'l [Option<Code<'l>>],
     pub grid: &'l Grid,
     /// Linear index in the grid.
@@ -221,7 +221,7 @@ impl Cpu<'_, '_> {
 impl<'l> Block<'l> {
     /// A block whose threads stand at the kernel's entry.
     pub fn new(
-        launch: &'l Launch<'l>,
+        launch: &'l Launch,
         codes: &'l [Option<Code<'l>>],
         grid: &'l Grid,
         index: u64,

@@ -3,6 +3,8 @@
 //! `grid_group::sync` is a loop of the kernel's own on a word of this memory, whose address the driver leaves in
 //! `%envreg1` (its high half) and `%envreg2` (its low half); of any other launch they are zero, and the kernel traps.
 
+use std::sync::Arc;
+
 use crate::launch::LaunchError;
 use crate::memory::Heap;
 
@@ -13,14 +15,14 @@ pub(crate) const COOPERATIVE_BLOCKS: u64 = crate::grid::RESIDENT_BLOCKS as u64;
 const BYTES: u32 = 64;
 
 /// Memory that lives as long as its launch.
-pub(crate) struct Workspace<'a> {
-    heap: &'a Heap,
+pub(crate) struct Workspace {
+    heap: Arc<Heap>,
     address: u64,
 }
 
-impl<'a> Workspace<'a> {
+impl Workspace {
     /// For a grid of so many blocks.
-    pub fn new(heap: &'a Heap, blocks: u64) -> Result<Workspace<'a>, LaunchError> {
+    pub fn new(heap: &Arc<Heap>, blocks: u64) -> Result<Workspace, LaunchError> {
         if blocks > COOPERATIVE_BLOCKS {
             return Err(LaunchError::Invalid(format!(
                 "the blocks of a cooperative launch run at the same time, at most {COOPERATIVE_BLOCKS} of them: \
@@ -35,7 +37,7 @@ impl<'a> Workspace<'a> {
             // SAFETY: the allocation has these bytes, and nobody else knows it yet.
             unsafe { storage.cast::<[u8; 4]>().write(BYTES.to_le_bytes()) }
         }
-        Ok(Workspace { heap, address })
+        Ok(Workspace { heap: Arc::clone(heap), address })
     }
 
     /// Its device address.
@@ -44,7 +46,7 @@ impl<'a> Workspace<'a> {
     }
 }
 
-impl Drop for Workspace<'_> {
+impl Drop for Workspace {
     fn drop(&mut self) {
         // A kernel may have freed it.
         let _ = self.heap.free(self.address);

@@ -10,6 +10,7 @@ use crate::grid::Launch;
 use crate::launch::Place;
 use crate::limits::Stop;
 use crate::mask::{Mask, WARP_LANES};
+use crate::scalar::Rows;
 
 /// Barriers of a block (PTX ISA, "bar, barrier").
 pub(crate) const BARRIERS: usize = 16;
@@ -257,7 +258,7 @@ pub(crate) enum Progress {
 
 /// A block in flight; reused for one block after the other.
 pub(crate) struct Cta<'l> {
-    launch: &'l Launch<'l>,
+    launch: &'l Launch,
     pub shared: Shared,
     chunks: Vec<Chunk<'l>>,
     /// In which chunks get their turns.
@@ -266,13 +267,14 @@ pub(crate) struct Cta<'l> {
 }
 
 impl<'l> Cta<'l> {
-    pub fn new(launch: &'l Launch<'l>, code: &'l Code) -> Cta<'l> {
-        let threads = launch.config.block_threads() as usize * code.rows.blocks();
+    /// For blocks whose lanes lie in chunks as `rows` says.
+    pub fn new(launch: &'l Launch, code: &'l Code, rows: Rows) -> Cta<'l> {
+        let threads = launch.config.block_threads() as usize * rows.blocks();
         let chunks: Vec<_> = (0..threads)
             .step_by(code.lanes)
-            .map(|first| Chunk::new(launch, code, first as u32, code.lanes.min(threads - first)))
+            .map(|first| Chunk::new(launch, code, rows, first as u32, code.lanes.min(threads - first)))
             .collect();
-        let shared = Shared::new(launch, code.rows.blocks());
+        let shared = Shared::new(launch, rows.blocks());
         let order = (0..chunks.len()).collect();
         Cta { launch, shared, chunks, order, random: 0 }
     }
@@ -384,7 +386,7 @@ impl<'l> Cta<'l> {
             .collect();
         Box::new(Fault {
             kind,
-            kernel: self.launch.kernel.to_owned(),
+            kernel: self.launch.kernel_name().to_owned(),
             span,
             block,
             thread: self.launch.thread(thread),

@@ -5,31 +5,32 @@ use check::module::{FuncId, Module, VarId};
 use crate::fault::FaultKind;
 use crate::grid::Launch;
 use crate::launch::LaunchConfig;
+use crate::memory::host;
 
-impl Launch<'_> {
+impl Launch {
     /// The checked module.
     pub fn module(&self) -> &Module {
-        &self.program.module
+        &self.program().module
     }
 
     /// The kernel.
     pub fn entry(&self) -> FuncId {
-        FuncId(self.entry)
+        self.kernel.entry
     }
 
     /// How it was launched.
     pub fn config(&self) -> &LaunchConfig {
-        self.config
+        &self.config
     }
 
     /// The bytes of the kernel's parameters.
     pub fn params(&self) -> &[u8] {
-        self.params
+        &self.params
     }
 
     /// Offset in bytes of a parameter of the kernel.
     pub fn param_offset(&self, index: u32) -> u64 {
-        self.places.param(index)
+        self.kernel.param_offsets.get(index as usize).copied().unwrap_or(0)
     }
 
     /// The bytes of `.const` memory.
@@ -39,7 +40,7 @@ impl Launch<'_> {
 
     /// Address of a variable of the module in its own space.
     pub fn variable_address(&self, id: VarId) -> u64 {
-        self.places.variable(id)
+        self.shared.address(id).unwrap_or_else(|| self.image.address(id.index()))
     }
 
     /// Bytes of shared memory of a block, static and dynamic.
@@ -69,9 +70,8 @@ impl Launch<'_> {
     /// When they are not within one live allocation.
     pub fn read_global(&self, address: u64, data: &mut [u8]) -> Result<(), FaultKind> {
         let from = self.resolve_global(address, data.len())?;
-        // SAFETY: the allocation holds these bytes, and lives as long as the launch borrows the device. Kernels of other
-        // launches race on them by design; a host slice is no kernel memory, so the two do not overlap.
-        unsafe { std::ptr::copy_nonoverlapping(from, data.as_mut_ptr(), data.len()) }
+        // SAFETY: the allocation holds these bytes, and the launch keeps it. Kernels of other launches may race on them.
+        unsafe { host::read(from, data) }
         Ok(())
     }
 
@@ -82,7 +82,7 @@ impl Launch<'_> {
     pub fn write_global(&self, address: u64, data: &[u8]) -> Result<(), FaultKind> {
         let to = self.resolve_global(address, data.len())?;
         // SAFETY: as of `read_global`.
-        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) }
+        unsafe { host::write(to, data) }
         Ok(())
     }
 

@@ -3,20 +3,22 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use check::module::VarId;
 use isa::Space;
 
-use crate::code::{Code, build};
+use crate::code::Code;
 use crate::cooperative::Workspace;
 use crate::cta::{Cta, Progress};
 use crate::exec::{Observer, Recorder};
 use crate::grid_barrier::GridBarrier;
+use crate::kernel::Kernel;
 use crate::launch::{LaunchConfig, LaunchError, LaunchReport};
 use crate::limits::Limits;
-use crate::memory::{Arena, Extent, HEAP_BASE, Heap, resolve_generic};
+use crate::loaded::Image;
+use crate::memory::{Extent, HEAP_BASE, Heap, Table, resolve_generic};
+use crate::scalar::Rows;
 use crate::shared::SharedLayout;
 use crate::standstill::{Share, Standstill};
 use crate::team::Teams;
@@ -36,52 +38,30 @@ const GRACE: u32 = 64;
 /// For so long, in which others would hardly have begun.
 const WAKING_TIME: Duration = Duration::from_micros(40);
 
-/// Addresses of variables and parameters.
-pub(crate) struct Places {
-    /// By `VarId`, in the variable's own space.
-    pub variables: Vec<u64>,
-    /// Offsets of the kernel's parameters.
-    pub params: Vec<u64>,
-}
-
-impl Places {
-    pub fn variable(&self, id: VarId) -> u64 {
-        self.variables.get(id.index()).copied().unwrap_or(0)
-    }
-
-    pub fn param(&self, index: u32) -> u64 {
-        self.params.get(index as usize).copied().unwrap_or(0)
-    }
-}
-
 /// A launch that was checked and can run: everything that its threads read.
-pub struct Launch<'a> {
-    pub(crate) program: &'a ir::Program,
-    pub(crate) kernel: &'a str,
-    /// Index of the kernel's function.
-    pub(crate) entry: u32,
-    /// Which functions it can reach, itself included.
-    pub(crate) reached: Vec<bool>,
-    pub(crate) config: &'a LaunchConfig,
+pub struct Launch {
+    pub(crate) image: Arc<Image>,
+    pub(crate) kernel: Arc<Kernel>,
+    pub(crate) config: LaunchConfig,
     pub(crate) path: HostPath,
-    pub(crate) arena: &'a Arena,
-    pub(crate) heap: &'a Heap,
-    /// No host writes them meanwhile.
-    pub(crate) constants: RwLockReadGuard<'a, Vec<u8>>,
-    pub(crate) params: &'a [u8],
-    pub(crate) places: Places,
+    /// Global memory as it was when the launch was prepared.
+    pub(crate) arena: Arc<Table>,
+    pub(crate) heap: Arc<Heap>,
+    /// `.const` memory as it was then.
+    pub(crate) constants: Arc<Vec<u8>>,
+    pub(crate) params: Vec<u8>,
     /// Static and dynamic shared memory.
-    pub(crate) shared: SharedLayout,
+    pub(crate) shared: Arc<SharedLayout>,
     /// `--schedule`: chunks of one warp in a shuffled order.
     pub(crate) shuffled: bool,
     pub(crate) grid_barrier: GridBarrier,
     pub(crate) limits: Limits,
     /// Of a cooperative launch.
-    pub(crate) workspace: Option<Workspace<'a>>,
+    pub(crate) workspace: Option<Workspace>,
     pub(crate) start: Instant,
 }
 
-impl Launch<'_> {
+impl Launch {
     /// `%tid` of a thread, by its linear index in the block.
     pub fn thread(&self, index: usize) -> [u32; 3] {
         let [nx, ny, _] = self.config.block.map(|n| n.max(1) as usize);
@@ -104,14 +84,18 @@ impl Launch<'_> {
         self.start.elapsed().as_nanos() as u64
     }
 
-    /// The functions that the kernel can reach; nothing for those without a body.
-    pub(crate) fn reached_functions(&self) -> impl Iterator<Item = Option<&ir::Function>> {
-        let reached = self.reached.iter().zip(&self.program.functions);
-        reached.filter(|(reached, _)| **reached).map(|(_, function)| function.as_ref())
+    /// The lowered module.
+    pub(crate) fn program(&self) -> &ir::Program {
+        &self.image.program
+    }
+
+    /// The kernel's name.
+    pub(crate) fn kernel_name(&self) -> &str {
+        self.function_name(self.kernel.entry.0)
     }
 
     pub(crate) fn function_name(&self, index: u32) -> &str {
-        self.program.module.functions.get(index as usize).map_or("?", |f| &f.name)
+        self.program().module.functions.get(index as usize).map_or("?", |f| &f.name)
     }
 
     /// The allocation of global memory at or before `address`: the one that contains it, if any does.
@@ -147,7 +131,7 @@ impl Launch<'_> {
             Space::Shared if let Some(extent) = self.shared.nearest(inner) => {
                 let size = extent.end - extent.base;
                 let place = place_beside(extent.base, size, inner, bytes);
-                let name = extent.variable.map(|id| &self.program.module.variables[id.index()].name);
+                let name = extent.variable.map(|id| &self.program().module.variables[id.index()].name);
                 let name =
                     name.map_or("dynamic shared memory".to_owned(), |n| format!("shared variable `{n}`"));
                 Some(format!("{place} {name}, {size} bytes at {:#x}", extent.base))
@@ -166,10 +150,11 @@ impl Launch<'_> {
     /// When a thread faults, or a limit of the configuration is reached.
     pub fn run(&self) -> Result<LaunchReport, LaunchError> {
         let teams = Teams::of(self);
-        let code = build(self.program, self, teams.lanes, teams.blocks);
+        let code = self.kernel.code(&self.image, teams.lanes, self.path, &self.shared);
         let work = Work {
             launch: self,
             code: &code,
+            rows: Rows::of(self.config.block, teams.lanes, teams.blocks),
             teams,
             next: AtomicU64::new(0),
             share: (teams.count() / (64 * self.config.host_threads() as u64)).clamp(1, 16),
@@ -215,8 +200,10 @@ fn place_beside(base: u64, size: u64, address: u64, bytes: u64) -> String {
 
 /// The blocks of a launch, and what became of them.
 struct Work<'l> {
-    launch: &'l Launch<'l>,
+    launch: &'l Launch,
     code: &'l Code,
+    /// How the lanes of a chunk lie in one block or several.
+    rows: Rows,
     teams: Teams,
     next: AtomicU64,
     /// Teams that a host thread takes at a time.
@@ -405,13 +392,13 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
 
     /// Gives one block a turn; false if there is none.
     fn step(&mut self) -> Result<bool, (u64, LaunchError)> {
-        let Work { launch, code, .. } = *self.work;
+        let Work { launch, code, rows, .. } = *self.work;
         if self.start_more
             && self.has_room()
             && let Some(team) = self.take()
         {
             let (block, blocks) = self.work.teams.members(team);
-            let mut cta = self.idle.pop().unwrap_or_else(|| Box::new(Cta::new(launch, code)));
+            let mut cta = self.idle.pop().unwrap_or_else(|| Box::new(Cta::new(launch, code, rows)));
             cta.start(block, blocks).map_err(|fault| (block, LaunchError::Fault(fault)))?;
             self.flight.push_front(Flight { block, cta, spinning: false, stuck: false });
         }

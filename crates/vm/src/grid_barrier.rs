@@ -2,13 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::builtin::Builtin;
 use crate::grid::RESIDENT_BLOCKS;
 use crate::launch::LaunchConfig;
 
 /// Counts the threads of a grid that have arrived, and those that never will.
 pub(crate) struct GridBarrier {
-    /// The module can wait at it.
+    /// The kernel can wait at it.
     used: bool,
     threads: u64,
     /// All blocks can be in flight at the same time.
@@ -19,12 +18,11 @@ pub(crate) struct GridBarrier {
 }
 
 impl GridBarrier {
-    /// The barrier of a launch.
-    pub fn of(program: &ir::Program, config: &LaunchConfig) -> GridBarrier {
-        let functions = program.module.functions.iter();
+    /// The barrier of a launch, which the kernel can wait at or not.
+    pub fn of(used: bool, config: &LaunchConfig) -> GridBarrier {
         let resident = (config.host_threads() as u64).saturating_mul(RESIDENT_BLOCKS as u64);
         GridBarrier {
-            used: functions.map(|f| Builtin::of(&f.name)).any(|b| b == Some(Builtin::GridSynchronize)),
+            used,
             threads: config.grid_blocks().saturating_mul(config.block_threads()),
             all_resident: config.grid_blocks() <= resident,
             arrived: AtomicU64::new(0),

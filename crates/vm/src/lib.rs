@@ -16,8 +16,10 @@ mod fault;
 mod global;
 mod grid;
 mod grid_barrier;
+mod kernel;
 mod launch;
 mod limits;
+mod loaded;
 mod mask;
 mod memory;
 mod output;
@@ -33,16 +35,18 @@ mod undefined;
 
 pub use builtin::why_missing;
 pub use code::function_address;
-pub use device::{Device, Loaded, param_layout};
+pub use device::Device;
 pub use fault::{Access, Fault, FaultKind};
 pub use grid::Launch;
 pub use ir::Unsupported;
+pub use kernel::param_layout;
 pub use lanes::{HOST_PATH_VARIABLE, HostPath, HostPathError, available_paths, host_path};
 pub use launch::{LaunchConfig, LaunchError, LaunchReport, LoadError, Place};
+pub use loaded::{KernelAttributes, Loaded};
 pub use memory::{
-    ARENA_BASE, Allocation, Arena, CODE_STRIDE, CODE_WINDOW, CONST_WINDOW, HEAP_BASE, HostMemoryError,
-    LOCAL_WINDOW, NARROW_BASE, OutOfMemory, PARAM_WINDOW, SHARED_WINDOW, STACK_BASE, WINDOW_BYTES,
-    generic_offset, resolve_generic,
+    ARENA_BASE, CODE_STRIDE, CODE_WINDOW, CONST_WINDOW, HEAP_BASE, HostMemoryError, LOCAL_WINDOW,
+    NARROW_BASE, OutOfMemory, PARAM_WINDOW, SHARED_WINDOW, STACK_BASE, WINDOW_BYTES, generic_offset,
+    resolve_generic,
 };
 pub use output::Output;
 pub use profile::{Accesses, Counts, Profile};

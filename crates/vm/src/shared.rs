@@ -3,7 +3,7 @@
 //! There are gaps between them that belong to nobody, so that what runs over the end of one faults. What a kernel is told
 //! of sizes, and all limits, know nothing of the gaps.
 
-use check::module::{Module, VarId};
+use check::module::{Module, VarId, Variable};
 use isa::Space;
 
 /// Bytes between variables; the first of these with which all fit.
@@ -24,6 +24,25 @@ pub(crate) struct SharedExtent {
     pub variable: Option<VarId>,
 }
 
+/// A variable of shared memory that a kernel needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SharedVariable {
+    id: VarId,
+    bytes: u64,
+    align: u64,
+}
+
+impl SharedVariable {
+    /// Those of a module, and of the functions that a kernel can reach.
+    pub fn used(module: &Module, reached: &[bool]) -> Vec<SharedVariable> {
+        let used = |variable: &Variable| variable.function.is_none_or(|f| reached[f.index()]);
+        let all = module.variables.iter().enumerate();
+        all.filter(|(_, variable)| variable.space == Space::Shared && used(variable))
+            .map(|(index, v)| SharedVariable { id: VarId(index as u32), bytes: v.bytes, align: v.align })
+            .collect()
+    }
+}
+
 /// The shared memory of a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SharedLayout {
@@ -35,41 +54,39 @@ pub(crate) struct SharedLayout {
     pub bytes: u64,
     /// Size with gaps.
     pub span: u64,
+    /// Bytes of a gap: with the variables, it decides where they lie.
+    pub gap: u64,
 }
 
 impl SharedLayout {
-    /// Places the shared variables of a module and of the functions that a kernel can reach; unsized `.extern` variables start
-    /// where dynamic shared memory does.
-    pub fn new(module: &Module, reached: &[bool], dynamic: u64) -> SharedLayout {
-        let exact = SharedLayout::with_gaps(module, reached, dynamic, 0);
+    /// Places variables; unsized `.extern` variables start where dynamic shared memory does.
+    pub fn new(variables: &[SharedVariable], dynamic: u64) -> SharedLayout {
+        let exact = SharedLayout::with_gaps(variables, dynamic, 0);
         if exact.extents.len() < 2 {
             return exact;
         }
-        let all = GAPS.iter().map(|&gap| SharedLayout::with_gaps(module, reached, dynamic, gap));
-        let fitting = all.into_iter().find(|layout| layout.span <= MOST_SPAN);
-        SharedLayout { bytes: exact.bytes, ..fitting.unwrap_or(exact) }
+        let mut all = GAPS.iter().map(|&gap| SharedLayout::with_gaps(variables, dynamic, gap));
+        let bytes = exact.bytes;
+        let fitting = all.find(|layout| layout.span <= MOST_SPAN);
+        SharedLayout { bytes, ..fitting.unwrap_or(exact) }
     }
 
-    fn with_gaps(module: &Module, reached: &[bool], dynamic: u64, gap: u64) -> SharedLayout {
-        let mut layout = SharedLayout::default();
+    fn with_gaps(variables: &[SharedVariable], dynamic: u64, gap: u64) -> SharedLayout {
+        let mut layout = SharedLayout { gap, ..SharedLayout::default() };
         let (mut unsized_variables, mut dynamic_align) = (Vec::new(), DYNAMIC_ALIGN);
-        for (index, variable) in module.variables.iter().enumerate() {
-            let used = variable.function.is_none_or(|f| reached[f.index()]);
-            if variable.space != Space::Shared || !used {
-                continue;
-            }
-            let id = VarId(index as u32);
+        for variable in variables {
+            let id = variable.id;
             if variable.bytes == 0 {
                 dynamic_align = dynamic_align.max(variable.align);
                 unsized_variables.push(id);
             } else {
-                let base = layout.append(Some(id), variable.bytes, variable.align, gap);
+                let base = layout.append(Some(id), variable.bytes, variable.align);
                 layout.places.push((id, base));
             }
         }
         let start = match dynamic {
-            0 => append(layout.span, 0, dynamic_align).0,
-            _ => layout.append(None, dynamic, dynamic_align, gap),
+            0 => layout.next(0, dynamic_align).0,
+            _ => layout.append(None, dynamic, dynamic_align),
         };
         layout.places.extend(unsized_variables.into_iter().map(|id| (id, start)));
         layout.bytes = layout.span;
@@ -77,12 +94,22 @@ impl SharedLayout {
     }
 
     /// Something of so many bytes more, behind all others; returns where it begins.
-    fn append(&mut self, variable: Option<VarId>, bytes: u64, align: u64, gap: u64) -> u64 {
-        let gap = if self.extents.is_empty() { 0 } else { gap };
+    fn append(&mut self, variable: Option<VarId>, bytes: u64, align: u64) -> u64 {
         let base;
-        (base, self.span) = append(self.span.saturating_add(gap), bytes, align);
+        (base, self.span) = self.next(bytes, align);
         self.extents.push(SharedExtent { base, end: self.span, variable });
         base
+    }
+
+    /// Where it would begin and end.
+    fn next(&self, bytes: u64, align: u64) -> (u64, u64) {
+        let gap = if self.extents.is_empty() { 0 } else { self.gap };
+        append(self.span.saturating_add(gap), bytes, align)
+    }
+
+    /// Address of a variable, if it is one that the kernel needs.
+    pub fn address(&self, variable: VarId) -> Option<u64> {
+        self.places.iter().find(|(id, _)| *id == variable).map(|&(_, address)| address)
     }
 
     /// The extent at or before an address: the one that contains it, if any does.
@@ -118,7 +145,7 @@ mod tests {
         let source = diag::SourceFile::new("test.ptx", text);
         let (tree, parsed) = syntax::parse(&source);
         let (module, _) = check::check(&source, &tree, parsed, &check::Options::default());
-        SharedLayout::new(&module.expect("a module"), &[], dynamic)
+        SharedLayout::new(&SharedVariable::used(&module.expect("a module"), &[]), dynamic)
     }
 
     #[test]

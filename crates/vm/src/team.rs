@@ -5,7 +5,6 @@
 
 use ir::{OpKind, Terminator, WarpOp};
 
-use crate::code::most_register_bytes;
 use crate::grid::Launch;
 use crate::mask::{CHUNK_LANES, GROUP_LANES, WARP_LANES};
 use crate::registers::REGISTER_LIMIT;
@@ -32,14 +31,14 @@ pub(crate) fn axis(grid: [u32; 3]) -> usize {
 impl Teams {
     /// The teams of a launch.
     pub fn of(launch: &Launch) -> Teams {
-        let config = launch.config;
+        let config = &launch.config;
         let threads = config.block_threads() as usize;
         let grid = config.grid.map(|n| u64::from(n.max(1)));
         let width = grid[axis(config.grid)];
         let rows = grid.iter().product::<u64>() / width;
         let mut most = if launch.shuffled { WARP_LANES } else { CHUNK_LANES };
         // Functions with very many registers run in smaller chunks.
-        while most > WARP_LANES && most_register_bytes(launch, most) > REGISTER_LIMIT {
+        while most > WARP_LANES && launch.kernel.most_register_bytes(most) > REGISTER_LIMIT {
             most /= 2;
         }
         let together = !launch.shuffled
@@ -47,7 +46,7 @@ impl Teams {
             && launch.shared.bytes <= SHARED_BYTES
             && threads.is_multiple_of(WARP_LANES)
             && threads <= most
-            && !keeps_blocks_apart(launch);
+            && !launch.kernel.apart;
         let blocks = if together { (most / threads) as u64 } else { 1 };
         let blocks = blocks.min(SHARED_BYTES / launch.shared.bytes.max(1));
         // Enough for all host threads. How many these are shows only where blocks race: in the order in which they come to an
@@ -83,9 +82,11 @@ impl Teams {
     }
 }
 
-/// A kernel can reach instructions that know one block only, or whose order shows.
-fn keeps_blocks_apart(launch: &Launch) -> bool {
-    launch.reached_functions().any(|function| match function {
+/// Among the functions that a kernel can reach (nothing for those without a body) are instructions that know one block only, or
+/// whose order shows.
+pub(crate) fn keeps_blocks_apart<'a>(functions: impl Iterator<Item = Option<&'a ir::Function>>) -> bool {
+    let mut functions = functions;
+    functions.any(|function| match function {
         // Builtins print, allocate, or wait for the grid.
         None => true,
         Some(function) => {

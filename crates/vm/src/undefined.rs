@@ -31,13 +31,6 @@ fn is_undefined_variable(variable: &Variable) -> bool {
     variable.linkage == Linkage::Extern && matches!(variable.space, Space::Global | Space::Const)
 }
 
-/// Whether a module declares anything that is not defined.
-pub(crate) fn declares_undefined(module: &Module) -> bool {
-    let bytes = u64::from(module.address_size / 8);
-    module.variables.iter().any(is_undefined_variable)
-        || module.functions.iter().any(|function| is_undefined_function(function, bytes))
-}
-
 /// What a kernel needs and nothing defines, in the order of the source, each name once. It needs what the functions
 /// that it can reach (`reached`) name, and what the initial values of those variables do.
 pub(crate) fn undefined(module: &Module, reached: &[bool]) -> Vec<Undefined> {

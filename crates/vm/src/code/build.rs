@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use check::module::{Body, FuncId, Prototype};
+use check::module::{Body, FuncId, Prototype, VarId};
 
 use super::{
     Address, Argument, Atomic, AtomicWide, Barrier, Base, Block, BulkMask, Call, Callee, Code, CopyAsync,
@@ -10,21 +10,29 @@ use super::{
     Op, Pure, Reduction, Returned, ShufflePattern, Signature, Signatures, Special, Store, Terminator, WarpOp,
     array_bytes,
 };
-use crate::grid::Launch;
-
+use crate::kernel::Kernel;
+use crate::loaded::Image;
 use crate::memory::{CODE_STRIDE, CODE_WINDOW, generic_offset};
 use crate::registers::SlotRef;
-use crate::scalar::Rows;
+use crate::shared::SharedLayout;
+use lanes::HostPath;
 
-/// Prepares the functions of a program that the kernel can reach.
-pub(crate) fn build(program: &ir::Program, launch: &Launch, lanes: usize, blocks: usize) -> Code {
+/// The code of a kernel for chunks of so many lanes, with its shared variables where a layout has them.
+pub(crate) fn build(
+    image: &Image,
+    kernel: &Kernel,
+    lanes: usize,
+    path: HostPath,
+    shared: &SharedLayout,
+) -> Code {
+    let (program, reached) = (&*image.program, &kernel.reached);
     let counts = Counts::default();
-    let reached = &launch.reached;
+    let context = Context { image, kernel, path, shared };
     let all = program.functions.iter().zip(&program.module.functions).zip(reached);
     let functions = all
         .map(|((function, checked), reached)| {
             let (function, body) = function.as_ref().zip(checked.body.as_ref()).filter(|_| *reached)?;
-            Some(Builder::new(function, body, launch, lanes, &counts).function())
+            Some(Builder::new(function, body, context, lanes, &counts).function())
         })
         .collect();
     let mut signatures = counts.signatures.into_inner();
@@ -38,9 +46,8 @@ pub(crate) fn build(program: &ir::Program, launch: &Launch, lanes: usize, blocks
         })
         .collect();
     let (accesses, pure_operations) = (counts.accesses.get(), counts.pure_operations.get());
-    let rows = Rows::of(launch.config.block, lanes, blocks);
     let chains = counts.chains.get();
-    Code { functions, callable, signatures, rows, lanes, accesses, pure_operations, chains }
+    Code { functions, callable, signatures, lanes, accesses, pure_operations, chains }
 }
 
 /// [`ir::OpKind::SelectPair`] of one lane: two pairs, and the predicates of the halves.
@@ -63,10 +70,30 @@ fn next(counter: &Cell<usize>) -> usize {
     counter.replace(counter.get() + 1)
 }
 
+/// What all functions of a kernel are built for.
+#[derive(Clone, Copy)]
+struct Context<'a> {
+    image: &'a Image,
+    kernel: &'a Kernel,
+    path: HostPath,
+    shared: &'a SharedLayout,
+}
+
+impl Context<'_> {
+    /// Address of a variable in its own space.
+    fn variable(self, id: VarId) -> u64 {
+        self.shared.address(id).unwrap_or_else(|| self.image.address(id.index()))
+    }
+
+    fn param_offset(self, index: u32) -> u64 {
+        self.kernel.param_offsets.get(index as usize).copied().unwrap_or(0)
+    }
+}
+
 pub(super) struct Builder<'a> {
     pub(super) function: &'a ir::Function,
     body: &'a Body,
-    launch: &'a Launch<'a>,
+    context: Context<'a>,
     pub(super) slots: Vec<SlotRef>,
     bytes: u64,
     counts: &'a Counts,
@@ -76,7 +103,7 @@ impl<'a> Builder<'a> {
     fn new(
         function: &'a ir::Function,
         body: &'a Body,
-        launch: &'a Launch<'a>,
+        context: Context<'a>,
         lanes: usize,
         counts: &'a Counts,
     ) -> Builder<'a> {
@@ -92,7 +119,7 @@ impl<'a> Builder<'a> {
                 slot
             })
             .collect();
-        Builder { function, body, launch, slots, bytes, counts }
+        Builder { function, body, context, slots, bytes, counts }
     }
 
     fn function(self) -> Function {
@@ -101,7 +128,7 @@ impl<'a> Builder<'a> {
         for (info, &slot) in f.slots.iter().zip(&self.slots) {
             match info.kind {
                 ir::SlotKind::Constant(value) => constants.push((slot, value)),
-                ir::SlotKind::Special(special) => match Special::of(special, self.launch) {
+                ir::SlotKind::Special(special) => match Special::of(special) {
                     special if special.depends_on_block() => block_specials.push((slot, special)),
                     special => specials.push((slot, special)),
                 },
@@ -181,8 +208,8 @@ impl<'a> Builder<'a> {
         match base {
             ir::Base::Slot(slot) => (Base::Slot(self.slot(slot)), offset),
             ir::Base::Zero => (Base::Zero, offset),
-            ir::Base::Variable(id) => (Base::Zero, self.launch.places.variable(id).wrapping_add(offset)),
-            ir::Base::KernelParam(i) => (Base::Zero, self.launch.places.param(i).wrapping_add(offset)),
+            ir::Base::Variable(id) => (Base::Zero, self.context.variable(id).wrapping_add(offset)),
+            ir::Base::KernelParam(i) => (Base::Zero, self.context.param_offset(i).wrapping_add(offset)),
             ir::Base::Function(id) => (Base::Zero, function_address(id).wrapping_add(offset)),
             ir::Base::Frame(at) => (Base::Frame, u64::from(at).wrapping_add(offset)),
             ir::Base::FrameParam(i) => (Base::FrameParam(i), offset),
@@ -210,7 +237,7 @@ impl<'a> Builder<'a> {
                     let at = |i: usize| src.get(i).map_or(unused, |&s| self.slot(s));
                     let last = src.len().saturating_sub(1);
                     Kind::Pure(Box::new(Pure {
-                        lanes: lanes::lookup(form, picks, self.launch.path),
+                        lanes: lanes::lookup(form, picks, self.context.path),
                         sem,
                         picks: *picks,
                         dst,
@@ -245,7 +272,7 @@ impl<'a> Builder<'a> {
                 let [p, q] = preds.map(|slot| self.slot(slot));
                 let dst = self.slot(*dst);
                 Kind::Pure(Box::new(Pure {
-                    lanes: Some(lanes::select_pair(self.launch.path)),
+                    lanes: Some(lanes::select_pair(self.context.path)),
                     sem: select_pair,
                     picks: isa::Picks::new(&[], &[]),
                     dst: [Some(dst), None],
@@ -263,9 +290,9 @@ impl<'a> Builder<'a> {
             }
             ir::OpKind::Load { address, dst, bytes, signed }
                 if let (ir::Base::KernelParam(index), [Some(slot)]) = (address.base, &dst[..])
-                    && let Some(value) = self.param(index, address.offset, *bytes, *signed) =>
+                    && let Some(offset) = self.param(index, address.offset, *bytes) =>
             {
-                Kind::Uniform { dst: self.slot(*slot), value }
+                Kind::Param { dst: self.slot(*slot), offset, bytes: *bytes, signed: *signed }
             }
             ir::OpKind::Load { address, dst, bytes, signed } => Kind::Load(Box::new(Load {
                 address: self.address(address),
@@ -347,17 +374,12 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The value of an aligned access within the parameters.
-    fn param(&self, index: u32, offset: i64, bytes: u32, signed: bool) -> Option<u64> {
-        let start = self.launch.places.param(index).checked_add_signed(offset)? as usize;
-        let bytes = bytes as usize;
-        let stored = self.launch.params.get(start..)?.get(..bytes).filter(|_| start.is_multiple_of(bytes))?;
-        let mut value = [0; 8];
-        value[..bytes].copy_from_slice(stored);
-        if signed && stored[bytes - 1] & 0x80 != 0 {
-            value[bytes..].fill(0xff);
-        }
-        Some(u64::from_le_bytes(value))
+    /// Where an aligned access within the parameters begins.
+    fn param(&self, index: u32, offset: i64, bytes: u32) -> Option<u32> {
+        let start = self.context.param_offset(index).checked_add_signed(offset)?;
+        let end = start.checked_add(bytes.into())?;
+        let within = end <= self.context.kernel.param_bytes && start.is_multiple_of(bytes.into());
+        u32::try_from(start).ok().filter(|_| within)
     }
 
     fn warp(&self, op: &ir::WarpOp) -> WarpOp {
@@ -399,7 +421,7 @@ impl<'a> Builder<'a> {
                     address: op.address.as_ref().map(|a| self.address(a)),
                     stride: self.maybe(op.stride),
                 };
-                let helpers = lanes::MatrixHelpers::of(self.launch.path);
+                let helpers = lanes::MatrixHelpers::of(self.context.path);
                 match MatrixOp::new(op, operands, helpers) {
                     Some(op) => WarpOp::Matrix(op),
                     None => WarpOp::Unsupported { opcode: op.form.opcode },

@@ -1,7 +1,8 @@
-//! Executable code: lowered functions with every place resolved for one launch.
+//! Executable code: lowered functions with every place resolved.
 //!
-//! Made once a launch, when the block size is known: slots get byte offsets for the number of lanes of a chunk,
-//! variables their addresses, pure operations their vector handler and their function in `sem`.
+//! Made when a kernel is first launched with chunks of some size, and kept with the loaded module: slots get byte offsets for the number
+//! of lanes of a chunk, variables their addresses, pure operations their vector handler and their function in `sem`. What
+//! launches differ in (parameters, extents) is looked up when they run.
 
 mod build;
 mod chain;
@@ -20,10 +21,8 @@ use isa::{Picks, Space, Type};
 use sem::PureFn;
 use smallvec::SmallVec;
 
-use crate::grid::Launch;
 use crate::mask::Mask;
 use crate::registers::SlotRef;
-use crate::scalar::Rows;
 use lanes::LaneFn;
 
 pub(crate) use build::build;
@@ -252,10 +251,12 @@ pub(crate) enum Kind {
         src: SlotRef,
         addend: u64,
     },
-    /// A value that the launch decides: a parameter.
-    Uniform {
+    /// An aligned part of the kernel's parameters.
+    Param {
         dst: SlotRef,
-        value: u64,
+        offset: u32,
+        bytes: u32,
+        signed: bool,
     },
     /// An address without an access: the same for all lanes.
     AddressOf {
@@ -417,31 +418,20 @@ pub(crate) struct Function {
     pub returns: Vec<Option<SlotRef>>,
 }
 
-/// All functions of a module, prepared for a launch.
+/// The functions that a kernel can reach, ready to run.
 pub(crate) struct Code {
-    /// By `FuncId`; `None` for declarations.
+    /// By `FuncId`; `None` for declarations, and what the kernel cannot reach.
     pub functions: Vec<Option<Function>>,
     /// By `FuncId`: the number of its signature; `None` for kernels, which nobody calls.
     pub callable: Vec<Option<u32>>,
     pub signatures: Signatures,
     /// Lanes of a chunk.
     pub lanes: usize,
-    /// How they lie in one block or several.
-    pub rows: Rows,
     /// Number of accesses and of pure operations.
     pub accesses: usize,
     pub pure_operations: usize,
     /// The most chains of a block.
     pub chains: usize,
-}
-
-/// The most bytes that the registers of one of the functions that a kernel can reach take, in a chunk of so many lanes.
-pub(crate) fn most_register_bytes(launch: &Launch, lanes: usize) -> u64 {
-    let functions = launch.reached_functions().flatten();
-    let bytes = |function: &ir::Function| -> u64 {
-        function.slots.iter().map(|slot| array_bytes(slot.width, lanes) as u64).sum()
-    };
-    functions.map(bytes).max().unwrap_or(0)
 }
 
 /// Bytes of a slot's array.

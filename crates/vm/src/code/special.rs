@@ -6,6 +6,18 @@ use crate::grid::Launch;
 use crate::mask::WARP_LANES;
 use crate::scalar::{Rows, Scalar};
 
+/// Extents of a launch's blocks and grid, by axis.
+const BLOCK: [fn(&Launch) -> u64; 3] = [
+    |launch| launch.config.block[0].into(),
+    |launch| launch.config.block[1].into(),
+    |launch| launch.config.block[2].into(),
+];
+const GRID: [fn(&Launch) -> u64; 3] = [
+    |launch| launch.config.grid[0].into(),
+    |launch| launch.config.grid[1].into(),
+    |launch| launch.config.grid[2].into(),
+];
+
 /// How the value of a special register is found (PTX ISA, "Special Registers").
 #[derive(Clone, Copy)]
 pub(crate) enum Special {
@@ -19,44 +31,45 @@ pub(crate) enum Special {
     WarpId,
     /// `%lanemask_eq`, `_le`, `_lt`, `_ge`, `_gt`: a function of `%laneid`.
     LaneMask(fn(u32) -> u32),
-    /// The same for all threads of the launch.
-    Uniform(u64),
+    /// The same for all threads of a launch.
+    Uniform(fn(&Launch) -> u64),
 }
 
 impl Special {
     /// The rule for a register.
-    pub fn of(register: SpecialRegister, launch: &Launch) -> Special {
+    pub fn of(register: SpecialRegister) -> Special {
         let name = register.name();
         let (base, axis) = match name.split_once('.') {
             Some((base, "x")) => (base, 0),
             Some((base, "y")) => (base, 1),
             Some((base, "z")) => (base, 2),
             // The fourth component of a four-element register reads as zero.
-            Some(_) => return Special::Uniform(0),
+            Some(_) => return Special::Uniform(|_| 0),
             None => (name, 0),
         };
-        let warps = launch.config.block_threads().div_ceil(WARP_LANES as u64);
         match base {
             "%tid" => Special::Tid(axis),
-            "%ntid" => Special::Uniform(launch.config.block[axis].into()),
+            "%ntid" => Special::Uniform(BLOCK[axis]),
             "%ctaid" | "%clusterid" => Special::Ctaid(axis),
-            "%nctaid" | "%nclusterid" => Special::Uniform(launch.config.grid[axis].into()),
+            "%nctaid" | "%nclusterid" => Special::Uniform(GRID[axis]),
             "%laneid" => Special::LaneId,
             "%warpid" => Special::WarpId,
-            "%nwarpid" => Special::Uniform(warps),
+            "%nwarpid" => {
+                Special::Uniform(|launch| launch.config.block_threads().div_ceil(WARP_LANES as u64))
+            }
             "%lanemask_eq" => Special::LaneMask(|lane| 1 << lane),
             "%lanemask_le" => Special::LaneMask(|lane| (2u32 << lane).wrapping_sub(1)),
             "%lanemask_lt" => Special::LaneMask(|lane| (1 << lane) - 1),
             "%lanemask_ge" => Special::LaneMask(|lane| !((1 << lane) - 1)),
             "%lanemask_gt" => Special::LaneMask(|lane| !(2u32 << lane).wrapping_sub(1)),
             // One multiprocessor, clusters of one block.
-            "%nsmid" | "%cluster_nctaid" | "%cluster_nctarank" => Special::Uniform(1),
-            "%dynamic_smem_size" => Special::Uniform(launch.config.dynamic_shared),
-            "%total_smem_size" | "%aggr_smem_size" => Special::Uniform(launch.shared.bytes),
-            "%envreg1" => Special::Uniform(launch.grid_workspace() >> 32),
-            "%envreg2" => Special::Uniform(launch.grid_workspace() & 0xffff_ffff),
+            "%nsmid" | "%cluster_nctaid" | "%cluster_nctarank" => Special::Uniform(|_| 1),
+            "%dynamic_smem_size" => Special::Uniform(|launch| launch.config.dynamic_shared),
+            "%total_smem_size" | "%aggr_smem_size" => Special::Uniform(|launch| launch.shared.bytes),
+            "%envreg1" => Special::Uniform(|launch| launch.grid_workspace() >> 32),
+            "%envreg2" => Special::Uniform(|launch| launch.grid_workspace() & 0xffff_ffff),
             // %smid, %gridid, %cluster_ctaid, %is_explicit_cluster, other %envreg, %pm ...
-            _ => Special::Uniform(0),
+            _ => Special::Uniform(|_| 0),
         }
     }
 
@@ -75,7 +88,7 @@ impl Special {
         let same_rows = nx == rows.width() as u64;
         let by_row = |base: u64| Scalar { base, step: 0, pitch: 1, leap: 0 };
         match self {
-            Special::Uniform(value) => Some(Scalar::uniform(value)),
+            Special::Uniform(of) => Some(Scalar::uniform(of(launch))),
             // Blocks of a chunk follow each other along one axis.
             Special::Ctaid(axis) => Some(Scalar {
                 leap: u64::from(axis == crate::team::axis(launch.config.grid) && rows.blocks() > 1),
@@ -113,7 +126,7 @@ impl Special {
             Special::LaneId => lane.into(),
             Special::WarpId => (thread / WARP_LANES as u32).into(),
             Special::LaneMask(of) => of(lane).into(),
-            Special::Uniform(value) => value,
+            Special::Uniform(of) => of(launch),
         }
     }
 }

@@ -103,7 +103,7 @@ impl Chunk<'_> {
                 (constants.as_ptr().cast_mut(), offset, constants.len() as u64)
             }
             Space::Param if !request.write => {
-                let params = self.launch.params;
+                let params = &self.launch.params;
                 (params.as_ptr().cast_mut(), offset, params.len() as u64)
             }
             Space::Global => {

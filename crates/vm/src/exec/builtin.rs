@@ -37,7 +37,7 @@ impl Chunk<'_> {
         span: Span,
     ) -> Step<Wait> {
         let name = self.launch.function_name(index);
-        let module = &self.launch.program.module;
+        let module = &self.launch.program().module;
         let callee = module.functions.get(index as usize);
         let builtin = Builtin::of(name).zip(callee).filter(|(builtin, callee)| {
             let (params, result) = builtin.signature(u64::from(module.address_size / 8));

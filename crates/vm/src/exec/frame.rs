@@ -126,9 +126,9 @@ pub(crate) struct CallRecord<'c> {
 impl Chunk<'_> {
     /// The frame of the kernel; everything starts in it.
     pub(super) fn enter_kernel(&mut self, shared: &mut Shared) -> Step<u32> {
-        let index = self.launch.entry;
+        let index = self.launch.kernel.entry.0;
         let span =
-            self.launch.program.module.functions.get(index as usize).map_or(Span::default(), |f| f.span);
+            self.launch.program().module.functions.get(index as usize).map_or(Span::default(), |f| f.span);
         let Some(function) = self.function(index) else {
             return Err(self.fault(FaultKind::UndefinedFunction, span, Mask::EMPTY, None, ""));
         };

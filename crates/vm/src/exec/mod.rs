@@ -37,6 +37,7 @@ use crate::limits::Stop;
 use crate::mask::{GROUP_LANES, Mask};
 use crate::memory::LocalMemory;
 use crate::registers::{Registers, SlotRef};
+use crate::scalar::Rows;
 use active::{Active, Everyone};
 use copy::Copies;
 use frame::Frames;
@@ -102,7 +103,7 @@ pub(crate) const BUDGET: i64 = 1 << 16;
 
 /// Threads of a block, or all threads of several blocks, with their registers and private memory.
 pub(crate) struct Chunk<'l> {
-    launch: &'l Launch<'l>,
+    launch: &'l Launch,
     code: &'l Code,
     registers: Registers,
     local: LocalMemory,
@@ -149,24 +150,30 @@ pub(crate) struct Chunk<'l> {
 
 impl<'l> Chunk<'l> {
     /// A chunk of so many threads, or fewer where there are fewer blocks.
-    pub fn new(launch: &'l Launch<'l>, code: &'l Code, first_thread: u32, threads: usize) -> Chunk<'l> {
+    pub fn new(
+        launch: &'l Launch,
+        code: &'l Code,
+        rows: Rows,
+        first_thread: u32,
+        threads: usize,
+    ) -> Chunk<'l> {
         let lanes = threads.next_multiple_of(GROUP_LANES);
         Chunk {
             launch,
             code,
-            registers: Registers::new(code.rows, launch.path),
+            registers: Registers::new(rows, launch.path),
             local: LocalMemory::new(lanes),
             frames: Frames::default(),
             paths: Vec::new(),
             alive: Mask::EMPTY,
             first_thread,
             lanes,
-            whole_blocks: threads as u64 == launch.config.block_threads() * code.rows.blocks() as u64,
+            whole_blocks: threads as u64 == launch.config.block_threads() * rows.blocks() as u64,
             everyone: Everyone::new(threads, lanes),
-            block_masks: match code.rows.blocks() {
+            block_masks: match rows.blocks() {
                 1 => vec![Mask::ALL],
                 blocks => {
-                    let lanes = code.rows.block_lanes();
+                    let lanes = rows.block_lanes();
                     (0..blocks).map(|block| Mask::range(block * lanes, (block + 1) * lanes)).collect()
                 }
             },
@@ -482,9 +489,9 @@ impl<'l> Chunk<'l> {
             Kind::Not { dst, src } => self.not(*dst, *src, active),
             Kind::Resize { dst, src, bits, signed } => self.resize(*dst, *src, *bits, *signed, active),
             Kind::Offset { dst, src, addend } => self.offset(*dst, *src, *addend, active),
-            Kind::Uniform { dst, value } => {
-                let whole = self.whole(active, *dst);
-                self.registers.set_all(active.window, *dst, *value, active.mask, whole);
+            Kind::Param { dst, offset, bytes, signed } => {
+                let (value, whole) = (self.param(*offset, *bytes, *signed), self.whole(active, *dst));
+                self.registers.set_all(active.window, *dst, value, active.mask, whole);
             }
             Kind::AddressOf { dst, base, offset } => {
                 let value = self.fixed_base(*base, active.frame).wrapping_add(*offset);
@@ -534,7 +541,7 @@ impl<'l> Chunk<'l> {
         let notes = if note.is_empty() { Vec::new() } else { vec![(note.to_owned(), None)] };
         Box::new(Fault {
             kind,
-            kernel: self.launch.kernel.to_owned(),
+            kernel: self.launch.kernel_name().to_owned(),
             span,
             block: self.block_of(lane),
             thread: self.launch.thread(self.thread_of(lane)),

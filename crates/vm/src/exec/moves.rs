@@ -242,6 +242,17 @@ impl Chunk<'_> {
         self.write_lanes(dst, active, |_, lane| active.mask.warp(lane / WARP_LANES).into());
     }
 
+    /// A part of the kernel's parameters, which the code has checked to be within them.
+    #[inline]
+    pub(super) fn param(&self, offset: u32, bytes: u32, signed: bool) -> u64 {
+        let (start, bytes) = (offset as usize, bytes as usize);
+        let mut value = [0; 8];
+        value[..bytes].copy_from_slice(&self.launch.params[start..start + bytes]);
+        let value = u64::from_le_bytes(value);
+        let unused = 64 - 8 * bytes as u32;
+        if signed { ((value << unused) as i64 >> unused) as u64 } else { value }
+    }
+
     /// Sets the slot of a special register.
     pub(super) fn set_special(&mut self, window: Window, slot: SlotRef, special: Special) {
         match special.scalar(self.launch, self.ctaid, self.first_thread, self.registers.rows()) {

@@ -39,7 +39,7 @@ impl Observer for () {}
 
 /// Counts what a host thread executes, and measures how long it takes.
 pub(crate) struct Recorder<'l> {
-    launch: &'l Launch<'l>,
+    launch: &'l Launch,
     code: &'l Code,
     start: Instant,
     start_ticks: u64,
@@ -98,7 +98,7 @@ impl Time {
 }
 
 impl<'l> Recorder<'l> {
-    pub fn new(launch: &'l Launch<'l>, code: &'l Code) -> Recorder<'l> {
+    pub fn new(launch: &'l Launch, code: &'l Code) -> Recorder<'l> {
         let blocks =
             code.functions.iter().map(|f| f.iter().flat_map(|f| f.blocks.iter().map(record)).collect());
         let start = Instant::now();
@@ -127,7 +127,7 @@ impl<'l> Recorder<'l> {
     pub fn add_to(self, profile: &mut Profile) {
         let ticks = ticks(self.start).saturating_sub(self.start_ticks).max(1);
         let tick = self.start.elapsed().as_secs_f64() / ticks as f64;
-        let functions = self.launch.program.functions.iter().zip(&self.code.functions).zip(self.blocks);
+        let functions = self.launch.program().functions.iter().zip(&self.code.functions).zip(self.blocks);
         for ((lowered, code), records) in functions {
             let (Some(lowered), Some(code)) = (lowered, code) else { continue };
             for ((lowered, block), record) in lowered.blocks.iter().zip(&code.blocks).zip(records) {

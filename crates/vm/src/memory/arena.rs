@@ -1,69 +1,14 @@
 //! Global memory: allocations with bounds and lifetimes.
 
 use std::fmt;
-use std::ops::Range;
-use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
+use super::host;
 use super::storage::Storage;
-use super::{ALIGN, ARENA_BASE, Extent, HEAP_BASE, HOST_MEMORY, NARROW_BASE, SHARED_WINDOW};
+use super::table::{Allocation, Table};
+use super::{ALIGN, HOST_MEMORY};
 use crate::fault::FaultKind;
-
-/// Fewest bytes behind an allocation that belong to nobody.
-const RED_ZONE: u64 = 256;
-/// Allocations begin at multiples of the room that is left, shifted right by this: 128 GiB at first, and small enough for
-/// millions of allocations. The gap before each is at least half of that: what an index of 32 bits times 16 bytes reaches.
-const STEP_SHIFT: u32 = 18;
-/// The same where addresses have 32 bits: 16 MiB at first.
-const NARROW_STEP_SHIFT: u32 = 7;
-
-/// One allocation of global memory. A freed one is kept, without storage, to recognise stale pointers.
-pub struct Allocation {
-    base: u64,
-    bytes: u64,
-    /// Where it begins on the host; absent once freed.
-    start: Option<NonNull<u8>>,
-    /// What it is stored in; absent once freed, and where the memory is the host's.
-    storage: Option<Storage>,
-    name: String,
-}
-
-// SAFETY: what it points to is plain bytes; kernels race on it by design and reach it
-// only through raw pointers and atomics, never through references.
-unsafe impl Send for Allocation {}
-// SAFETY: as above.
-unsafe impl Sync for Allocation {}
-
-impl Allocation {
-    /// First device address.
-    pub fn base(&self) -> u64 {
-        self.base
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// What the owner called it ("argument 2", "variable `table`").
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// It was given back.
-    pub fn is_freed(&self) -> bool {
-        self.start.is_none()
-    }
-
-    pub(crate) fn extent(&self) -> Extent {
-        Extent { base: self.base, bytes: self.bytes, storage: self.start.map(NonNull::as_ptr) }
-    }
-}
-
-impl fmt::Debug for Allocation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#x}+{} {:?}", self.base, self.bytes, self.name)
-    }
-}
 
 /// The host has no room for an array of this size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,80 +37,59 @@ impl fmt::Display for HostMemoryError {
 
 impl std::error::Error for HostMemoryError {}
 
-/// All allocations of a device, in ascending order of address.
+/// Global memory. Any thread may allocate, free and copy at any time, also while kernels run.
 #[derive(Debug, Default)]
-pub struct Arena {
-    allocations: Vec<Allocation>,
+pub(crate) struct Arena {
+    /// Replaced as a whole if a launch has it.
+    table: RwLock<Arc<Table>>,
     /// Addresses are to have 32 bits.
-    narrow: bool,
-}
-
-/// Where a part of the arena begins and ends, and how wide its gaps are.
-struct Room {
-    range: Range<u64>,
-    step_shift: u32,
-}
-
-/// Below the windows.
-const NARROW: Room = Room { range: NARROW_BASE..SHARED_WINDOW, step_shift: NARROW_STEP_SHIFT };
-/// Above them.
-const WIDE: Room = Room { range: ARENA_BASE..HEAP_BASE, step_shift: STEP_SHIFT };
-
-impl Room {
-    /// The first free address that has so many bytes behind it, and where its allocation stands among the others.
-    fn place(&self, allocations: &[Allocation], bytes: u64, align: u64) -> Option<(u64, usize)> {
-        let index = allocations.partition_point(|a| a.base < self.range.end);
-        let before = allocations[..index].last().filter(|a| a.base + a.bytes.max(1) > self.range.start);
-        let base = match before.map(|a| a.base + a.bytes) {
-            None => self.range.start.checked_next_multiple_of(align)?,
-            Some(end) => {
-                let step = self.range.end.saturating_sub(end) >> self.step_shift;
-                let step = step.checked_ilog2().map_or(0, |log| 1 << log).max(2 * RED_ZONE);
-                end.checked_add(step / 2)?.checked_next_multiple_of(step.max(align))?
-            }
-        };
-        let end = base.checked_add(bytes)?.checked_add(RED_ZONE)?;
-        (end <= self.range.end).then_some((base, index))
-    }
+    narrow: AtomicBool,
 }
 
 impl Arena {
+    /// The allocations as they are now.
+    pub fn table(&self) -> Arc<Table> {
+        Arc::clone(&self.table.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes the table; nothing that takes long happens meanwhile.
+    fn change<T>(&self, change: impl FnOnce(&mut Table) -> T) -> T {
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut table))
+    }
+
     /// Reserves `bytes` zeroed bytes and returns their device address.
     ///
     /// # Errors
     /// When the host cannot provide that much memory.
-    pub fn allocate(&mut self, bytes: u64, name: impl Into<String>) -> Result<u64, OutOfMemory> {
-        self.allocate_aligned(bytes, ALIGN, name)
+    pub fn allocate(&self, bytes: u64, name: impl Into<String>) -> Result<u64, OutOfMemory> {
+        self.allocate_aligned(bytes, ALIGN, false, name)
     }
 
-    /// The same at an address that is a multiple of `align`.
+    /// The same at an address that is a multiple of `align`, and has 32 bits if it is to be `narrow`.
     ///
     /// # Errors
     /// When the host cannot provide that much memory.
     pub fn allocate_aligned(
-        &mut self,
+        &self,
         bytes: u64,
         align: u64,
+        narrow: bool,
         name: impl Into<String>,
     ) -> Result<u64, OutOfMemory> {
         let refused = OutOfMemory { bytes };
-        let narrow = if self.narrow { NARROW.place(&self.allocations, bytes, align) } else { None };
-        let place = narrow.or_else(|| WIDE.place(&self.allocations, bytes, align));
-        let (base, index) = place.ok_or(refused)?;
-        let storage = Storage::zeroed(bytes).ok_or(refused)?;
-        let (start, storage) = (Some(storage.start()), Some(storage));
-        self.allocations.insert(index, Allocation { base, bytes, start, storage, name: name.into() });
-        Ok(base)
+        let (storage, name) = (Storage::zeroed(bytes).ok_or(refused)?, name.into());
+        let narrow = narrow || self.narrow.load(Ordering::Relaxed);
+        self.change(|table| {
+            let (base, index) = table.place(bytes, align, narrow).ok_or(refused)?;
+            table.insert(index, Allocation::new(base, bytes, name, storage));
+            Ok(base)
+        })
     }
 
-    /// From now on addresses fit in 32 bits as long as there is room for that, or no longer need to.
-    pub fn use_narrow_addresses(&mut self, narrow: bool) {
-        self.narrow = narrow;
-    }
-
-    /// Whether addresses are to fit in 32 bits.
-    pub fn has_narrow_addresses(&self) -> bool {
-        self.narrow
+    /// From now on addresses fit in 32 bits as long as there is a place for that.
+    pub fn use_narrow_addresses(&self) {
+        self.narrow.store(true, Ordering::Relaxed);
     }
 
     /// Opens the window of host memory: from now on the addresses that it covers are addresses of the host, without
@@ -176,40 +100,33 @@ impl Arena {
     ///
     /// # Safety
     /// Kernels may then read and write whatever this process can: whoever launches them answers for what they do.
-    pub unsafe fn open_host_memory(&mut self) -> Result<(), HostMemoryError> {
-        if !self.allocations.is_empty() {
-            return Err(HostMemoryError);
-        }
-        let Range { start, end } = HOST_MEMORY;
-        let (base, bytes, name) = (start, end - start, "host memory".to_owned());
-        let start = NonNull::new(std::ptr::with_exposed_provenance_mut(start as usize));
-        self.allocations.push(Allocation { base, bytes, start, storage: None, name });
-        Ok(())
+    pub unsafe fn open_host_memory(&self) -> Result<(), HostMemoryError> {
+        self.change(|table| match table.is_empty() {
+            true => Ok(table.insert(0, Allocation::of_host(HOST_MEMORY))),
+            false => Err(HostMemoryError),
+        })
     }
 
-    /// Gives an allocation back. Later accesses to it fault as use after free.
+    /// Gives an allocation back. Accesses of later launches to it fault as use after free.
     ///
     /// # Errors
     /// When `address` is not the first byte of a live allocation.
-    pub fn free(&mut self, address: u64) -> Result<(), FaultKind> {
-        let found = self.allocations.binary_search_by_key(&address, |a| a.base);
-        match found.map(|i| &mut self.allocations[i]) {
-            Ok(allocation) if allocation.storage.is_some() => {
-                (allocation.start, allocation.storage) = (None, None);
-                Ok(())
-            }
-            _ => Err(FaultKind::InvalidFree),
-        }
+    pub fn free(&self, address: u64) -> Result<(), FaultKind> {
+        // Large storage takes a while to be given back, and nobody is to wait for that.
+        let held = self.table().find(address).cloned();
+        let freed = self.change(|table| table.free(address));
+        drop(held);
+        freed
     }
 
     /// Copies bytes into device memory.
     ///
     /// # Errors
     /// When the range is not within one live allocation.
-    pub fn write(&mut self, address: u64, data: &[u8]) -> Result<(), FaultKind> {
-        let place = self.resolve(address, data.len() as u64)?;
-        // SAFETY: `resolve` returned `data.len()` valid bytes, and no kernel runs while `self` is borrowed.
-        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), place, data.len()) }
+    pub fn write(&self, address: u64, data: &[u8]) -> Result<(), FaultKind> {
+        let memory = self.resolve(address, data.len() as u64)?;
+        // SAFETY: these are `data.len()` bytes of device memory, which lives as long as `memory`.
+        unsafe { host::write(memory.start, data) }
         Ok(())
     }
 
@@ -218,48 +135,56 @@ impl Arena {
     /// # Errors
     /// When the range is not within one live allocation.
     pub fn read(&self, address: u64, data: &mut [u8]) -> Result<(), FaultKind> {
-        let place = self.resolve(address, data.len() as u64)?;
-        // SAFETY: `resolve` returned `data.len()` valid bytes.
-        unsafe { std::ptr::copy_nonoverlapping(place, data.as_mut_ptr(), data.len()) }
+        let memory = self.resolve(address, data.len() as u64)?;
+        // SAFETY: these are `data.len()` bytes of device memory, which lives as long as `memory`.
+        unsafe { host::read(memory.start, data) }
         Ok(())
     }
 
-    /// Host address of `bytes` bytes at device address `address`.
-    pub(crate) fn resolve(&self, address: u64, bytes: u64) -> Result<*mut u8, FaultKind> {
-        self.find(address).ok_or(FaultKind::OutOfBounds)?.extent().resolve(address, bytes)
+    /// Copies bytes from one place of device memory to another; they may overlap, and arrive as they were before.
+    ///
+    /// # Errors
+    /// When a range is not within one live allocation.
+    pub fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<(), FaultKind> {
+        let (source, target) = (self.resolve(from, bytes)?, self.resolve(to, bytes)?);
+        // SAFETY: both are `bytes` bytes of device memory, which live as long as `source` and `target`.
+        unsafe { host::copy(source.start, target.start, bytes as usize) }
+        Ok(())
     }
 
-    /// The allocation at or before `address`: the one that contains it, if any does.
-    pub(crate) fn find(&self, address: u64) -> Option<&Allocation> {
-        let after = self.allocations.partition_point(|a| a.base <= address);
-        self.allocations[..after].last()
+    /// Sets a range of device memory to a pattern, over and over from its first byte on.
+    ///
+    /// # Errors
+    /// When the range is not within one live allocation.
+    pub fn fill(&self, address: u64, pattern: &[u8], bytes: u64) -> Result<(), FaultKind> {
+        let memory = self.resolve(address, bytes)?;
+        // SAFETY: these are `bytes` bytes of device memory, which lives as long as `memory`.
+        unsafe { host::fill(memory.start, pattern, bytes as usize) }
+        Ok(())
     }
 
-    /// The allocation that lies nearest to `address`, for error messages.
-    pub fn nearest(&self, address: u64) -> Option<&Allocation> {
-        let after = self.allocations.partition_point(|a| a.base <= address);
-        let before = self.allocations[..after].last();
-        let next = self.allocations.get(after);
-        match (before, next) {
-            (Some(b), Some(n)) if n.base - address < address.saturating_sub(b.base + b.bytes) => Some(n),
-            (Some(b), _) => Some(b),
-            (None, next) => next,
-        }
+    /// The memory of the host behind `bytes` bytes at a device address.
+    fn resolve(&self, address: u64, bytes: u64) -> Result<Resolved, FaultKind> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let allocation = Arc::clone(table.find(address).ok_or(FaultKind::OutOfBounds)?);
+        Ok(Resolved { start: allocation.extent().resolve(address, bytes)?, _allocation: allocation })
     }
+}
 
-    /// All allocations, freed ones included.
-    pub fn allocations(&self) -> &[Allocation] {
-        &self.allocations
-    }
+/// A range of device memory, which stays where it is as long as this lives.
+struct Resolved {
+    start: *mut u8,
+    _allocation: Arc<Allocation>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::{ARENA_BASE, NARROW_BASE, SHARED_WINDOW};
 
     #[test]
     fn bounds_and_lifetime_are_checked() {
-        let mut arena = Arena::default();
+        let arena = Arena::default();
         let a = arena.allocate(100, "a").unwrap();
         let b = arena.allocate(8, "b").unwrap();
         assert_eq!(a % ALIGN, 0);
@@ -271,8 +196,8 @@ mod tests {
         assert_eq!(bytes, [1, 2, 3, 4]);
         assert_eq!(arena.write(a + 97, &[0; 4]), Err(FaultKind::OutOfBounds));
         assert_eq!(arena.write(a - 1, &[0]), Err(FaultKind::OutOfBounds));
-        assert_eq!(arena.nearest(b - 1).unwrap().name(), "b");
-        assert_eq!(arena.nearest(a + 101).unwrap().name(), "a");
+        assert_eq!(arena.table().nearest(b - 1).unwrap().name(), "b");
+        assert_eq!(arena.table().nearest(a + 101).unwrap().name(), "a");
         arena.free(a).unwrap();
         assert_eq!(arena.write(a, &[0]), Err(FaultKind::UseAfterFree));
         assert_eq!(arena.free(a), Err(FaultKind::InvalidFree));
@@ -281,9 +206,9 @@ mod tests {
 
     #[test]
     fn narrow_allocations_keep_out_of_the_windows() {
-        let mut arena = Arena::default();
+        let arena = Arena::default();
         let wide = arena.allocate(8, "wide").unwrap();
-        arena.use_narrow_addresses(true);
+        arena.use_narrow_addresses();
         let first = arena.allocate(8, "first").unwrap();
         let second = arena.allocate(8, "second").unwrap();
         assert_eq!((first, wide), (NARROW_BASE, ARENA_BASE));
@@ -296,23 +221,27 @@ mod tests {
         let wide = arena.allocate(100 << 20, "does not fit").unwrap();
         assert!(wide > ARENA_BASE, "{wide:#x}");
         assert!(arena.allocate(2000, "fits still").unwrap() < SHARED_WINDOW);
-        assert!(arena.allocations().is_sorted_by_key(Allocation::base));
+        assert!(arena.table().allocations().is_sorted_by_key(|a| a.extent().base));
     }
 
     #[test]
     fn there_is_room_for_many_allocations_and_every_alignment() {
-        let mut arena = Arena::default();
+        let arena = Arena::default();
         for narrow in [false, true] {
-            arena.use_narrow_addresses(narrow);
+            if narrow {
+                arena.use_narrow_addresses();
+            }
             for i in 0..5_000 {
                 arena.allocate(i % 7, "").unwrap();
             }
-            assert_eq!(arena.allocate_aligned(1, 1 << 20, "").unwrap() % (1 << 20), 0);
+            assert_eq!(arena.allocate_aligned(1, 1 << 20, false, "").unwrap() % (1 << 20), 0);
         }
-        let allocations = arena.allocations().windows(2);
-        assert!(allocations.clone().all(|pair| pair[1].base >= pair[0].base + pair[0].bytes + RED_ZONE));
-        let wide = allocations.filter(|pair| pair[0].base >= ARENA_BASE);
-        assert!(wide.map(|pair| pair[1].base - pair[0].base).min() > Some(1 << 32));
+        let table = arena.table();
+        let all: Vec<_> =
+            table.allocations().map(|a| (a.extent().base, a.extent().base + a.extent().bytes)).collect();
+        assert!(all.windows(2).all(|pair| pair[1].0 >= pair[0].1 + 256));
+        let wide = all.windows(2).filter(|pair| pair[0].0 >= ARENA_BASE);
+        assert!(wide.map(|pair| pair[1].0 - pair[0].0).min() > Some(1 << 32));
     }
 
     #[test]
@@ -320,7 +249,7 @@ mod tests {
         let value = [1u8, 2, 3, 4];
         let address = value.as_ptr().expose_provenance() as u64;
         let mut bytes = [0; 4];
-        let mut arena = Arena::default();
+        let arena = Arena::default();
         assert!(arena.read(address, &mut bytes).is_err());
         // SAFETY: only `value` is read.
         unsafe { arena.open_host_memory() }.unwrap();
@@ -338,5 +267,50 @@ mod tests {
     fn an_impossible_size_is_refused() {
         assert!(Arena::default().allocate(u64::MAX, "huge").is_err());
         assert!(Arena::default().allocate(1 << 60, "huge").is_err());
+    }
+
+    #[test]
+    fn who_has_the_table_keeps_what_is_freed() {
+        let arena = Arena::default();
+        let address = arena.allocate(1 << 20, "array").unwrap();
+        arena.write(address, &[7; 16]).unwrap();
+        let table = arena.table();
+        arena.free(address).unwrap();
+        let other = arena.allocate(1 << 20, "other").unwrap();
+        let extent = table.find(address).unwrap().extent();
+        // SAFETY: the table keeps it.
+        assert_eq!(unsafe { *extent.resolve(address, 1).unwrap() }, 7);
+        assert!(table.find(other).unwrap().extent().resolve(other, 1).is_err());
+        assert_eq!(
+            arena.table().find(address).unwrap().extent().resolve(address, 1),
+            Err(FaultKind::UseAfterFree)
+        );
+    }
+
+    #[test]
+    fn copies_within_and_patterns() {
+        let arena = Arena::default();
+        let a = arena.allocate(16, "a").unwrap();
+        arena.fill(a, &[1, 2, 3], 8).unwrap();
+        arena.copy(a, a + 2, 8).unwrap();
+        let mut bytes = [0; 16];
+        arena.read(a, &mut bytes).unwrap();
+        assert_eq!(bytes, [1, 2, 1, 2, 3, 1, 2, 3, 1, 2, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(arena.copy(a, a + 9, 8), Err(FaultKind::OutOfBounds));
+        assert_eq!(arena.fill(a + 9, &[1], 8), Err(FaultKind::OutOfBounds));
+    }
+
+    #[test]
+    fn a_million_arrays_leave_little_behind() {
+        let arena = Arena::default();
+        let first = arena.allocate(8, "first").unwrap();
+        let kept = arena.allocate(8, "kept").unwrap();
+        arena.free(first).unwrap();
+        for _ in 0..1_000_000 {
+            arena.free(arena.allocate(8, "").unwrap()).unwrap();
+        }
+        assert!(arena.table().allocations().count() < 70_000);
+        assert_eq!(arena.write(first, &[0]), Err(FaultKind::UseAfterFree));
+        assert_eq!(arena.write(kept + 4, &[0; 4]), Ok(()));
     }
 }

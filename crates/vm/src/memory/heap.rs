@@ -4,6 +4,7 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::HashMap;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use super::{Extent, HEAP_BASE};
@@ -21,7 +22,7 @@ const RED_ZONE: u64 = 1 << 32;
 /// Addresses are never reused, so that a stale pointer is always recognised. Storage is, but only for this heap: a
 /// thread may be about to use a place that another one frees.
 pub(crate) struct Heap {
-    limit: u64,
+    limit: AtomicU64,
     blocks: RwLock<Blocks>,
 }
 
@@ -43,7 +44,7 @@ unsafe impl Sync for Blocks {}
 
 impl Default for Heap {
     fn default() -> Heap {
-        Heap { limit: DEFAULT_LIMIT, blocks: RwLock::default() }
+        Heap { limit: AtomicU64::new(DEFAULT_LIMIT), blocks: RwLock::default() }
     }
 }
 
@@ -55,13 +56,13 @@ fn storage_layout(bytes: u64) -> Option<Layout> {
 
 impl Heap {
     /// Changes how many bytes may be allocated at a time.
-    pub fn set_limit(&mut self, bytes: u64) {
-        self.limit = bytes;
+    pub fn set_limit(&self, bytes: u64) {
+        self.limit.store(bytes, Ordering::Relaxed);
     }
 
     /// Reserves zeroed bytes; `None` when there are not so many left, or none are asked for.
     pub fn allocate(&self, bytes: u64) -> Option<u64> {
-        self.allocate_within(self.limit, bytes)
+        self.allocate_within(self.limit.load(Ordering::Relaxed), bytes)
     }
 
     /// The same for what is not the kernel's: beyond the limit.
@@ -146,7 +147,7 @@ mod tests {
 
     #[test]
     fn bounds_lifetime_and_limit_are_kept() {
-        let heap = Heap { limit: 100, ..Heap::default() };
+        let heap = Heap { limit: AtomicU64::new(100), ..Heap::default() };
         let a = heap.allocate(40).unwrap();
         let b = heap.allocate(60).unwrap();
         assert!(b >= a + 40 + RED_ZONE && a.is_multiple_of(ALIGN) && b.is_multiple_of(ALIGN));

@@ -7,16 +7,20 @@
 mod arena;
 mod extent;
 mod heap;
+pub(crate) mod host;
 mod local;
 mod storage;
+mod table;
 
 use std::ops::Range;
 
-pub use arena::{Allocation, Arena, HostMemoryError, OutOfMemory};
+pub(crate) use arena::Arena;
+pub use arena::{HostMemoryError, OutOfMemory};
 pub(crate) use extent::Extent;
 pub(crate) use heap::Heap;
 pub(crate) use local::LocalMemory;
 pub use local::STACK_BASE;
+pub(crate) use table::Table;
 
 use isa::Space;
 

@@ -1,0 +1,105 @@
+//! Modules on a device.
+
+use std::sync::Arc;
+
+use vm::{FaultKind, KernelAttributes};
+
+use crate::launch::Launch;
+use crate::{Device, Error, Module};
+
+/// A module on a device. Cheap to clone; clones share their variables. The memory of these is given back when the last clone is dropped,
+/// and every launch of its kernels has ended.
+#[derive(Clone)]
+pub struct Loaded(Arc<Parts>);
+
+struct Parts {
+    device: Device,
+    module: Module,
+    loaded: vm::Loaded,
+}
+
+impl Loaded {
+    pub(crate) fn new(device: Device, module: Module, loaded: vm::Loaded) -> Loaded {
+        Loaded(Arc::new(Parts { device, module, loaded }))
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.0.device
+    }
+
+    /// The module.
+    pub fn module(&self) -> &Module {
+        &self.0.module
+    }
+
+    pub(crate) fn loaded(&self) -> &vm::Loaded {
+        &self.0.loaded
+    }
+
+    /// Prepares a launch of a kernel.
+    pub fn launch(&self, kernel: &str) -> Launch {
+        Launch::new(self.clone(), kernel)
+    }
+
+    /// What a kernel takes: registers, shared and local memory, threads of a block.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchName`]
+    pub fn attributes(&self, kernel: &str) -> Result<KernelAttributes, Error> {
+        match self.loaded().attributes(kernel) {
+            Some(attributes) => Ok(attributes),
+            None => Err(self.module().kernel(kernel).err().unwrap_or(Error::Memory(FaultKind::OutOfBounds))),
+        }
+    }
+
+    /// Generic address and size in bytes of a `.global` or `.const` variable, as kernels of this load may use it.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchName`]
+    pub fn variable(&self, name: &str) -> Result<(u64, u64), Error> {
+        self.loaded().symbol(name).ok_or_else(|| {
+            let variables = self.module().program().module.variables.iter();
+            let placed = variables.filter(|v| {
+                v.function.is_none() && matches!(v.space, isa::Space::Global | isa::Space::Const)
+            });
+            let available = placed.map(|variable| variable.name.clone()).collect();
+            Error::NoSuchName { what: "variable", name: name.to_owned(), available }
+        })
+    }
+
+    /// Copies bytes out of a `.global` or `.const` variable, starting at an offset, as `cudaMemcpyFromSymbol` does.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchName`], and [`Error::Memory`] when there are not so many.
+    pub fn read_variable(&self, name: &str, offset: u64, data: &mut [u8]) -> Result<(), Error> {
+        match self.part(name, offset, data.len())? {
+            address if is_const(address) => self.loaded().read_const(address, data).map_err(Error::Memory),
+            address => self.device().read_at(address, data),
+        }
+    }
+
+    /// Copies bytes into a `.global` or `.const` variable, starting at an offset, as `cudaMemcpyToSymbol` does. Launches that have begun do
+    /// not see what is written to `.const` memory.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchName`], and [`Error::Memory`] when they do not fit.
+    pub fn write_variable(&self, name: &str, offset: u64, data: &[u8]) -> Result<(), Error> {
+        match self.part(name, offset, data.len())? {
+            address if is_const(address) => self.loaded().write_const(address, data).map_err(Error::Memory),
+            address => self.device().write_at(address, data),
+        }
+    }
+
+    /// Address of a part of a variable.
+    fn part(&self, name: &str, offset: u64, bytes: usize) -> Result<u64, Error> {
+        let (address, size) = self.variable(name)?;
+        let end = offset.checked_add(bytes as u64).filter(|&end| end <= size);
+        end.map(|_| address + offset).ok_or(Error::Memory(FaultKind::OutOfBounds))
+    }
+}
+
+/// Whether a variable at this address is a `.const` one.
+fn is_const(address: u64) -> bool {
+    (vm::CONST_WINDOW..vm::CONST_WINDOW + vm::WINDOW_BYTES).contains(&address)
+}

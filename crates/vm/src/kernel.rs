@@ -1,0 +1,170 @@
+//! What all launches of a kernel have in common: found once, and kept with the loaded module.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use check::module::{FuncId, Function};
+use ir::Width;
+use lanes::HostPath;
+
+use crate::builtin::Builtin;
+use crate::code::{Code, array_bytes, build};
+use crate::launch::LaunchError;
+use crate::loaded::{Image, KernelAttributes};
+use crate::shared::{SharedLayout, SharedVariable, append};
+use crate::team::keeps_blocks_apart;
+use crate::undefined::undefined;
+
+/// Threads of a block.
+pub(crate) const BLOCK_LIMIT: u64 = 1024;
+/// Codes that are kept of a kernel. More are needed only where chunks of many sizes are launched in turns.
+const MOST_CODES: usize = 16;
+
+/// A kernel of a loaded module.
+pub(crate) struct Kernel {
+    pub entry: FuncId,
+    /// Which functions it can reach, itself included.
+    pub reached: Vec<bool>,
+    /// Why it cannot be launched, if it cannot.
+    pub refused: Option<LaunchError>,
+    /// Offset of each parameter, and bytes of all.
+    pub param_offsets: Vec<u64>,
+    pub param_bytes: u64,
+    /// Its blocks do not run together in a team.
+    pub apart: bool,
+    /// It may wait for the grid.
+    pub waits_for_grid: bool,
+    /// The shared variables of the functions that it can reach.
+    shared: Vec<SharedVariable>,
+    /// The layout of the last launch, and how much dynamic shared memory it had.
+    layout: Mutex<Option<(u64, Arc<SharedLayout>)>>,
+    /// By function that it can reach: how many registers it has of each width.
+    widths: Vec<[(Width, usize); 4]>,
+    codes: Mutex<Vec<(CodeKey, Arc<Code>)>>,
+}
+
+/// What code depends on, besides the kernel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct CodeKey {
+    /// Lanes of a chunk.
+    lanes: usize,
+    path: HostPath,
+    /// Bytes between shared variables: decides where they lie.
+    gap: u64,
+}
+
+impl Kernel {
+    pub fn new(program: &ir::Program, entry: FuncId) -> Kernel {
+        let module = &program.module;
+        let reached = program.reachable(entry);
+        let missing = undefined(module, &reached);
+        let refused = if missing.is_empty() {
+            program.unsupported(&reached).map(LaunchError::Unsupported)
+        } else {
+            Some(LaunchError::Undefined(missing))
+        };
+        let (layout, param_bytes) = param_layout(&module.functions[entry.index()]);
+        let functions = || reached.iter().zip(&program.functions).filter(|(reached, _)| **reached);
+        let names = reached.iter().zip(&module.functions).filter(|(reached, _)| **reached);
+        let mut names = names.map(|(_, function)| Builtin::of(&function.name));
+        Kernel {
+            entry,
+            refused,
+            param_offsets: layout.iter().map(|&(offset, _)| offset).collect(),
+            param_bytes,
+            apart: keeps_blocks_apart(functions().map(|(_, function)| function.as_ref())),
+            waits_for_grid: names.any(|builtin| builtin == Some(Builtin::GridSynchronize)),
+            shared: SharedVariable::used(module, &reached),
+            layout: Mutex::default(),
+            widths: functions().filter_map(|(_, function)| Some(widths(function.as_ref()?))).collect(),
+            codes: Mutex::default(),
+            reached,
+        }
+    }
+
+    /// Where shared variables lie when there are so many bytes of dynamic shared memory.
+    pub fn shared_layout(&self, dynamic: u64) -> Arc<SharedLayout> {
+        let mut last = self.layout.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((bytes, layout)) if *bytes == dynamic => Arc::clone(layout),
+            _ => {
+                let layout = Arc::new(SharedLayout::new(&self.shared, dynamic));
+                *last = Some((dynamic, Arc::clone(&layout)));
+                layout
+            }
+        }
+    }
+
+    /// The most bytes that the registers of one of its functions take, in a chunk of so many lanes.
+    pub fn most_register_bytes(&self, lanes: usize) -> u64 {
+        let bytes = |widths: &[(Width, usize); 4]| -> u64 {
+            widths.iter().map(|&(width, count)| (array_bytes(width, lanes) * count) as u64).sum()
+        };
+        self.widths.iter().map(bytes).max().unwrap_or(0)
+    }
+
+    /// Its code for chunks of so many lanes: built when it is first asked for.
+    pub fn code(&self, image: &Image, lanes: usize, path: HostPath, shared: &SharedLayout) -> Arc<Code> {
+        let key = CodeKey { lanes, path, gap: shared.gap };
+        let codes = || self.codes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, code)) = codes().iter().find(|(other, _)| *other == key) {
+            return Arc::clone(code);
+        }
+        // Without the lock: another launch may build the same meanwhile, which is no harm.
+        let code = Arc::new(build(image, self, lanes, path, shared));
+        let mut codes = codes();
+        if codes.len() >= MOST_CODES {
+            codes.remove(0);
+        }
+        codes.push((key, Arc::clone(&code)));
+        code
+    }
+
+    /// What it takes, in a module with so many bytes of `.const` memory.
+    pub fn attributes(&self, program: &ir::Program, const_bytes: u64) -> KernelAttributes {
+        let entry = self.entry.index();
+        let bounds = &program.module.functions[entry].bounds;
+        let required = bounds.required.map(|[x, y, z]| u64::from(x) * u64::from(y) * u64::from(z));
+        let max_threads = required.or(bounds.max_threads).unwrap_or(BLOCK_LIMIT).min(BLOCK_LIMIT);
+        let reached = self.reached.iter().zip(&program.functions).filter(|(reached, _)| **reached);
+        let live = reached.filter_map(|(_, function)| Some(live_registers(function.as_ref()?)));
+        KernelAttributes {
+            registers: live.max().unwrap_or(0),
+            shared_bytes: self.shared_layout(0).bytes,
+            local_bytes: program.functions[entry].as_ref().map_or(0, |function| function.frame_bytes.into()),
+            const_bytes,
+            param_bytes: self.param_bytes,
+            max_threads: max_threads as u32,
+        }
+    }
+}
+
+/// How many slots a function has of each width.
+fn widths(function: &ir::Function) -> [(Width, usize); 4] {
+    [Width::Pred, Width::W16, Width::W32, Width::W64]
+        .map(|width| (width, function.slots.iter().filter(|slot| slot.width == width).count()))
+}
+
+/// The most 32-bit registers whose values a function needs at the start of a block of code.
+fn live_registers(function: &ir::Function) -> u32 {
+    let words = |slot: &ir::Slot| match function.slots[slot.index()].width {
+        Width::Pred => 0,
+        Width::W16 | Width::W32 => 1,
+        Width::W64 => 2,
+    };
+    function.blocks.iter().map(|block| block.live_in.iter().map(words).sum()).max().unwrap_or(0)
+}
+
+/// Offset and size in bytes of each parameter of a kernel, and the size of all.
+pub fn param_layout(function: &Function) -> (Vec<(u64, u64)>, u64) {
+    let mut end = 0u64;
+    let layout = function
+        .params
+        .iter()
+        .map(|param| {
+            let offset;
+            (offset, end) = append(end, param.bytes, param.align);
+            (offset, param.bytes)
+        })
+        .collect();
+    (layout, end)
+}

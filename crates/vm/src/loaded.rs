@@ -1,0 +1,214 @@
+//! Modules on a device.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use check::module::{FuncId, Symbol, Variable};
+use isa::Space;
+
+use crate::code::function_address;
+use crate::fault::FaultKind;
+use crate::kernel::Kernel;
+use crate::launch::LoadError;
+use crate::memory::{Arena, generic_offset};
+use crate::shared::append;
+
+/// Bytes of `.const` memory.
+const CONST_LIMIT: u64 = 64 * 1024;
+
+/// A module with its variables placed in a device's memory. Cheap to clone; the memory of the variables is given back with
+/// the last clone, and when no launch of its kernels runs any more.
+#[derive(Clone)]
+pub struct Loaded(pub(crate) Arc<Image>);
+
+/// What is behind a [`Loaded`].
+pub(crate) struct Image {
+    pub program: Arc<ir::Program>,
+    /// By `VarId`: address in the variable's own space. Shared variables are placed by each launch.
+    addresses: Vec<u64>,
+    /// Those in `.global` memory.
+    globals: Vec<u64>,
+    /// `.const` memory. A launch has it as it was when it began.
+    constants: Mutex<Arc<Vec<u8>>>,
+    /// The kernels by name, and by `FuncId` what their launches have in common.
+    names: HashMap<String, FuncId>,
+    kernels: Vec<OnceLock<Arc<Kernel>>>,
+    arena: Arc<Arena>,
+}
+
+impl Image {
+    /// Places a module's variables and fills in their initial values.
+    pub fn new(arena: &Arc<Arena>, program: Arc<ir::Program>) -> Result<Image, LoadError> {
+        let variables = &program.module.variables;
+        let count = program.functions.len();
+        let mut image = Image {
+            addresses: vec![0; variables.len()],
+            globals: Vec::new(),
+            constants: Mutex::default(),
+            names: program.kernels().map(|(id, kernel)| (kernel.name.clone(), id)).collect(),
+            kernels: std::iter::repeat_with(OnceLock::new).take(count).collect(),
+            arena: Arc::clone(arena),
+            program: Arc::clone(&program),
+        };
+        let narrow = program.module.address_size == 32;
+        let mut const_bytes = 0u64;
+        for (address, variable) in image.addresses.iter_mut().zip(variables) {
+            match variable.space {
+                Space::Global => {
+                    let name = format!("variable `{}`", variable.name);
+                    *address = arena
+                        .allocate_aligned(variable.bytes, variable.align, narrow, name)
+                        .map_err(LoadError::OutOfMemory)?;
+                    // What was placed so far is given back if there is no place for the next one.
+                    image.globals.push(*address);
+                }
+                Space::Const => (*address, const_bytes) = append(const_bytes, variable.bytes, variable.align),
+                _ => {}
+            }
+        }
+        if const_bytes > CONST_LIMIT {
+            return Err(LoadError::TooMuchConst(const_bytes));
+        }
+        let mut constants = vec![0; const_bytes as usize];
+        for (variable, &address) in variables.iter().zip(&image.addresses) {
+            let contents = contents(variable, variables, &image.addresses);
+            match variable.space {
+                // The ranges are the variables' own.
+                Space::Global => drop(arena.write(address, &contents)),
+                Space::Const => constants[address as usize..][..contents.len()].copy_from_slice(&contents),
+                _ => {}
+            }
+        }
+        image.constants = Mutex::new(Arc::new(constants));
+        Ok(image)
+    }
+
+    /// The kernel of this name, with what its launches have in common.
+    pub fn kernel(&self, name: &str) -> Option<&Arc<Kernel>> {
+        let id = *self.names.get(name)?;
+        Some(self.kernels[id.index()].get_or_init(|| Arc::new(Kernel::new(&self.program, id))))
+    }
+
+    /// Address of a variable that no launch places, in its own space.
+    pub fn address(&self, index: usize) -> u64 {
+        self.addresses.get(index).copied().unwrap_or(0)
+    }
+
+    /// `.const` memory as it is now.
+    pub fn constants(&self) -> Arc<Vec<u8>> {
+        Arc::clone(&self.constants.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        // Each came from the arena and is given back once, so this cannot fail.
+        for &address in &self.globals {
+            let _ = self.arena.free(address);
+        }
+    }
+}
+
+/// What a kernel takes (`cuFuncGetAttribute`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelAttributes {
+    /// 32-bit registers of a thread: the most whose values the kernel, and what it calls directly or not, needs at the start of
+    /// a block of code. What ptxas would give it is another number.
+    pub registers: u32,
+    /// Bytes of static shared memory of a block.
+    pub shared_bytes: u64,
+    /// Bytes of local memory of a thread: of the kernel, without what it calls.
+    pub local_bytes: u64,
+    /// Bytes of `.const` memory of the module.
+    pub const_bytes: u64,
+    /// Bytes of the kernel's parameters.
+    pub param_bytes: u64,
+    /// Threads that a block may have (`.maxntid`, `.reqntid`, and what every GPU allows).
+    pub max_threads: u32,
+}
+
+impl Loaded {
+    /// The lowered module.
+    pub fn program(&self) -> &ir::Program {
+        &self.0.program
+    }
+
+    /// The kernel of this name: index of its function.
+    pub fn kernel(&self, name: &str) -> Option<FuncId> {
+        self.0.names.get(name).copied()
+    }
+
+    /// What a kernel takes; nothing if there is none of this name.
+    pub fn attributes(&self, kernel: &str) -> Option<KernelAttributes> {
+        let kernel = self.0.kernel(kernel)?;
+        Some(kernel.attributes(&self.0.program, self.0.constants().len() as u64))
+    }
+
+    /// Generic address and size in bytes of a `.global` or `.const` variable. That of a `.const` variable lies in the window of
+    /// `.const` memory, which each module has for itself: see [`Loaded::read_const`].
+    pub fn symbol(&self, name: &str) -> Option<(u64, u64)> {
+        let variables = self.0.program.module.variables.iter().zip(&self.0.addresses);
+        variables
+            .filter(|(v, _)| matches!(v.space, Space::Global | Space::Const) && v.function.is_none())
+            .find(|(v, _)| v.name == name)
+            .map(|(v, &address)| (address.wrapping_add(generic_offset(v.space)), v.bytes))
+    }
+
+    /// Copies bytes out of `.const` memory; `address` is one that [`Loaded::symbol`] gave, or behind it.
+    ///
+    /// # Errors
+    /// When the range is not within `.const` memory.
+    pub fn read_const(&self, address: u64, data: &mut [u8]) -> Result<(), FaultKind> {
+        let constants = self.0.constants();
+        let range = const_range(address, data.len()).ok_or(FaultKind::OutOfBounds)?;
+        data.copy_from_slice(constants.get(range).ok_or(FaultKind::OutOfBounds)?);
+        Ok(())
+    }
+
+    /// Copies bytes into `.const` memory, as `cudaMemcpyToSymbol` does. Launches that have begun do not see them.
+    ///
+    /// # Errors
+    /// When the range is not within `.const` memory.
+    pub fn write_const(&self, address: u64, data: &[u8]) -> Result<(), FaultKind> {
+        let mut constants = self.0.constants.lock().unwrap_or_else(PoisonError::into_inner);
+        let range = const_range(address, data.len()).ok_or(FaultKind::OutOfBounds)?;
+        let constants = Arc::make_mut(&mut constants);
+        constants.get_mut(range).ok_or(FaultKind::OutOfBounds)?.copy_from_slice(data);
+        Ok(())
+    }
+}
+
+/// The part of `.const` memory at a generic address.
+fn const_range(address: u64, bytes: usize) -> Option<Range<usize>> {
+    let start = usize::try_from(address.checked_sub(generic_offset(Space::Const))?).ok()?;
+    Some(start..start.checked_add(bytes)?)
+}
+
+/// Initial bytes of a variable, addresses filled in.
+fn contents(variable: &Variable, variables: &[Variable], addresses: &[u64]) -> Vec<u8> {
+    let mut bytes = variable.init.clone();
+    for r in &variable.relocations {
+        let address = match r.symbol {
+            Symbol::Variable(id) => {
+                let window = if r.generic { generic_offset(variables[id.index()].space) } else { 0 };
+                addresses[id.index()].wrapping_add(window)
+            }
+            Symbol::Function(id) => function_address(id),
+            Symbol::Param(_) | Symbol::Return(_) => 0,
+        };
+        let value = address.wrapping_add(r.addend as u64).checked_shr(r.shift).unwrap_or(0);
+        let count = (r.bytes as usize).min(8);
+        // What does not lie within the variable is no part of it.
+        let Some(end) = r.offset.checked_add(count as u64).filter(|&end| end <= variable.bytes) else {
+            continue;
+        };
+        let (start, end) = (r.offset as usize, end as usize);
+        if bytes.len() < end {
+            bytes.resize(end, 0);
+        }
+        bytes[start..end].copy_from_slice(&value.to_le_bytes()[..count]);
+    }
+    bytes.truncate(usize::try_from(variable.bytes).unwrap_or(usize::MAX));
+    bytes
+}

@@ -1,0 +1,200 @@
+//! The allocations of global memory at one time.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::storage::Storage;
+use super::{ARENA_BASE, Extent, HEAP_BASE, NARROW_BASE, SHARED_WINDOW};
+use crate::fault::FaultKind;
+
+/// Fewest bytes behind an allocation that belong to nobody.
+const RED_ZONE: u64 = 256;
+/// Allocations begin at multiples of the region that is left, shifted right by this: 128 GiB at first, and small enough for
+/// millions of allocations. The gap before each is at least half of that: what an index of 32 bits times 16 bytes reaches.
+const STEP_SHIFT: u32 = 18;
+/// The same where addresses have 32 bits: 16 MiB at first.
+const NARROW_STEP_SHIFT: u32 = 7;
+
+/// One allocation of global memory. A freed one is kept, without storage, to recognise stale pointers.
+pub(crate) struct Allocation {
+    base: u64,
+    bytes: u64,
+    /// Where it begins on the host; absent once freed.
+    start: Option<NonNull<u8>>,
+    /// What it is stored in; absent once freed, and where the memory is the host's.
+    storage: Option<Storage>,
+    name: Cow<'static, str>,
+}
+
+// SAFETY: what it points to is plain bytes, which live as long as the allocation (memory of the host: as long as whoever opened it
+// promised). Kernels and the host reach them through raw pointers and atomics, never through references.
+unsafe impl Send for Allocation {}
+// SAFETY: as above.
+unsafe impl Sync for Allocation {}
+
+impl Allocation {
+    /// What [`Table::place`] found a place for.
+    pub(super) fn new(base: u64, bytes: u64, name: String, storage: Storage) -> Allocation {
+        Allocation { base, bytes, start: Some(storage.start()), storage: Some(storage), name: name.into() }
+    }
+
+    /// Addresses that are addresses of the host.
+    pub(super) fn of_host(addresses: Range<u64>) -> Allocation {
+        let Range { start: base, end } = addresses;
+        let start = NonNull::new(std::ptr::with_exposed_provenance_mut(base as usize));
+        Allocation { base, bytes: end - base, start, storage: None, name: "host memory".into() }
+    }
+
+    /// The same once it is given back.
+    fn freed(&self) -> Allocation {
+        Allocation { base: self.base, bytes: self.bytes, start: None, storage: None, name: self.name.clone() }
+    }
+
+    /// What the owner called it ("argument 2", "variable `table`").
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// It was given back.
+    fn is_freed(&self) -> bool {
+        self.start.is_none()
+    }
+
+    /// Where it lies.
+    pub fn extent(&self) -> Extent {
+        Extent { base: self.base, bytes: self.bytes, storage: self.start.map(NonNull::as_ptr) }
+    }
+}
+
+impl fmt::Debug for Allocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}+{} {:?}", self.base, self.bytes, self.name)
+    }
+}
+
+/// All allocations of a device, in ascending order of address. Cheap to copy: the allocations are shared.
+///
+/// A launch has the table of the time when it began. So what is freed meanwhile keeps its storage until the launch has ended,
+/// and nobody waits for anybody.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    entries: Vec<Entry>,
+    /// Of these so many are freed.
+    freed: usize,
+}
+
+/// So many freed allocations are told apart.
+const MOST_FREED: usize = 1 << 16;
+
+/// An allocation, and its first address.
+type Entry = (u64, Arc<Allocation>);
+
+/// A region of addresses for allocations, and how wide the gaps between them are.
+struct Region {
+    range: Range<u64>,
+    step_shift: u32,
+}
+
+/// Below the windows.
+const NARROW: Region = Region { range: NARROW_BASE..SHARED_WINDOW, step_shift: NARROW_STEP_SHIFT };
+/// Above them.
+const WIDE: Region = Region { range: ARENA_BASE..HEAP_BASE, step_shift: STEP_SHIFT };
+
+impl Region {
+    /// The first free address that has so many bytes behind it, and where its allocation stands among the others.
+    fn place(&self, allocations: &[Entry], bytes: u64, align: u64) -> Option<(u64, usize)> {
+        let index = allocations.partition_point(|(base, _)| *base < self.range.end);
+        let before = allocations[..index]
+            .last()
+            .map(|(_, a)| a)
+            .filter(|a| a.base + a.bytes.max(1) > self.range.start);
+        let base = match before.map(|a| a.base + a.bytes) {
+            None => self.range.start.checked_next_multiple_of(align)?,
+            Some(end) => {
+                let step = self.range.end.saturating_sub(end) >> self.step_shift;
+                let step = step.checked_ilog2().map_or(0, |log| 1 << log).max(2 * RED_ZONE);
+                end.checked_add(step / 2)?.checked_next_multiple_of(step.max(align))?
+            }
+        };
+        let end = base.checked_add(bytes)?.checked_add(RED_ZONE)?;
+        (end <= self.range.end).then_some((base, index))
+    }
+}
+
+impl Table {
+    /// Where an allocation of so many bytes can go, and where it stands among the others. `narrow`: at an address of 32 bits if
+    /// there is a place.
+    pub fn place(&self, bytes: u64, align: u64, narrow: bool) -> Option<(u64, usize)> {
+        let narrow = if narrow { NARROW.place(&self.entries, bytes, align) } else { None };
+        narrow.or_else(|| WIDE.place(&self.entries, bytes, align))
+    }
+
+    /// Adds an allocation where [`Table::place`] said.
+    pub fn insert(&mut self, index: usize, allocation: Allocation) {
+        self.entries.insert(index, (allocation.base, Arc::new(allocation)));
+    }
+
+    /// Takes the storage of an allocation away. Who has it still keeps it.
+    ///
+    /// # Errors
+    /// When `address` is not the first byte of a live allocation, or its memory is the host's.
+    pub fn free(&mut self, address: u64) -> Result<(), FaultKind> {
+        let found = self.entries.binary_search_by_key(&address, |(base, _)| *base);
+        let allocation = found.map(|index| &mut self.entries[index].1).map_err(|_| FaultKind::InvalidFree)?;
+        if allocation.storage.is_none() {
+            return Err(FaultKind::InvalidFree);
+        }
+        *allocation = Arc::new(allocation.freed());
+        self.freed += 1;
+        if self.freed > MOST_FREED {
+            self.join_freed();
+        }
+        Ok(())
+    }
+
+    /// Makes one of those that were freed and lie next to each other.
+    fn join_freed(&mut self) {
+        self.entries.dedup_by(|(_, next), (_, first)| {
+            let both = next.is_freed() && first.is_freed();
+            if both {
+                let (base, end) = (first.base, next.base + next.bytes);
+                let name = "memory that was freed".into();
+                *first = Arc::new(Allocation { base, bytes: end - base, start: None, storage: None, name });
+            }
+            both
+        });
+        self.freed = self.entries.iter().filter(|(_, allocation)| allocation.is_freed()).count();
+    }
+
+    /// The allocation at or before `address`: the one that contains it, if any does.
+    pub fn find(&self, address: u64) -> Option<&Arc<Allocation>> {
+        let after = self.entries.partition_point(|(base, _)| *base <= address);
+        self.entries[..after].last().map(|(_, allocation)| allocation)
+    }
+
+    /// The allocation that lies nearest to `address`, for error messages.
+    pub fn nearest(&self, address: u64) -> Option<&Allocation> {
+        let after = self.entries.partition_point(|(base, _)| *base <= address);
+        let before = self.entries[..after].last().map(|(_, allocation)| &**allocation);
+        let next = self.entries.get(after).map(|(_, allocation)| &**allocation);
+        match (before, next) {
+            (Some(b), Some(n)) if n.base - address < address.saturating_sub(b.base + b.bytes) => Some(n),
+            (Some(b), _) => Some(b),
+            (None, next) => next,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// All allocations, freed ones included.
+    #[cfg(test)]
+    pub fn allocations(&self) -> impl Iterator<Item = &Allocation> {
+        self.entries.iter().map(|(_, allocation)| &**allocation)
+    }
+}
