@@ -32,7 +32,7 @@ const EXHAUSTIVE: &str = "conformance/EXHAUSTIVE.md";
 /// Runs the chore.
 pub fn run(options: &Options) -> Result<(), String> {
     let root = root();
-    let path = root.join("crates/ptxvm/src/cli/oracles.tsv");
+    let path = root.join("crates/command/src/oracles.tsv");
     let mut stale = update(&path, &oracles(&root)?, options.check)?;
     // The pages show the file just written, so that the command is built after it.
     let fresh = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -40,7 +40,14 @@ pub fn run(options: &Options) -> Result<(), String> {
         Some(path) => Command::new(path),
         None => {
             let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-            cargo.current_dir(&root).args(["run", "--quiet", "--release", "--package", "ptxvm", "--"]);
+            cargo.current_dir(&root).args([
+                "run",
+                "--quiet",
+                "--release",
+                "--package",
+                "ptxvm-command",
+                "--",
+            ]);
             cargo
         }
     };
@@ -172,7 +179,7 @@ mod tests {
         let recorded = |text: &str| -> Vec<String> {
             text.lines().filter(|line| !line.starts_with("exhaustive sweep")).map(str::to_owned).collect()
         };
-        let path = root().join("crates/ptxvm/src/cli/oracles.tsv");
+        let path = root().join("crates/command/src/oracles.tsv");
         let current = std::fs::read_to_string(path).unwrap();
         assert_eq!(recorded(&current), recorded(&oracles(&root()).unwrap()), "run `cargo xtask docs`");
     }

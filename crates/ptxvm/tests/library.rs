@@ -255,3 +255,21 @@ fn all_blocks_that_wait_for_one_another_run_however_late_other_host_threads_come
         assert_eq!(out.read().unwrap(), (3..1503).rev().collect::<Vec<u32>>());
     }
 }
+
+#[test]
+fn a_module_of_32_bit_addresses_needs_a_device_for_it() {
+    let text = ".version 7.0\n.target sm_70\n.address_size 32\n.visible .entry k(.param .u32 a) {\n.reg .u32 %a;\n\
+                ld.param.u32 %a, [a];\nst.global.u32 [%a], 5;\nret;\n}\n";
+    let module = Module::from_ptx(text).unwrap();
+    let device = Device::for_module(&module);
+    let array = device.zeros::<u32>(1).unwrap();
+    device.load(&module).unwrap().launch("k").arg(&array).run().unwrap();
+    assert_eq!(array.read().unwrap(), [5]);
+    let device = Device::new();
+    let array = device.zeros::<u32>(1).unwrap();
+    let error = device.load(&module).unwrap().launch("k").arg(&array).run().unwrap_err();
+    assert!(
+        matches!(&error, Error::Arguments { message, .. } if message.contains("Device::for_module")),
+        "{error}"
+    );
+}

@@ -73,7 +73,8 @@ const MIRI: &[Job] = &[
 const ADDRESS: &[Job] = &[
     Job { arguments: &["-p", "ptxvm-lanes", "--lib", "--tests"], filters: &[], skipped: &[] },
     Job { arguments: &["-p", "ptxvm-vm", "--lib"], filters: &[], skipped: &[] },
-    Job { arguments: &["-p", "ptxvm", "--lib", "--bins", "--tests"], filters: &[], skipped: &[] },
+    Job { arguments: &["-p", "ptxvm", "--lib", "--tests"], filters: &[], skipped: &[] },
+    Job { arguments: &["-p", "ptxvm-command", "--bins", "--tests"], filters: &[], skipped: &[] },
 ];
 
 const THREAD: &[Job] = &[

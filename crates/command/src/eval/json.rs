@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::bits::{hex, lanes, value};
 use super::why::why;
-use crate::cli::alone::{Alone, Source};
+use crate::alone::{Alone, Source};
 
 /// One evaluation.
 #[derive(Serialize)]

@@ -5,8 +5,8 @@ use sem::convert::convert_float;
 use sem::format::{F64, Format, Specials};
 use sem::round::Mode;
 
-use crate::cli::alone::ones;
-use crate::cli::array::{DType, is_hex, parse_float, parse_integer};
+use crate::alone::ones;
+use crate::array::{DType, is_hex, parse_float, parse_integer};
 
 /// `0x7e00`, as wide as the type; a predicate is 0 or 1.
 pub fn hex(ty: Type, bits: u64) -> String {

@@ -7,7 +7,6 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use common::{Folder, Outcome};
-use ptxvm::{Device, Error, Module};
 use serde_json::json;
 
 /// A module for `sm_80` with these declarations, as a file of a folder.
@@ -123,24 +122,6 @@ fn an_offset_beyond_an_array_does_not_land_in_the_next() {
     ] {
         folder.fails(&format!("run k.ptx {arrays} --arg {offset}"), 3, &["out of bounds", place]);
     }
-}
-
-#[test]
-fn a_module_of_32_bit_addresses_needs_a_device_for_it() {
-    let text = ".version 7.0\n.target sm_70\n.address_size 32\n.visible .entry k(.param .u32 a) {\n.reg .u32 %a;\n\
-                ld.param.u32 %a, [a];\nst.global.u32 [%a], 5;\nret;\n}\n";
-    let module = Module::from_ptx(text).unwrap();
-    let device = Device::for_module(&module);
-    let array = device.zeros::<u32>(1).unwrap();
-    device.load(&module).unwrap().launch("k").arg(&array).run().unwrap();
-    assert_eq!(array.read().unwrap(), [5]);
-    let device = Device::new();
-    let array = device.zeros::<u32>(1).unwrap();
-    let error = device.load(&module).unwrap().launch("k").arg(&array).run().unwrap_err();
-    assert!(
-        matches!(&error, Error::Arguments { message, .. } if message.contains("Device::for_module")),
-        "{error}"
-    );
 }
 
 #[test]

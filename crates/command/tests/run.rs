@@ -2,7 +2,7 @@
 
 #[path = "common/mod.rs"]
 mod common;
-#[path = "common/header.rs"]
+#[path = "../../ptxvm/tests/common/header.rs"]
 mod header;
 
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The command line of `ptxvm`: what can be written, and where it goes.
+//! The `ptxvm` command: what can be written on its line, and where it goes.
+#![forbid(unsafe_code)]
 
 mod alone;
 mod arguments;
@@ -30,8 +31,7 @@ use clap::Parser;
 use options::{Cli, Command};
 use report::{Failure, code};
 
-/// Runs the command with the arguments of this process.
-pub fn main() -> ExitCode {
+fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

@@ -6,7 +6,7 @@ use isa::{BoolOp, CmpOp, Mod, Type};
 use sem::format::Format;
 
 use super::bits::{hex, lanes, value};
-use crate::cli::alone::Alone;
+use crate::alone::Alone;
 
 /// Lines that explain the result for these sources.
 pub fn why(alone: &Alone, mnemonic: &str, sources: &[u64]) -> Vec<String> {

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use isa::{Target, Type};
 
 use super::json::{Evaluation, Refusal};
-use crate::cli::alone::{Alone, MAX_SOURCES, ones};
-use crate::cli::options::Format;
+use crate::alone::{Alone, MAX_SOURCES, ones};
+use crate::options::Format;
 
 /// Instructions that are remembered at once. Hostile input has no bound on its spellings.
 const REMEMBERED: usize = 1 << 16;
