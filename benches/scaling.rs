@@ -156,6 +156,38 @@ fn divergence() -> Table {
     }
 }
 
+/// Launches of one small kernel, again and again, in modules of 1 to 1000 kernels: what a launch itself costs.
+fn launches() -> Table {
+    let row = |kernels: usize| {
+        let names = |text: &str| -> String {
+            let body = text.strip_prefix(HEAD).unwrap_or(text);
+            let all = (0..kernels).map(|i| body.replace("kernel(", &format!("kernel{i}(")));
+            format!("{HEAD}{}", all.collect::<String>())
+        };
+        let device = Device::new();
+        let out = device.zeros::<f32>(1 << 16).expect("room");
+        let microseconds = |body: &str, block: u32| {
+            let module = Module::from_ptx(&names(&kernel(1, body))).unwrap_or_else(|error| panic!("{error}"));
+            let (loaded, last) = (device.load(&module).expect("room"), format!("kernel{}", kernels - 1));
+            // Many at a time: the clock takes as long as a launch.
+            let many = || {
+                for _ in 0..1000 {
+                    loaded.launch(&last).block(block).arg(&out).run().expect("a launch that ends");
+                }
+            };
+            seconds(many) * 1e3
+        };
+        (kernels as f64, vec![microseconds("", 1), microseconds(ELEMENT, 32), microseconds(ELEMENT, 256)])
+    };
+    Table {
+        title: "launches of a small kernel",
+        axes: ["kernels of the module", "microseconds"],
+        columns: &["1 thread, 6 instructions", "32 threads, 12 instructions", "256 threads, 12 instructions"],
+        rows: (0..=3).map(|power| row(10usize.pow(power))).collect(),
+        shown: &[0, 1, 2],
+    }
+}
+
 /// A kernel of `count` instructions as compilers write them: loads, arithmetic, compares, selects, and a branch every 64.
 fn file(count: usize) -> String {
     let mut body = String::new();
@@ -291,12 +323,13 @@ fn draw(tables: &[Table]) -> Result<(), Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let all: [(&str, Make); 5] = [
+    let all: [(&str, Make); 6] = [
         ("threads", threads),
         ("blocks", blocks),
         ("registers", registers),
         ("divergence", divergence),
         ("file", files),
+        ("launches", launches),
     ];
     let mut tables = Vec::new();
     for (name, make) in all {

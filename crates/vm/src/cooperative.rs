@@ -3,10 +3,10 @@
 //! `grid_group::sync` is a loop of the kernel's own on a word of this memory, whose address the driver leaves in
 //! `%envreg1` (its high half) and `%envreg2` (its low half); of any other launch they are zero, and the kernel traps.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::launch::LaunchError;
-use crate::memory::Heap;
+use crate::memory::{Heap, host};
 
 /// Blocks of a cooperative launch: all must be able to run at the same time, whatever the host.
 pub(crate) const COOPERATIVE_BLOCKS: u64 = crate::grid::RESIDENT_BLOCKS as u64;
@@ -14,15 +14,22 @@ pub(crate) const COOPERATIVE_BLOCKS: u64 = crate::grid::RESIDENT_BLOCKS as u64;
 /// Size in bytes: its size as an `u32`, the word of the barrier, and room that newer versions of CUDA may use.
 const BYTES: u32 = 64;
 
-/// Memory that lives as long as its launch.
+/// The workspaces of a device. One that a launch does not need any more is for the next.
+#[derive(Default)]
+pub(crate) struct Workspaces {
+    spare: Mutex<Vec<u64>>,
+}
+
+/// Memory that a launch has for itself.
 pub(crate) struct Workspace {
     heap: Arc<Heap>,
+    workspaces: Arc<Workspaces>,
     address: u64,
 }
 
-impl Workspace {
+impl Workspaces {
     /// For a grid of so many blocks.
-    pub fn new(heap: &Arc<Heap>, blocks: u64) -> Result<Workspace, LaunchError> {
+    pub fn take(self: &Arc<Self>, heap: &Arc<Heap>, blocks: u64) -> Result<Workspace, LaunchError> {
         if blocks > COOPERATIVE_BLOCKS {
             return Err(LaunchError::Invalid(format!(
                 "the blocks of a cooperative launch run at the same time, at most {COOPERATIVE_BLOCKS} of them: \
@@ -30,25 +37,37 @@ impl Workspace {
             )));
         }
         let missing = || LaunchError::Invalid("there is no memory for a cooperative launch".to_owned());
-        let address = heap.reserve(BYTES.into()).ok_or_else(missing)?;
-        if let Some(storage) =
-            heap.find(address).and_then(|extent| extent.resolve(address, BYTES.into()).ok())
-        {
-            // SAFETY: the allocation has these bytes, and nobody else knows it yet.
-            unsafe { storage.cast::<[u8; 4]>().write(BYTES.to_le_bytes()) }
-        }
-        Ok(Workspace { heap: Arc::clone(heap), address })
+        let address = self.spare().pop().or_else(|| heap.reserve(BYTES.into())).ok_or_else(missing)?;
+        let workspace = Workspace { heap: Arc::clone(heap), workspaces: Arc::clone(self), address };
+        let storage = workspace.storage().ok_or_else(missing)?;
+        let mut contents = [0; BYTES as usize];
+        contents[..4].copy_from_slice(&BYTES.to_le_bytes());
+        // SAFETY: the allocation has these bytes, and no launch has it.
+        unsafe { host::write(storage, &contents) }
+        Ok(workspace)
     }
 
+    fn spare(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Workspace {
     /// Its device address.
     pub fn address(&self) -> u64 {
         self.address
+    }
+
+    /// Where it begins on the host; nothing if a kernel has freed it.
+    fn storage(&self) -> Option<*mut u8> {
+        self.heap.find(self.address)?.resolve(self.address, BYTES.into()).ok()
     }
 }
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        // A kernel may have freed it.
-        let _ = self.heap.free(self.address);
+        if self.storage().is_some() {
+            self.workspaces.spare().push(self.address);
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use check::module::Function;
 
-use crate::cooperative::Workspace;
+use crate::cooperative::Workspaces;
 use crate::fault::FaultKind;
 use crate::grid::Launch;
 use crate::grid_barrier::GridBarrier;
@@ -30,6 +30,7 @@ const GRID_EXTENTS: [u32; 3] = [0x7fff_ffff, 65535, 65535];
 pub struct Device {
     arena: Arc<Arena>,
     heap: Arc<Heap>,
+    workspaces: Arc<Workspaces>,
 }
 
 impl Device {
@@ -173,7 +174,7 @@ impl Device {
             Some(path) => return invalid(format!("this machine has no {}", path.name())),
             None => host_path().map_err(|error| LaunchError::Invalid(error.to_string()))?,
         };
-        let cooperative = config.cooperative.then(|| Workspace::new(&self.heap, config.grid_blocks()));
+        let cooperative = config.cooperative.then(|| self.workspaces.take(&self.heap, config.grid_blocks()));
         Ok(Launch {
             path,
             arena: self.arena.table(),

@@ -81,6 +81,8 @@ const THREAD: &[Job] = &[
     Job { arguments: &["-p", "ptxvm-vm", "--lib"], filters: &[], skipped: &[] },
     // Launches of more than a moment go to four host threads; `contended` is one.
     Job { arguments: &["-p", "ptxvm", "--test", "in_process"], filters: &["together::"], skipped: &[] },
+    // Several threads on one device.
+    Job { arguments: &["-p", "ptxvm", "--test", "concurrent"], filters: &[], skipped: &[] },
 ];
 
 impl Tool {
