@@ -248,7 +248,10 @@ fn a_panic_in_a_stream_reaches_who_waits() {
     assert_eq!(stream.enqueue(|| Ok(1)).wait().unwrap(), 1);
     // What is enqueued is done, also when the stream is dropped.
     let (sender, receiver) = mpsc::channel();
-    let pending = stream.enqueue(move || Ok(sender.send(2).unwrap()));
+    let pending = stream.enqueue(move || {
+        sender.send(2).unwrap();
+        Ok(())
+    });
     drop((stream, pending));
     assert_eq!(receiver.recv(), Ok(2));
 }

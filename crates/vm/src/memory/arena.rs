@@ -101,9 +101,12 @@ impl Arena {
     /// # Safety
     /// Kernels may then read and write whatever this process can: whoever launches them answers for what they do.
     pub unsafe fn open_host_memory(&self) -> Result<(), HostMemoryError> {
-        self.change(|table| match table.is_empty() {
-            true => Ok(table.insert(0, Allocation::of_host(HOST_MEMORY))),
-            false => Err(HostMemoryError),
+        self.change(|table| {
+            if !table.is_empty() {
+                return Err(HostMemoryError);
+            }
+            table.insert(0, Allocation::of_host(HOST_MEMORY));
+            Ok(())
         })
     }
 

@@ -24,7 +24,7 @@ fn parts(start: *const u8, bytes: usize) -> (usize, usize) {
 /// is a kernel that races with its host.
 pub unsafe fn read(from: *mut u8, to: &mut [u8]) {
     let (head, words) = parts(from, to.len());
-    // SAFETY (of this block): every place is within the range, and words are aligned.
+    // SAFETY: every place is within the range, and words are aligned.
     unsafe {
         let byte = |i: usize| AtomicU8::from_ptr(from.add(i)).load(Relaxed);
         (0..head).for_each(|i| to[i] = byte(i));
@@ -42,7 +42,7 @@ pub unsafe fn read(from: *mut u8, to: &mut [u8]) {
 /// As for [`read`].
 pub unsafe fn write(to: *mut u8, from: &[u8]) {
     let (head, words) = parts(to, from.len());
-    // SAFETY (of this block): every place is within the range, and words are aligned.
+    // SAFETY: every place is within the range, and words are aligned.
     unsafe {
         let byte = |i: usize| AtomicU8::from_ptr(to.add(i)).store(from[i], Relaxed);
         (0..head).for_each(byte);
