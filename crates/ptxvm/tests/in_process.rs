@@ -12,16 +12,23 @@ mod launch;
 
 use ptxvm::{HostPath, LaunchConfig};
 
+/// The text of a kernel, in the test itself: not every machine that it runs on has files.
+macro_rules! text {
+    ($name:ident) => {
+        include_str!(concat!("../../../tests/run/", stringify!($name), ".ptx"))
+    };
+}
+
 /// A test for each kernel, in both ways. Miri leaves out those of the second list, each for the reason that it names.
 macro_rules! kernels {
     (quick { $($name:ident)* } slow { $($slow:ident: $why:literal,)* }) => {
         mod alone {
-            $(#[test] fn $name() { super::run(stringify!($name), super::alone); })*
-            $(#[test] #[cfg_attr(miri, ignore = $why)] fn $slow() { super::run(stringify!($slow), super::alone); })*
+            $(#[test] fn $name() { super::run(text!($name), super::alone); })*
+            $(#[test] #[cfg_attr(miri, ignore = $why)] fn $slow() { super::run(text!($slow), super::alone); })*
         }
         mod together {
-            $(#[test] fn $name() { super::run(stringify!($name), super::together); })*
-            $(#[test] #[cfg_attr(miri, ignore = $why)] fn $slow() { super::run(stringify!($slow), super::together); })*
+            $(#[test] fn $name() { super::run(text!($name), super::together); })*
+            $(#[test] #[cfg_attr(miri, ignore = $why)] fn $slow() { super::run(text!($slow), super::together); })*
         }
     };
 }
@@ -76,7 +83,6 @@ fn together(config: &mut LaunchConfig) {
 }
 
 #[track_caller]
-fn run(name: &str, configure: fn(&mut LaunchConfig)) {
-    let path = common::root().join(format!("tests/run/{name}.ptx"));
-    launch::run(&path, configure).unwrap_or_else(|error| panic!("{name}, {error}"));
+fn run(text: &str, configure: fn(&mut LaunchConfig)) {
+    launch::run(text, configure).unwrap_or_else(|error| panic!("{error}"));
 }

@@ -34,9 +34,9 @@ fn main() {
         }
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         for (way, configure) in WAYS {
-            let path = path.clone();
+            let text = text.clone();
             trials.push(Trial::test(format!("{stem}::{way}"), move || {
-                launch::run(&path, configure).map_err(Failed::from)
+                launch::run(&text, configure).map_err(Failed::from)
             }));
         }
     }

@@ -1,7 +1,6 @@
 //! A device: memory, loaded modules, launches.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use check::module::Function;
 
@@ -14,6 +13,7 @@ use crate::launch::{LaunchConfig, LaunchError, LaunchReport, LoadError};
 use crate::limits::Limits;
 use crate::loaded::{Image, Loaded};
 use crate::memory::{Arena, Heap, HostMemoryError, OutOfMemory};
+use crate::stopwatch::Stopwatch;
 use lanes::host_path;
 
 /// Bytes of shared memory that a block may have: the most that any GPU offers.
@@ -186,7 +186,7 @@ impl Device {
             grid_barrier: GridBarrier::of(known.waits_for_grid, &config),
             limits: Limits::of(&config),
             workspace: cooperative.transpose()?,
-            start: Instant::now(),
+            start: Stopwatch::start(),
             kernel: known,
             image,
             config,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use isa::Space;
 
@@ -21,6 +21,7 @@ use crate::memory::{Extent, HEAP_BASE, Heap, Table, resolve_generic};
 use crate::scalar::Rows;
 use crate::shared::SharedLayout;
 use crate::standstill::{Share, Standstill};
+use crate::stopwatch::Stopwatch;
 use crate::team::Teams;
 use lanes::HostPath;
 
@@ -58,7 +59,7 @@ pub struct Launch {
     pub(crate) limits: Limits,
     /// Of a cooperative launch.
     pub(crate) workspace: Option<Workspace>,
-    pub(crate) start: Instant,
+    pub(crate) start: Stopwatch,
 }
 
 impl Launch {
@@ -310,7 +311,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
 
     /// Runs blocks; false if some are left.
     fn run(&mut self, until: Until) -> bool {
-        let start = Instant::now();
+        let start = Stopwatch::start();
         let mut grace = GRACE;
         loop {
             let end = self.work.end.load(Ordering::Relaxed);

@@ -13,6 +13,9 @@ use crate::profile::Profile;
 use crate::undefined::Undefined;
 use lanes::HostPath;
 
+/// WebAssembly without its threads: what asks for some gets an error.
+const HOST_HAS_NO_THREADS: bool = cfg!(all(target_family = "wasm", not(target_feature = "atomics")));
+
 /// How to launch a kernel.
 #[derive(Clone, Debug)]
 pub struct LaunchConfig {
@@ -25,7 +28,7 @@ pub struct LaunchConfig {
     /// Launch cooperatively, as `cudaLaunchCooperativeKernel` does: blocks may wait for one another
     /// (`cooperative_groups::grid_group::sync`). There may be at most 1024.
     pub cooperative: bool,
-    /// Number of host threads; `None` for all cores.
+    /// Number of host threads; `None` for all cores. WebAssembly has one.
     pub threads: Option<usize>,
     /// Run blocks one after the other in ascending order, on one host thread: the next one starts when the one before has ended,
     /// or waits for others. Those that wait then get turns in ascending order. So the first fault is that of the lowest
@@ -80,7 +83,7 @@ impl LaunchConfig {
     /// Threads of the host that run blocks, if there are enough blocks.
     pub(crate) fn host_threads(&self) -> usize {
         match self.threads {
-            _ if self.deterministic || self.schedule.is_some() => 1,
+            _ if self.deterministic || self.schedule.is_some() || HOST_HAS_NO_THREADS => 1,
             Some(n) => n.max(1),
             None => rayon::current_num_threads(),
         }
@@ -97,7 +100,7 @@ impl LaunchConfig {
 pub struct LaunchReport {
     /// Instructions executed, each counted once for every thread that executed it.
     pub thread_instructions: u64,
-    /// Wall-clock time in seconds.
+    /// Wall-clock time in seconds. Of a host without a clock (wasm32-unknown-unknown), a microsecond for each look at it.
     pub seconds: f64,
 }
 

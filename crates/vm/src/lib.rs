@@ -30,6 +30,7 @@ mod registers;
 mod scalar;
 mod shared;
 mod standstill;
+mod stopwatch;
 mod team;
 mod undefined;
 

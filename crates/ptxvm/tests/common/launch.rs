@@ -1,16 +1,13 @@
 //! Launches of `tests/run` through the library, in the process of the test.
 
-use std::path::Path;
-
 use ptxvm::{Arg, Array, Device, Function, LaunchConfig, Loaded, Module};
 
 use super::header::{self, Launch};
 
-/// Makes all launches that the header of a file asks for.
-pub fn run(path: &Path, configure: fn(&mut LaunchConfig)) -> Result<(), String> {
-    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-    let module = Module::from_ptx(&text).map_err(|error| error.to_string())?;
-    for launch in header::parse(&text)? {
+/// Makes all launches that the header of a text asks for.
+pub fn run(text: &str, configure: fn(&mut LaunchConfig)) -> Result<(), String> {
+    let module = Module::from_ptx(text).map_err(|error| error.to_string())?;
+    for launch in header::parse(text)? {
         check(&module, &launch, configure)
             .map_err(|error| format!("RUN: {}\n{error}", launch.words.join(" ")))?;
     }

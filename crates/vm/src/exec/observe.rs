@@ -1,7 +1,5 @@
 //! Who watches the interpreter: nobody, or the profiler.
 
-use std::time::Instant;
-
 use diag::Span;
 use ir::Width;
 use isa::Space;
@@ -12,6 +10,7 @@ use crate::grid::Launch;
 use crate::mask::{GROUP_LANES, Mask, WARP_LANES};
 use crate::memory::resolve_generic;
 use crate::profile::{Accesses, Counts, Profile};
+use crate::stopwatch::Stopwatch;
 
 /// Sees everything that a host thread executes. Whoever does nothing costs nothing.
 pub(crate) trait Observer {
@@ -41,7 +40,7 @@ impl Observer for () {}
 pub(crate) struct Recorder<'l> {
     launch: &'l Launch,
     code: &'l Code,
-    start: Instant,
+    start: Stopwatch,
     start_ticks: u64,
     /// What reading the clock adds to a measurement.
     clock_cost: u64,
@@ -101,13 +100,13 @@ impl<'l> Recorder<'l> {
     pub fn new(launch: &'l Launch, code: &'l Code) -> Recorder<'l> {
         let blocks =
             code.functions.iter().map(|f| f.iter().flat_map(|f| f.blocks.iter().map(record)).collect());
-        let start = Instant::now();
+        let start = Stopwatch::start();
         Recorder {
             launch,
             code,
+            start_ticks: ticks(&start),
+            clock_cost: (0..100).map(|_| ticks(&start).abs_diff(ticks(&start))).min().unwrap_or(0),
             start,
-            start_ticks: ticks(start),
-            clock_cost: (0..100).map(|_| ticks(start).abs_diff(ticks(start))).min().unwrap_or(0),
             blocks: blocks.collect(),
             function: 0,
             block: 0,
@@ -120,12 +119,12 @@ impl<'l> Recorder<'l> {
 
     /// Time since the last operation began.
     fn elapsed(&self) -> u64 {
-        ticks(self.start).saturating_sub(self.began).saturating_sub(self.clock_cost)
+        ticks(&self.start).saturating_sub(self.began).saturating_sub(self.clock_cost)
     }
 
     /// Adds everything up, by instruction.
     pub fn add_to(self, profile: &mut Profile) {
-        let ticks = ticks(self.start).saturating_sub(self.start_ticks).max(1);
+        let ticks = ticks(&self.start).saturating_sub(self.start_ticks).max(1);
         let tick = self.start.elapsed().as_secs_f64() / ticks as f64;
         let functions = self.launch.program().functions.iter().zip(&self.code.functions).zip(self.blocks);
         for ((lowered, code), records) in functions {
@@ -201,7 +200,7 @@ impl Observer for Recorder<'_> {
         {
             chunk.classify(address, bytes, mask, active, &mut record.accesses);
         }
-        self.began = ticks(self.start);
+        self.began = ticks(&self.start);
     }
 
     fn after(&mut self) {
@@ -218,7 +217,7 @@ impl Observer for Recorder<'_> {
 
     fn before_end(&mut self, chunk: &Chunk, block: &Block, active: &Active) {
         self.blocks[self.function][self.block].diverged += chunk.diverging_warps(block, active);
-        self.began = ticks(self.start);
+        self.began = ticks(&self.start);
     }
 
     fn after_end(&mut self) {
@@ -305,7 +304,7 @@ impl Chunk<'_> {
 }
 
 /// Ticks of the fastest clock that the host has.
-fn ticks(start: Instant) -> u64 {
+fn ticks(start: &Stopwatch) -> u64 {
     #[cfg(target_arch = "x86_64")]
     {
         let _ = start;
