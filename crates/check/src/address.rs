@@ -1,6 +1,6 @@
 //! Operands that are addresses, with and without brackets (PTX ISA, "Addresses as Operands").
 
-use diag::Span;
+use diag::{Code, Span};
 use isa::{Effect, Space, Type, register_allowed};
 
 use crate::body::BodyChecker;
@@ -27,7 +27,7 @@ impl BodyChecker<'_, '_> {
         let space = place.address_space();
         let illegal = |complaints: &mut Complaints, help: Option<&str>| {
             let message = format!("Illegal operand type to instruction '{name}'");
-            complain(complaints, "illegal-operand", span, message, help);
+            complain(complaints, Code::IllegalOperand, span, message, help);
         };
         let unusable = |complaints: &mut Complaints, symbol: &str, ty: &str| {
             let message = format!(
@@ -35,7 +35,7 @@ impl BodyChecker<'_, '_> {
             );
             complain(
                 complaints,
-                "illegal-address",
+                Code::IllegalAddress,
                 span,
                 message,
                 Some("an address is in a .u64 or .b64 register"),
@@ -46,7 +46,7 @@ impl BodyChecker<'_, '_> {
                 let message = "Illegal operand type for address/array-index".to_owned();
                 complain(
                     complaints,
-                    "illegal-address",
+                    Code::IllegalAddress,
                     span,
                     message,
                     Some("an address is in a .u64 or .b64 register"),
@@ -70,7 +70,7 @@ impl BodyChecker<'_, '_> {
                 if space != Space::Local {
                     let message = "Immediate addresses allowed only for .local state space".to_owned();
                     let help = "put the address into a register first";
-                    complain(complaints, "immediate-address", span, message, Some(help));
+                    complain(complaints, Code::ImmediateAddress, span, message, Some(help));
                 }
                 AddressBase::Absolute(address)
             }
@@ -108,7 +108,7 @@ impl BodyChecker<'_, '_> {
             let message =
                 format!("State space mismatch between instruction and address in instruction '{name}'");
             let help = format!("the variable is in .{} space", space_name(symbol.space));
-            complain(complaints, "space-mismatch", span, message, Some(&help));
+            complain(complaints, Code::SpaceMismatch, span, message, Some(&help));
             return;
         }
         let writes = matches!(place.context.form.action, isa::Action::Effect(Effect::St));
@@ -116,12 +116,12 @@ impl BodyChecker<'_, '_> {
             Symbol::Param(i) if writes => {
                 let param = self.params.get(i as usize).map_or("", |p| &p.name);
                 let message = format!("Illegal to write to function input parameter '{param}'");
-                complain(complaints, "parameter-access", span, message, None);
+                complain(complaints, Code::ParameterAccess, span, message, None);
             }
             Symbol::Return(i) if !writes => {
                 let param = self.returns.get(i as usize).map_or("", |p| &p.name);
                 let message = format!("Illegal to read function return parameter '{param}'");
-                complain(complaints, "parameter-access", span, message, None);
+                complain(complaints, Code::ParameterAccess, span, message, None);
             }
             _ => {}
         }
@@ -153,7 +153,7 @@ impl BodyChecker<'_, '_> {
                 let name = place.context.name;
                 let message =
                     format!("State space mismatch between instruction and address in instruction '{name}'");
-                complain(complaints, "space-mismatch", lowered.span, message, None);
+                complain(complaints, Code::SpaceMismatch, lowered.span, message, None);
                 Verdict::Fits(Operand::Sink)
             }
             Value::Function(..) => Verdict::Mismatch,
@@ -215,7 +215,7 @@ fn space_name(space: Space) -> &'static str {
 /// A `.param` variable of a body has no address.
 pub(crate) fn address_of_parameter(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
     let message = format!("Illegal to take address of parameter '{}'", place.text);
-    complain(complaints, "parameter-address", span, message, None);
+    complain(complaints, Code::ParameterAddress, span, message, None);
     Verdict::Fits(Operand::Sink)
 }
 

@@ -1,6 +1,6 @@
 //! Bodies of functions: scopes, labels and the statements that are no instructions.
 
-use diag::Span;
+use diag::{Code, Span};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -176,7 +176,7 @@ impl<'a> BodyChecker<'_, 'a> {
                     Some(Entity::Function(id)) => functions.push(id),
                     Some(_) => {
                         let message = "Illegal call target, device function expected";
-                        self.sink().error("illegal-call-target", name.span, message);
+                        self.sink().error(Code::IllegalCallTarget, name.span, message);
                     }
                     None => self.unknown(*name),
                 }
@@ -194,7 +194,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 Some(Entity::Label(label)) => self.body.branch_targets[id.index()].push(label),
                 Some(_) => {
                     let message = "Illegal branch target, label expected";
-                    self.sink().error("illegal-branch-target", name.span, message);
+                    self.sink().error(Code::IllegalBranchTarget, name.span, message);
                 }
                 None => self.unknown(*name),
             }

@@ -1,6 +1,6 @@
 //! Calls: callee, arguments and return destinations (PTX ISA, "Control Flow Instructions: call", "Function Declarations").
 
-use diag::Span;
+use diag::{Code, Span};
 use isa::{Form, Space, Type, register_allowed};
 use syntax::tree::{Instruction as Tree, Name, Operand as OperandTree, OperandList};
 
@@ -70,7 +70,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 let message = "Call has wrong number of parameters";
                 let (r, p) = (returns.len(), params.len());
                 let help = format!("'{}' returns {r} and takes {p} parameters", callee.text);
-                self.sink().error("call-parameter-count", node.span, message).help(help);
+                self.sink().error(Code::CallParameterCount, node.span, message).help(help);
             }
             let checked = (
                 returned.as_ref().map(|list| self.call_list(list, returns, true)),
@@ -106,7 +106,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 if function.is_entry {
                     let message = "Illegal call target, device function expected";
                     let help = "kernels cannot be called: declare it `.func`";
-                    self.sink().error("illegal-call-target", name.span, message).help(help);
+                    self.sink().error(Code::IllegalCallTarget, name.span, message).help(help);
                 }
                 let signatures = vec![self.signature_of(id)];
                 Some(Called { target: Operand::Function(id), signatures, prototype: None })
@@ -115,10 +115,10 @@ impl<'a> BodyChecker<'_, 'a> {
                 let Some(prototype) = parts.prototype else {
                     let message = "Label expected for argument 0 of instruction 'call'";
                     let help = "an indirect call names its `.callprototype` last";
-                    self.sink().error("call-prototype-required", name.span, message).help(help);
+                    self.sink().error(Code::CallPrototypeRequired, name.span, message).help(help);
                     if parts.arguments.is_some() || parts.returns.is_some() {
                         let message = "Call target not recognized";
-                        self.sink().error("call-prototype-required", name.span, message);
+                        self.sink().error(Code::CallPrototypeRequired, name.span, message);
                     }
                     return None;
                 };
@@ -154,9 +154,11 @@ impl<'a> BodyChecker<'_, 'a> {
             }
             Some(Entity::Variable(_)) => {
                 let message = "Label expected for argument 0 of instruction 'call'";
-                self.sink().error("label-expected", name.span, message).help("a variable cannot be called");
+                self.sink()
+                    .error(Code::LabelExpected, name.span, message)
+                    .help("a variable cannot be called");
                 let message = "Argument 0 of instruction 'call': must be register";
-                self.sink().error("register-expected", name.span, message);
+                self.sink().error(Code::RegisterExpected, name.span, message);
                 None
             }
             found => {
@@ -169,7 +171,7 @@ impl<'a> BodyChecker<'_, 'a> {
                     None => "declare the function before the call: `.func f(...);`".to_owned(),
                 };
                 let span = if whole.is_empty() { whole } else { name.span };
-                self.sink().error("call-prototype-required", span, message).help(help);
+                self.sink().error(Code::CallPrototypeRequired, span, message).help(help);
                 None
             }
         }
@@ -177,7 +179,7 @@ impl<'a> BodyChecker<'_, 'a> {
 
     fn call_mismatch(&mut self, span: Span, help: &str) {
         let message = "Arguments mismatch for instruction 'call'";
-        self.sink().error("arguments-mismatch", span, message).help(help);
+        self.sink().error(Code::ArgumentsMismatch, span, message).help(help);
     }
 
     fn signature_of(&self, id: FuncId) -> Signature {
@@ -209,7 +211,7 @@ impl<'a> BodyChecker<'_, 'a> {
                     let register = self.body.registers[id.index()].name.clone();
                     let message = format!("Inconsistent state space for parameter '{register}'");
                     let help = "pass an array as a variable declared `.param`";
-                    self.sink().error("call-argument", span, message).help(help);
+                    self.sink().error(Code::CallArgument, span, message).help(help);
                 }
                 (*ty, bytes, bytes, false, Operand::Reg(*id))
             }
@@ -235,7 +237,7 @@ impl<'a> BodyChecker<'_, 'a> {
             Value::Reported => return Operand::Sink,
             _ => {
                 let message = format!("Illegal argument for formal parameter '{name}'");
-                self.sink().error("call-argument", span, message);
+                self.sink().error(Code::CallArgument, span, message);
                 if let Some(formal) = formal {
                     self.argument_mismatch(span, formal, &name, [true, true]);
                 }
@@ -257,7 +259,7 @@ impl<'a> BodyChecker<'_, 'a> {
         let message =
             format!("Formal parameter '{name}' declared in .param space cannot be used as argument to call");
         let help = "copy it into a `.param` variable of this function";
-        self.sink().error("call-argument", span, message).help(help);
+        self.sink().error(Code::CallArgument, span, message).help(help);
         Operand::Sink
     }
 
@@ -296,13 +298,13 @@ impl<'a> BodyChecker<'_, 'a> {
         if ty {
             let message = format!("Type of argument does not match formal parameter '{name}'");
             self.sink()
-                .error("call-argument-type", span, message)
+                .error(Code::CallArgumentType, span, message)
                 .help(help.clone())
                 .label(formal.span, "declared here");
         }
         if align {
             let message = format!("Alignment of argument does not match formal parameter '{name}'");
-            self.sink().error("call-argument-alignment", span, message).help(help);
+            self.sink().error(Code::CallArgumentAlignment, span, message).help(help);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! One pass over the items of a module, in order: PTX names must be declared before they are used.
 
-use diag::{SourceFile, Span};
+use diag::{Code, SourceFile, Span};
 use isa::{Opaque, Target, Type, Version};
 use syntax::Tree;
 use syntax::tree::{Item, Linkage as LinkageTree, LinkageKind, Name};
@@ -80,7 +80,7 @@ impl<'a> Checker<'a> {
                 Some(Entity::Function(found)) => *id = Some(found),
                 Some(_) => {
                     let message = format!("Cannot define alias to variable object '{}'", name.text);
-                    self.sink.error("illegal-alias", name.span, message);
+                    self.sink.error(Code::IllegalAlias, name.span, message);
                     return;
                 }
                 None => {
@@ -97,7 +97,7 @@ impl<'a> Checker<'a> {
 
     fn bind_alias(&mut self, node: &syntax::tree::Alias<'a>, alias: FuncId, aliasee: FuncId) {
         let refuse = |sink: &mut Sink, name: Name, message: String| {
-            sink.error("illegal-alias", name.span, message);
+            sink.error(Code::IllegalAlias, name.span, message);
         };
         if alias == aliasee {
             return refuse(&mut self.sink, node.alias, "Cannot alias a function to itself".into());
@@ -116,7 +116,7 @@ impl<'a> Checker<'a> {
 
     /// Something the grammar of ptxas has no place for here.
     pub(crate) fn misplaced(&mut self, span: Span, word: &str) {
-        self.sink.error("misplaced", span, format!("Parsing error near '{word}': syntax error"));
+        self.sink.error(Code::Misplaced, span, format!("Parsing error near '{word}': syntax error"));
     }
 
     /// The linking directive of a declaration; more than one is an error.
@@ -164,17 +164,17 @@ impl<'a> Checker<'a> {
 
     pub(crate) fn need_version(&mut self, span: Span, message: String) {
         let help = format!("the module says `.version {}`", self.version);
-        self.sink.error("requires-version", span, message).help(help);
+        self.sink.error(Code::RequiresVersion, span, message).help(help);
     }
 
     pub(crate) fn need_target(&mut self, span: Span, message: String) {
         let help = format!("the module says `.target {}`", self.target);
-        self.sink.error("requires-target", span, message).help(help);
+        self.sink.error(Code::RequiresTarget, span, message).help(help);
     }
 
     pub(crate) fn duplicate(&mut self, what: &str, name: &str, span: Span, previous: Span) {
         self.sink
-            .error("duplicate-definition", span, format!("Duplicate definition of {what} '{name}'"))
+            .error(Code::DuplicateDefinition, span, format!("Duplicate definition of {what} '{name}'"))
             .label(previous, "first declared here");
     }
 
@@ -229,7 +229,7 @@ impl<'a> Checker<'a> {
             ) => {
                 let message = format!("Type {ty_found} may only be used as an instruction type");
                 let help = format!("declare it .b{}", ty_found.bits());
-                self.sink.error("not-a-declared-type", ty.span, message).help(help);
+                self.sink.error(Code::NotADeclaredType, ty.span, message).help(help);
                 None
             }
             Some(found) => Some(found),

@@ -1,6 +1,6 @@
 //! Where diagnostics are collected, and what the whole module has declared.
 
-use diag::{Diagnostic, Span};
+use diag::{Code, Diagnostic, Span};
 
 /// Collects diagnostics in ptxas's order.
 #[derive(Default)]
@@ -49,32 +49,22 @@ impl Reported<'_> {
 
 impl Sink {
     /// Reports an error.
-    pub(crate) fn error(
-        &mut self,
-        code: &'static str,
-        span: Span,
-        message: impl Into<String>,
-    ) -> Reported<'_> {
+    pub(crate) fn error(&mut self, code: Code, span: Span, message: impl Into<String>) -> Reported<'_> {
         self.push(Phase::Main, Diagnostic::error(code, span, message))
     }
 
     /// Reports a warning.
-    pub(crate) fn warning(
-        &mut self,
-        code: &'static str,
-        span: Span,
-        message: impl Into<String>,
-    ) -> Reported<'_> {
+    pub(crate) fn warning(&mut self, code: Code, span: Span, message: impl Into<String>) -> Reported<'_> {
         self.push(Phase::Main, Diagnostic::warning(code, span, message))
     }
 
     /// Reports an error that ptxas finds at the end of the function.
-    pub(crate) fn late_error(&mut self, code: &'static str, span: Span, message: String, help: String) {
+    pub(crate) fn late_error(&mut self, code: Code, span: Span, message: String, help: String) {
         self.push(Phase::Symbols, Diagnostic::error(code, span, message)).help(help);
     }
 
     /// Reports an error that ptxas finds at the end of the module.
-    pub(crate) fn last_error(&mut self, code: &'static str, span: Span, message: String, help: String) {
+    pub(crate) fn last_error(&mut self, code: Code, span: Span, message: String, help: String) {
         self.push(Phase::Module, Diagnostic::error(code, span, message)).help(help);
     }
 
@@ -85,7 +75,7 @@ impl Sink {
 
     /// Reports a name that nothing declares.
     pub(crate) fn unknown_symbol(&mut self, span: Span, name: &str, help: Option<String>) {
-        let diagnostic = Diagnostic::error("unknown-symbol", span, format!("Unknown symbol '{name}'"));
+        let diagnostic = Diagnostic::error(Code::UnknownSymbol, span, format!("Unknown symbol '{name}'"));
         self.push(Phase::Symbols, diagnostic).maybe_help(help);
     }
 

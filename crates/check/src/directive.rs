@@ -1,6 +1,7 @@
 //! `.version`, `.target`, `.address_size` and the performance-tuning directives
 //! (PTX ISA, "PTX Module Directives", "Performance-Tuning Directives", "Cluster Dimension Directives").
 
+use diag::Code;
 use isa::{Suffix, Target, Version};
 use syntax::Tree;
 use syntax::tree::{Directive, Item, Operand};
@@ -74,7 +75,7 @@ impl<'a> Checker<'a> {
         {
             let message = format!("PTX .version {} does not support .target {}", self.version, self.target);
             let help = format!("{} needs `.version {}` or later", self.target, first_version(self.target));
-            self.sink.last_error("target-too-new", span, message, help);
+            self.sink.last_error(Code::TargetTooNew, span, message, help);
         }
         rest
     }
@@ -88,7 +89,7 @@ impl<'a> Checker<'a> {
                     format!("Unsupported .version {}; current version is '{}'", literal.text, Version::MAX);
                 let help = "published versions are 1.0-1.5, 2.0-2.3, 3.0-3.2, 4.0-4.3, 5.0-5.1, 6.0-6.5, 7.0-7.8, \
                             8.0-8.8 and 9.0-9.5";
-                self.sink.error("unsupported-version", literal.span, message).help(help);
+                self.sink.error(Code::UnsupportedVersion, literal.span, message).help(help);
             }
         }
     }
@@ -103,7 +104,7 @@ impl<'a> Checker<'a> {
                 "texmode_unified" | "texmode_independent" | "texmode_raw" => {
                     if texture_mode.is_some_and(|mode| mode != name.text) {
                         let message = format!("Conflicting .target option '{}'", name.text);
-                        self.sink.error("conflicting-target", name.span, message);
+                        self.sink.error(Code::ConflictingTarget, name.span, message);
                     }
                     texture_mode = Some(name.text);
                 }
@@ -111,7 +112,7 @@ impl<'a> Checker<'a> {
                 "map_f64_to_f32" => {
                     if architecture.is_some_and(|target| target.number >= 13) {
                         let message = "Directive map_f64_to_f32 is not supported with SM 1.3 or higher";
-                        self.sink.error("conflicting-target", name.span, message);
+                        self.sink.error(Code::ConflictingTarget, name.span, message);
                     }
                 }
                 text => match Target::parse(plain.as_deref().unwrap_or(text)) {
@@ -121,7 +122,7 @@ impl<'a> Checker<'a> {
                         let near = diag::nearest(text, known.iter().map(String::as_str));
                         let help = near.map(|near| format!("did you mean '{near}'?"));
                         let message = format!("Unsupported .target '{text}'");
-                        self.sink.error("unsupported-target", name.span, message).maybe_help(help);
+                        self.sink.error(Code::UnsupportedTarget, name.span, message).maybe_help(help);
                         return;
                     }
                 },
@@ -134,7 +135,7 @@ impl<'a> Checker<'a> {
                 let message =
                     format!("Target architecture not defined at start of file '{}'", self.source.name());
                 self.sink
-                    .error("missing-target", node.span, message)
+                    .error(Code::MissingTarget, node.span, message)
                     .help("name an architecture: `.target sm_90`");
             }
         }
@@ -151,7 +152,7 @@ impl<'a> Checker<'a> {
             Some(size @ (32 | 64)) => self.address_size = size as u32,
             _ => {
                 let message = "Illegal value for .address_size directive (must be 32 or 64)";
-                self.sink.error("illegal-address-size", span, message).help("write `.address_size 64`");
+                self.sink.error(Code::IllegalAddressSize, span, message).help("write `.address_size 64`");
             }
         }
     }
@@ -170,7 +171,7 @@ impl<'a> Checker<'a> {
             (word, _) => format!(".{word}"),
         };
         let message = format!("Parsing error near '{word}': syntax error");
-        self.sink.error("misplaced", node.name.span, message).help(help);
+        self.sink.error(Code::Misplaced, node.name.span, message).help(help);
     }
 
     /// What the directives after the head of a function say about its launches.
@@ -194,7 +195,7 @@ impl<'a> Checker<'a> {
                 let kind = if is_entry { "a kernel" } else { "a function that is no kernel" };
                 let message = format!("Parsing error near '.{name}': syntax error");
                 let help = format!("`.{name}` has no meaning for {kind}");
-                self.sink.error("misplaced", node.name.span, message).help(help);
+                self.sink.error(Code::Misplaced, node.name.span, message).help(help);
                 continue;
             }
             match name {
@@ -212,7 +213,7 @@ impl<'a> Checker<'a> {
                 "maxnctapersm" if self.version >= Version::new(2, 1) => {
                     let message =
                         "Deprecated feature: '.maxnctapersm directive' not supported as of PTX version 2.1";
-                    self.sink.error("deprecated", node.name.span, message).help("use `.minnctapersm`");
+                    self.sink.error(Code::Deprecated, node.name.span, message).help("use `.minnctapersm`");
                 }
                 "reqnctapercluster" => {
                     bounds.required_cluster = Some(self.extents(node, 1));
@@ -230,7 +231,7 @@ impl<'a> Checker<'a> {
                 let message =
                     format!("Conflicting directives: .{first} and .{second} cannot both be specified");
                 self.sink
-                    .error("conflicting-directives", b.name.span, message)
+                    .error(Code::ConflictingDirectives, b.name.span, message)
                     .label(a.name.span, "the other one");
             }
         }
@@ -239,7 +240,7 @@ impl<'a> Checker<'a> {
             && is_entry
         {
             let message = ".minnctapersm is ignored when neither .maxntid nor .reqntid is specified.";
-            self.sink.warning("ignored-directive", node.name.span, message);
+            self.sink.warning(Code::IgnoredDirective, node.name.span, message);
         }
         (bounds, noreturn)
     }
@@ -251,14 +252,14 @@ impl<'a> Checker<'a> {
             *extent = self.small_integer(argument).unwrap_or(0);
             if *extent == 0 {
                 let message = format!("Positive non-zero value expected for {}", node.name.text);
-                self.sink.error("not-positive", argument.span(), message);
+                self.sink.error(Code::NotPositive, argument.span(), message);
                 *extent = default;
             }
         }
         if let Some(extra) = node.arguments.get(3) {
             let message = "Parsing error near ',': syntax error";
             self.sink
-                .error("too-many-arguments", extra.span(), message)
+                .error(Code::TooManyArguments, extra.span(), message)
                 .help("there are at most three extents");
         }
         extents
@@ -268,7 +269,7 @@ impl<'a> Checker<'a> {
     pub(crate) fn small_integer(&mut self, tree: &Operand<'a>) -> Option<u32> {
         let value = fold_integer(tree, &mut self.sink)?;
         if u32::try_from(value).is_err() {
-            self.sink.error("constant-overflow", tree.span(), "Constant overflow").help("at most 32 bits");
+            self.sink.error(Code::ConstantOverflow, tree.span(), "Constant overflow").help("at most 32 bits");
         }
         u32::try_from(value).ok()
     }
@@ -283,7 +284,7 @@ impl<'a> Checker<'a> {
             Some(next) if value > 0 => format!("write {} or {next}", next / 2),
             _ => "write 1, 2, 4, 8, 16, ...".to_owned(),
         };
-        self.sink.error("illegal-alignment", tree.span(), "Alignment must be a power of two").help(help);
+        self.sink.error(Code::IllegalAlignment, tree.span(), "Alignment must be a power of two").help(help);
         None
     }
 }

@@ -1,6 +1,6 @@
 //! Kernels and functions: heads, prototypes and parameters (PTX ISA, "Kernel and Function Directives").
 
-use diag::Span;
+use diag::{Code, Span};
 use isa::{Opaque, Space, Target, Type, Version};
 use syntax::tree::{Function as FunctionTree, FunctionKind, Name, Parameter};
 
@@ -36,7 +36,7 @@ impl<'a> Checker<'a> {
             self.parameter_space(node.name, &params);
             if let Some(first) = node.returns.as_ref().and_then(|r| r.first()) {
                 let message = "Parsing error near '(': syntax error";
-                self.sink.error("misplaced", first.span, message).help("kernels return nothing");
+                self.sink.error(Code::Misplaced, first.span, message).help("kernels return nothing");
             }
         }
         let (bounds, noreturn) = self.launch_bounds(&node.directives, is_entry);
@@ -47,7 +47,7 @@ impl<'a> Checker<'a> {
             if !returns.is_empty() {
                 let message = format!("Invalid directive '.noreturn' for function '{}'", node.name.text);
                 let help = "a function that does not return has no return parameters";
-                self.sink.error("illegal-noreturn", directive.span, message).help(help);
+                self.sink.error(Code::IllegalNoreturn, directive.span, message).help(help);
             }
         }
         if linkage == Linkage::Extern && node.body.is_some() {
@@ -74,7 +74,7 @@ impl<'a> Checker<'a> {
         let message =
             format!("Function definition conflicts with '.extern' declaration for function '{}'", name.text);
         let help = "a function with a body is not `.extern`: use `.visible`";
-        self.sink.error("extern-definition", name.span, message).help(help);
+        self.sink.error(Code::ExternDefinition, name.span, message).help(help);
     }
 
     /// Makes the function known, or merges it with its prototype.
@@ -102,10 +102,10 @@ impl<'a> Checker<'a> {
                 _ => {
                     let message = format!("Inconsistent redefinition of variable '{}'", name.text);
                     self.sink
-                        .error("inconsistent-redefinition", name.span, message)
+                        .error(Code::InconsistentRedefinition, name.span, message)
                         .label(declared.span, "first declared here");
                     let message = format!("Inconsistent redefinition of symbol '{}'", name.text);
-                    self.sink.error("inconsistent-redefinition", name.span, message);
+                    self.sink.error(Code::InconsistentRedefinition, name.span, message);
                 }
             },
         }
@@ -146,13 +146,13 @@ impl<'a> Checker<'a> {
         if was_entry != new.is_entry {
             let message = format!("Inconsistent redefinition of '{}' as entry and function", name.text);
             self.sink
-                .error("inconsistent-redefinition", name.span, message)
+                .error(Code::InconsistentRedefinition, name.span, message)
                 .label(previous, "first declared here");
         } else {
             if was_extern != (new.linkage == Linkage::Extern) {
                 let message = format!("Inconsistent redefinition of variable '{}'", name.text);
                 self.sink
-                    .error("inconsistent-redefinition", name.span, message)
+                    .error(Code::InconsistentRedefinition, name.span, message)
                     .label(previous, "first declared here")
                     .help("either both declarations are `.extern`, or neither is");
                 if was_extern && node.body.is_some() {
@@ -162,7 +162,7 @@ impl<'a> Checker<'a> {
             for difference in &differences {
                 let message = format!("Inconsistent prototypes of '{}', {difference} differ", name.text);
                 self.sink
-                    .error("inconsistent-prototypes", name.span, message)
+                    .error(Code::InconsistentPrototypes, name.span, message)
                     .label(previous, "first declared here");
             }
         }
@@ -185,7 +185,7 @@ impl<'a> Checker<'a> {
         for node in returns {
             if is_incomplete(node) {
                 let message = "Output parameter cannot be an incomplete array.";
-                self.sink.error("incomplete-type", node.name.span, message);
+                self.sink.error(Code::IncompleteType, node.name.span, message);
             }
         }
         if let [_, second, ..] = returns
@@ -193,7 +193,7 @@ impl<'a> Checker<'a> {
         {
             let message = "Multiple return parameters require .register state space";
             let help = "return one array: `.param .align N .b8 name[N]`";
-            self.sink.error("multiple-returns", second.name.span, message).help(help);
+            self.sink.error(Code::MultipleReturns, second.name.span, message).help(help);
         }
         let checked_params: Vec<Param> = params.iter().map(|node| self.parameter(node, owner)).collect();
         for (i, node) in params.iter().enumerate().filter(|(_, node)| is_incomplete(node)) {
@@ -202,7 +202,7 @@ impl<'a> Checker<'a> {
                 _ if i + 1 < params.len() => "Only the last input parameter can be an incomplete array.",
                 _ => continue,
             };
-            self.sink.error("incomplete-type", node.name.span, message);
+            self.sink.error(Code::IncompleteType, node.name.span, message);
         }
         (checked_params, checked_returns)
     }
@@ -216,28 +216,28 @@ impl<'a> Checker<'a> {
         };
         if owner == Owner::Entry && space_name != "param" {
             let message = format!("Entry parameter '{}' must have .param state space", name.text);
-            refuse(self, space_span, "illegal-parameter", message);
+            refuse(self, space_span, Code::IllegalParameter, message);
         } else if !matches!(space_name, "param" | "reg") {
             let message = format!("Function parameter '{}' has illegal state space", name.text);
-            refuse(self, space_span, "illegal-parameter", message);
+            refuse(self, space_span, Code::IllegalParameter, message);
         }
         if name.text == "_" && owner != Owner::Prototype {
-            refuse(self, name.span, "illegal-parameter", "Illegal parameter name '_'".into());
+            refuse(self, name.span, Code::IllegalParameter, "Illegal parameter name '_'".into());
         }
         let shape = self.shape(&node.qualifiers);
         let ty = shape.map_or(Type::B32, |shape| shape.ty);
         let lanes = shape.map_or(1, |shape| shape.lanes);
         if space == Space::Param && ty == Type::Pred {
             let message = format!("Predicate variable '{}' must be in register state space", name.text);
-            refuse(self, name.span, "predicate-variable", message);
+            refuse(self, name.span, Code::PredicateVariable, message);
         }
         if space == Space::Param && (lanes > 1 || (ty.lanes() > 1 && owner != Owner::Entry)) {
             let message = format!("Variable '{}' cannot be allocated in .param state space", name.text);
-            refuse(self, name.span, "illegal-parameter", message);
+            refuse(self, name.span, Code::IllegalParameter, message);
         }
         if space == Space::Reg && !node.dimensions.is_empty() {
             let message = format!("Variable '{}' cannot be allocated into a register", name.text);
-            refuse(self, name.span, "register-array", message);
+            refuse(self, name.span, Code::RegisterArray, message);
         }
         let align = shape.map_or(4, |shape| shape.alignment());
         if owner != Owner::Entry && align > 128 {
@@ -246,14 +246,14 @@ impl<'a> Checker<'a> {
                 name.text
             );
             let span = node.qualifiers.align.as_ref().map_or(name.span, |tree| tree.span());
-            refuse(self, span, "illegal-alignment", message);
+            refuse(self, span, Code::IllegalAlignment, message);
         }
         let pointer = node.pointer.as_ref().map(|pointer| {
             if owner != Owner::Entry {
                 for _ in 0..1 + usize::from(pointer.align.is_some()) {
                     let message = "Illegal placement of kernel parameter attribute";
                     self.sink
-                        .error("misplaced-ptr", pointer.span, message)
+                        .error(Code::MisplacedPtr, pointer.span, message)
                         .help("`.ptr` is for kernels only");
                 }
             }
@@ -303,7 +303,7 @@ impl<'a> Checker<'a> {
                 name.text
             );
             let help = "pass a pointer to the data instead";
-            self.sink.error("too-much-parameter-space", name.span, message).help(help);
+            self.sink.error(Code::TooMuchParameterSpace, name.span, message).help(help);
         }
         let feature = "Kernel parameter size larger than 4352 bytes";
         self.need(name.span, feature, Some(version), Some(target));

@@ -1,6 +1,6 @@
 //! Initial values of variables (PTX ISA, "Initializers"): bytes, and addresses to be filled in later.
 
-use diag::Span;
+use diag::{Code, Span};
 use isa::{Kind, Space, Type};
 use syntax::tree::{BinaryOp, Initializer, Operand as Tree};
 
@@ -42,7 +42,7 @@ impl<'a> Checker<'a> {
         if shape.ty == Type::F16 {
             let message = "No initial value is allowed for .f16 type";
             let help = "declare it .b16 and write the bits";
-            self.sink.error("illegal-initializer", initializer.span(), message).help(help);
+            self.sink.error(Code::IllegalInitializer, initializer.span(), message).help(help);
             return;
         }
         let mut lengths: Vec<Option<u64>> =
@@ -82,7 +82,7 @@ impl<'a> Checker<'a> {
         if nest.vector_level == Some(level) {
             if Some(given) != length {
                 let message = "Incorrect number of elements in vector initializer";
-                self.sink.error("wrong-element-count", list.span, message);
+                self.sink.error(Code::WrongElementCount, list.span, message);
                 return;
             }
         } else if let Some(length) = length.filter(|&length| given > length) {
@@ -92,7 +92,7 @@ impl<'a> Checker<'a> {
                 false => format!("the array has {length} elements, {given} are given"),
             };
             let extra = list.values.get(length as usize).map_or(list.span, Initializer::span);
-            self.sink.error("wrong-element-count", extra, message).help(help);
+            self.sink.error(Code::WrongElementCount, extra, message).help(help);
             return;
         } else if given == 0 && length.is_none() {
             return self.initial_mismatch(list.span);
@@ -105,7 +105,7 @@ impl<'a> Checker<'a> {
     }
 
     fn initial_mismatch(&mut self, span: Span) {
-        self.sink.error("initializer-type", span, "Initial value type mismatch");
+        self.sink.error(Code::InitializerType, span, "Initial value type mismatch");
     }
 
     fn initial_scalar(&mut self, tree: &Tree<'a>, cell: &Cell<'_, 'a>) {
@@ -122,7 +122,7 @@ impl<'a> Checker<'a> {
                     _ => "write an integer",
                 };
                 let message = "Initial value type mismatch";
-                self.sink.error("initializer-type", tree.span(), message).help(help);
+                self.sink.error(Code::InitializerType, tree.span(), message).help(help);
                 return;
             }
             let bytes = cell.ty.bytes() as usize;
@@ -134,7 +134,7 @@ impl<'a> Checker<'a> {
             None => {
                 let message = "Invalid initial value expression";
                 let help = "an initial value is a constant, `symbol`, `symbol+4`, `generic(symbol)` or `0xFF(symbol)`";
-                self.sink.error("initializer-expression", tree.span(), message).help(help);
+                self.sink.error(Code::InitializerExpression, tree.span(), message).help(help);
             }
         }
     }
@@ -183,19 +183,19 @@ impl<'a> Checker<'a> {
             Some(Entity::Function(id)) => Symbol::Function(id),
             Some(_) => {
                 let message = "Variable used as initial value not in .global or .const state space";
-                self.sink.error("initializer-space", name.span, message);
+                self.sink.error(Code::InitializerSpace, name.span, message);
                 return;
             }
             None if address.generic => {
                 let help = self.suggest(name.text, cell.scopes);
                 let message = "Invalid initial value expression";
-                self.sink.error("initializer-expression", name.span, message).maybe_help(help);
+                self.sink.error(Code::InitializerExpression, name.span, message).maybe_help(help);
                 return;
             }
             None => {
                 let help = self.suggest(name.text, cell.scopes);
                 let message = format!("Invalid initial value symbol '{}'", name.text);
-                self.sink.error("unknown-symbol", name.span, message).maybe_help(help);
+                self.sink.error(Code::UnknownSymbol, name.span, message).maybe_help(help);
                 return;
             }
         };
@@ -205,7 +205,7 @@ impl<'a> Checker<'a> {
                 if shift % 8 != 0 || mask.checked_shr(shift) != Some(0xff) {
                     let message = format!("Invalid mask value '{mask:#x}' used in initializer");
                     let help = "a mask takes one byte: 0xFF, 0xFF00, 0xFF0000, ...";
-                    self.sink.error("illegal-mask", mask_tree.span(), message).help(help);
+                    self.sink.error(Code::IllegalMask, mask_tree.span(), message).help(help);
                     return;
                 }
                 (1, shift)
@@ -214,7 +214,7 @@ impl<'a> Checker<'a> {
             None => {
                 let message = "Initial value type mismatch";
                 let help = "addresses are initial values of .u32 and .u64";
-                self.sink.error("initializer-type", tree.span(), message).help(help);
+                self.sink.error(Code::InitializerType, tree.span(), message).help(help);
                 return;
             }
         };
@@ -228,7 +228,7 @@ impl<'a> Checker<'a> {
     fn write(&mut self, cell: &Cell, bytes: &[u8], span: Span) {
         if cell.offset > MAX_BYTES {
             let message = "Initial value lies more than 1 GiB into its variable";
-            self.sink.error("initializer-too-large", span, message);
+            self.sink.error(Code::InitializerTooLarge, span, message);
             return;
         }
         let start = cell.offset as usize;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use diag::Span;
+use diag::{Code, Span};
 use isa::{Consequence, Effect, Form, Gate, Mod, Picks, Presence, SelectError, Space, Stage, Token, Type};
 use smallvec::SmallVec;
 use syntax::tree::{Guard, Instruction as Tree, Operand as OperandTree};
@@ -92,7 +92,7 @@ impl<'a> BodyChecker<'_, 'a> {
                     let context = Context { name: &selection.name, form, picks: &selection.picks };
                     let help = self.mismatch_help(lowered, spec, &context);
                     let message = format!("Arguments mismatch for instruction '{}'", selection.name);
-                    self.sink().error("arguments-mismatch", lowered.span, message).maybe_help(help);
+                    self.sink().error(Code::ArgumentsMismatch, lowered.span, message).maybe_help(help);
                     return;
                 };
                 (form, selection) = (other.form.unwrap_or(form), Rc::new(other));
@@ -110,7 +110,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 checker.sink().error(code, span, message).maybe_help(help);
             }
         };
-        let discarded = complaints.iter().position(|complaint| complaint.code == "discarded-result");
+        let discarded = complaints.iter().position(|complaint| complaint.code == Code::DiscardedResult);
         self.closed_gates(node, &selection, Stage::Form);
         self.closed_gates(node, &selection, Stage::Modifier);
         if let Some(index) = discarded {
@@ -121,13 +121,13 @@ impl<'a> BodyChecker<'_, 'a> {
             return;
         }
         let (unlike, complaints): (Several, Several) =
-            complaints.into_iter().partition(|complaint| complaint.code == "unlike-elements");
+            complaints.into_iter().partition(|complaint| complaint.code == Code::UnlikeElements);
         complain(self, unlike);
         for wanted in [Rank::Operation, Rank::RoundingFirst, Rank::Modifier, Rank::Flush, Rank::Saturation] {
             self.late_errors(node, &selection, |error| rank(error) == wanted);
         }
         let (special, complaints): (Several, Several) =
-            complaints.into_iter().partition(|complaint| complaint.code == "special-register");
+            complaints.into_iter().partition(|complaint| complaint.code == Code::SpecialRegister);
         complain(self, special);
         self.late_errors(node, &selection, |error| rank(error) == Rank::Rounding);
         for gate in selection.closed.iter().filter(|gate| is_of_rounding(gate)) {
@@ -135,8 +135,8 @@ impl<'a> BodyChecker<'_, 'a> {
         }
         self.late_errors(node, &selection, |error| rank(error) == Rank::Kind && !compares);
         let (last, complaints): (Several, Several) = complaints.into_iter().partition(|c| match c.code {
-            "vector-operand" | "register-expected" => compares || negation.is_some(),
-            "result-register" | "video-selector" => compares,
+            Code::VectorOperand | Code::RegisterExpected => compares || negation.is_some(),
+            Code::ResultRegister | Code::VideoSelector => compares,
             _ => false,
         });
         let (early, late): (Several, Several) =
@@ -151,12 +151,13 @@ impl<'a> BodyChecker<'_, 'a> {
         self.late_errors(node, &selection, |error| rank(error) == Rank::ModifierLast);
         self.closed_gates(node, &selection, Stage::Late);
         self.late_errors(node, &selection, |error| rank(error) == Rank::Combination);
-        let (results, last): (Several, Several) = last.into_iter().partition(|c| c.code == "result-register");
+        let (results, last): (Several, Several) =
+            last.into_iter().partition(|c| c.code == Code::ResultRegister);
         complain(self, results);
         if let Some(span) = negation {
             let message = format!("Operand negation not allowed for instruction '{}'", selection.name);
             self.sink()
-                .error("illegal-negation", span, message)
+                .error(Code::IllegalNegation, span, message)
                 .help("compute the negative value with `neg` first");
         }
         complain(self, last);
@@ -166,7 +167,7 @@ impl<'a> BodyChecker<'_, 'a> {
         if self.sink().errors() == errors_before {
             if let Some(message) = &selection.refused {
                 let help = "ptxas rejects this; lenient checking accepts it";
-                self.sink().warning("lenient-form", node.span, message.as_str()).help(help);
+                self.sink().warning(Code::LenientForm, node.span, message.as_str()).help(help);
             }
             let guard = guard.flatten();
             let mut picks = selection.picks;
@@ -200,7 +201,7 @@ impl<'a> BodyChecker<'_, 'a> {
             let (name, count) = (&selection.name, operands.len());
             let message =
                 format!(".L2::cache_hint modifier required for instruction '{name}' with {count} arguments");
-            self.sink().error("cache-hint-missing", node.span, message);
+            self.sink().error(Code::CacheHintMissing, node.span, message);
         }
     }
 
@@ -279,13 +280,13 @@ impl<'a> BodyChecker<'_, 'a> {
         if elsewhere || product && sum {
             let message = "Operand negation limited to either (source A xor source B) or source C";
             self.sink()
-                .error("illegal-negation", first, message)
+                .error(Code::IllegalNegation, first, message)
                 .help("compute the negative value with `neg` first");
         }
         if form.opcode == "vmad" {
             if picks.has(Mod::Po) && product != sum {
                 let message = "Conflicting use of '.po' modifier with operand negation";
-                self.sink().error("illegal-negation", first, message);
+                self.sink().error(Code::IllegalNegation, first, message);
             }
             return None;
         }
@@ -298,7 +299,7 @@ impl<'a> BodyChecker<'_, 'a> {
             return Some((id, guard.negated));
         }
         let help = "a guard is a register declared `.reg .pred`";
-        self.sink().error("predicate-expected", lowered.span, "Predicate expression expected").help(help);
+        self.sink().error(Code::PredicateExpected, lowered.span, "Predicate expression expected").help(help);
         None
     }
 
@@ -394,7 +395,7 @@ impl<'a> BodyChecker<'_, 'a> {
         let near = diag::nearest(opcode, crate::opcodes::all());
         let help = near.map(|near| format!("did you mean '{near}'?"));
         let message = format!("Not a name of any known instruction: '{opcode}'");
-        self.sink().error("unknown-instruction", node.opcode.span, message).maybe_help(help);
+        self.sink().error(Code::UnknownInstruction, node.opcode.span, message).maybe_help(help);
     }
 
     /// What is wrong with modifiers whatever the types, one after the other: unknown and repeated ones, and those that
@@ -436,15 +437,15 @@ impl<'a> BodyChecker<'_, 'a> {
         let head = node.modifiers.last().map_or(node.opcode.span, |last| node.opcode.span.to(last.span));
         let modifier = |index: usize| node.modifiers.get(index).map_or(head, |m| m.span);
         let (code, span) = match error {
-            SelectError::UnknownInstruction => ("unknown-instruction", node.opcode.span),
-            SelectError::UnknownModifier { index } => ("unknown-modifier", modifier(*index)),
-            SelectError::Repeated { index } => ("repeated-modifier", modifier(*index)),
-            SelectError::Types | SelectError::Alternate { .. } => ("instruction-types", head),
-            SelectError::Arguments { .. } => ("arguments-mismatch", node.span),
-            SelectError::Illegal { index, .. } => ("illegal-modifier", modifier(*index)),
-            SelectError::Comparison { index, .. } => ("comparison-mismatch", modifier(*index)),
-            SelectError::Missing { .. } => ("missing-modifier", head),
-            SelectError::Vector { .. } => ("vector-size", head),
+            SelectError::UnknownInstruction => (Code::UnknownInstruction, node.opcode.span),
+            SelectError::UnknownModifier { index } => (Code::UnknownModifier, modifier(*index)),
+            SelectError::Repeated { index } => (Code::RepeatedModifier, modifier(*index)),
+            SelectError::Types | SelectError::Alternate { .. } => (Code::InstructionTypes, head),
+            SelectError::Arguments { .. } => (Code::ArgumentsMismatch, node.span),
+            SelectError::Illegal { index, .. } => (Code::IllegalModifier, modifier(*index)),
+            SelectError::Comparison { index, .. } => (Code::ComparisonMismatch, modifier(*index)),
+            SelectError::Missing { .. } => (Code::MissingModifier, head),
+            SelectError::Vector { .. } => (Code::VectorSize, head),
         };
         let mut help = error.help(node.opcode.text);
         if let SelectError::UnknownModifier { index } = error
@@ -483,7 +484,7 @@ impl<'a> BodyChecker<'_, 'a> {
         let target = self.module.target;
         let message = format!("Instruction 'set{ty}' not supported on .target '{target}'");
         let help = "the manual knows no such instruction";
-        self.sink().error("requires-target", node.opcode.span, message).help(help);
+        self.sink().error(Code::RequiresTarget, node.opcode.span, message).help(help);
         true
     }
 

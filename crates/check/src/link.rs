@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use diag::{Diagnostic, SourceFile, Span};
+use diag::{Code, Diagnostic, SourceFile, Span};
 
 use crate::module::{
     AddressBase, FuncId, Function, Linkage, Module, Node, Operand, Param, Symbol, VarId, Variable,
@@ -111,7 +111,7 @@ impl<'a> Linker<'a> {
             let (ours, theirs) = (part.module.address_size, first.module.address_size);
             if ours != theirs {
                 let message = format!("Address size {ours} doesn't match that of '{}'", first.source.name());
-                let diagnostic = Diagnostic::error("address-size", Span::at(0), message)
+                let diagnostic = Diagnostic::error(Code::AddressSize, Span::at(0), message)
                     .note(format!("`{}` says `.address_size {theirs}`", first.source.name()));
                 self.errors.push((i + 1, diagnostic));
             }
@@ -139,18 +139,18 @@ impl<'a> Linker<'a> {
         if !same_space(winner, &next) {
             let message =
                 format!("Memory space doesn't match for '{name}' in '{here}', first specified in '{there}'");
-            return self.error("memory-space", &next, winner, message);
+            return self.error(Code::MemorySpace, &next, winner, message);
         }
         if let (Entity::Function(ours), Entity::Function(theirs)) = (next.entity, winner.entity)
             && !same_prototype(ours, theirs)
         {
             let message =
                 format!("Prototype doesn't match for '{name}' in '{here}', first defined in '{there}'");
-            return self.error("prototype", &next, winner, message);
+            return self.error(Code::Prototype, &next, winner, message);
         }
         if next.rank == Rank::Strong && winner.rank == Rank::Strong {
             let message = format!("Multiple definition of '{name}' in '{here}', first defined in '{there}'");
-            return self.error("multiple-definition", &next, winner, message);
+            return self.error(Code::MultipleDefinition, &next, winner, message);
         }
         let is_common = |candidate: &Candidate| candidate.rank == Rank::Common;
         // An array without a size may be declared where it is not defined.
@@ -159,14 +159,14 @@ impl<'a> Linker<'a> {
         if winner.bytes != next.bytes && !any(&is_common) && !any(&is_unsized) {
             let message =
                 format!("Size doesn't match for '{name}' in '{here}', first specified in '{there}'");
-            return self.error("size", &next, winner, message);
+            return self.error(Code::Size, &next, winner, message);
         }
         let (common, defined) = if is_common(&next) { (&next, &*winner) } else { (&*winner, &next) };
         if is_common(common) && defined.rank > Rank::Common && common.bytes > defined.bytes {
             let file = self.parts[common.part].source.name();
             let message =
                 format!("Common symbol '{name}' in file '{file}' has larger size than initialization");
-            return self.error("size", &next, winner, message);
+            return self.error(Code::Size, &next, winner, message);
         }
         // Of equal claims the first holds, but the larger common variable, or declaration.
         let larger = next.rank <= Rank::Common && next.bytes > winner.bytes;
@@ -175,7 +175,7 @@ impl<'a> Linker<'a> {
         }
     }
 
-    fn error(&mut self, code: &'static str, next: &Candidate, first: &Candidate, message: String) {
+    fn error(&mut self, code: Code, next: &Candidate, first: &Candidate, message: String) {
         let source = self.parts[first.part].source;
         let position = source.position(first.span.start);
         let place = format!("{}:{}:{}", source.name(), position.line, position.column);

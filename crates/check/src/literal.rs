@@ -1,6 +1,6 @@
 //! Constants and constant expressions (PTX ISA, "Constants", "Constant Expressions").
 
-use diag::Span;
+use diag::{Code, Span};
 use isa::{LiteralForm, Type};
 use syntax::Value as Number;
 use syntax::tree::{Binary, BinaryOp, Operand as Tree, Ternary, Unary, UnaryOp};
@@ -110,7 +110,7 @@ pub(crate) fn fold_integer(tree: &Tree, sink: &mut Sink) -> Option<u64> {
 }
 
 fn integer_expected(span: Span, sink: &mut Sink) {
-    sink.error("integer-constant-expected", span, "Integer constant expression expected");
+    sink.error(Code::IntegerConstantExpected, span, "Integer constant expression expected");
 }
 
 fn fold_at(tree: &Tree, sink: &mut Sink, depth: u32) -> Option<Const> {
@@ -119,7 +119,7 @@ fn fold_at(tree: &Tree, sink: &mut Sink, depth: u32) -> Option<Const> {
         Tree::Literal(literal) => match literal.value()? {
             Number::Integer { value, unsigned, overflow } => {
                 if overflow {
-                    sink.error("constant-overflow", literal.span, "Constant overflow")
+                    sink.error(Code::ConstantOverflow, literal.span, "Constant overflow")
                         .help("integer constants have at most 64 bits");
                 }
                 // Without the suffix a constant is signed unless it needs the 64th bit.
@@ -132,7 +132,7 @@ fn fold_at(tree: &Tree, sink: &mut Sink, depth: u32) -> Option<Const> {
                     let value = f64::from_bits(bits);
                     let is_zero = value == 0.0 && is_zero(literal.text);
                     if !value.is_normal() && !is_zero {
-                        sink.error("constant-overflow", literal.span, "Constant overflow")
+                        sink.error(Code::ConstantOverflow, literal.span, "Constant overflow")
                             .help("decimal constants are zero or normal double-precision numbers: write the bits, 0d..");
                     }
                     Const::Decimal(value)
@@ -148,7 +148,7 @@ fn fold_at(tree: &Tree, sink: &mut Sink, depth: u32) -> Option<Const> {
                 "u64" => true,
                 "s64" => false,
                 _ => {
-                    sink.error("unsupported-cast", node.ty.span, "Unsupported cast operation")
+                    sink.error(Code::UnsupportedCast, node.ty.span, "Unsupported cast operation")
                         .help("constants are cast to .s64 or .u64");
                     return fold_at(&node.value, sink, depth);
                 }
@@ -174,7 +174,7 @@ fn unary(node: &Unary, sink: &mut Sink, depth: u32) -> Option<Const> {
     let inner = fold_at(&node.value, sink, depth)?;
     if let (Const::F32(_) | Const::F64(_), Tree::Literal(literal)) = (inner, &node.value) {
         let message = format!("Parsing error near '{}': syntax error", literal.text);
-        sink.error("syntax-error", literal.span, message)
+        sink.error(Code::SyntaxError, literal.span, message)
             .help("set the sign bit in the constant instead of writing an operator before it");
         return Some(inner);
     }
@@ -197,7 +197,7 @@ fn binary(node: &Binary, sink: &mut Sink, depth: u32) -> Option<Const> {
     let left = fold_at(&node.left, sink, depth)?;
     let right = fold_at(&node.right, sink, depth)?;
     if left.is_float() != right.is_float() {
-        sink.error("constant-type-mismatch", node.span, "Constant expression type mismatch")
+        sink.error(Code::ConstantTypeMismatch, node.span, "Constant expression type mismatch")
             .help("both sides of an operator must be integers, or both floating-point numbers");
     }
     match (left, right) {
@@ -209,7 +209,7 @@ fn binary(node: &Binary, sink: &mut Sink, depth: u32) -> Option<Const> {
 }
 
 fn division_by_zero(span: Span, sink: &mut Sink) {
-    sink.error("constant-division-by-zero", span, "Constant expression has division by zero");
+    sink.error(Code::ConstantDivisionByZero, span, "Constant expression has division by zero");
 }
 
 fn integer_binary(

@@ -1,6 +1,6 @@
 //! Operands against the places of a form that they stand in.
 
-use diag::Span;
+use diag::{Code, Span};
 use isa::{
     Access, Effect, Elements, OperandKind, OperandSpec, Second, Space, Type, literal_allowed,
     register_allowed,
@@ -26,7 +26,7 @@ pub(crate) enum Verdict {
 
 /// What ptxas says about an operand once all types fit.
 pub(crate) struct Complaint {
-    pub(crate) code: &'static str,
+    pub(crate) code: Code,
     pub(crate) span: Span,
     pub(crate) message: String,
     pub(crate) help: Option<String>,
@@ -38,12 +38,13 @@ pub(crate) type Complaints = SmallVec<[Complaint; 2]>;
 
 pub(crate) fn complain(
     complaints: &mut Complaints,
-    code: &'static str,
+    code: Code,
     span: Span,
     message: String,
     help: Option<&str>,
 ) {
-    let before_rounding = matches!(code, "special-register" | "result-register" | "read-only-register");
+    let before_rounding =
+        matches!(code, Code::SpecialRegister | Code::ResultRegister | Code::ReadOnlyRegister);
     let help = help.map(str::to_owned);
     complaints.push(Complaint { code, span, message, help, before_rounding });
 }
@@ -167,7 +168,7 @@ pub(crate) fn must_be_register(span: Span, place: &Place, complaints: &mut Compl
     let message =
         format!("Argument {} of instruction '{}': must be register", place.index, place.context.name);
     let help = "move the address into a register first";
-    complain(complaints, "register-expected", span, message, Some(help));
+    complain(complaints, Code::RegisterExpected, span, message, Some(help));
     Verdict::Fits(Operand::Sink)
 }
 
@@ -183,7 +184,7 @@ fn fit_label(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> V
     let name = place.context.name;
     let label_expected = |complaints: &mut Complaints| {
         let message = format!("Label expected for argument {} of instruction '{name}'", place.index);
-        complain(complaints, "label-expected", lowered.span, message, None);
+        complain(complaints, Code::LabelExpected, lowered.span, message, None);
         Verdict::Fits(Operand::Sink)
     };
     match lowered.value {
@@ -208,7 +209,7 @@ fn fit_label(lowered: &Lowered, place: &Place, complaints: &mut Complaints) -> V
 fn special_not_allowed(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
     let message = format!("Special register argument not allowed for instruction '{}'", place.context.name);
     let help = "move the special register into a register first";
-    complain(complaints, "special-register", span, message, Some(help));
+    complain(complaints, Code::SpecialRegister, span, message, Some(help));
     Verdict::Fits(Operand::Sink)
 }
 
@@ -239,7 +240,7 @@ pub(crate) fn fit_destination(
         Value::Register(id, register) if fits(*register) => {
             if place.spec.second == Second::Required {
                 let message = format!("Predicate output expected for instruction '{name}'");
-                complain(complaints, "predicate-output", span, message, Some("write `d|p`"));
+                complain(complaints, Code::PredicateOutput, span, message, Some("write `d|p`"));
             }
             Verdict::Fits(Operand::Reg(*id))
         }
@@ -289,7 +290,7 @@ pub(crate) fn fit_destination(
         Value::Sink => {
             let message = format!("Result discard mode is not allowed for instruction '{name}'");
             let help = "name a register, even if it is never read";
-            complain(complaints, "discarded-result", span, message, Some(help));
+            complain(complaints, Code::DiscardedResult, span, message, Some(help));
             Verdict::Fits(Operand::Sink)
         }
         Value::Pair(first, second) => fit_pair(first, second, lowered, ty, place, complaints),
@@ -302,7 +303,7 @@ pub(crate) fn fit_destination(
 
 pub(crate) fn result_required(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
     let message = format!("Result register required for instruction '{}'", place.context.name);
-    complain(complaints, "result-register", span, message, None);
+    complain(complaints, Code::ResultRegister, span, message, None);
     Verdict::Fits(Operand::Sink)
 }
 
@@ -316,10 +317,10 @@ fn vector_not_allowed(span: Span, place: &Place, complaints: &mut Complaints) ->
     if takes_vectors(place) {
         let message = format!("Argument vector size mismatch for instruction '{name}'");
         let help = "say `.v2` or `.v4`, or use one register";
-        complain(complaints, "vector-size", span, message, Some(help));
+        complain(complaints, Code::VectorSize, span, message, Some(help));
     } else {
         let message = format!("Vector operand is not allowed for instruction '{name}'");
-        complain(complaints, "vector-operand", span, message, None);
+        complain(complaints, Code::VectorOperand, span, message, None);
     }
     Verdict::Fits(Operand::Sink)
 }
@@ -348,13 +349,13 @@ fn fit_pair(
         Value::Function(..) if ty != Type::Pred => {}
         Value::Sink => {
             let message = format!("Result discard mode is not allowed for instruction '{name}'");
-            complain(complaints, "discarded-result", first.span, message, None);
+            complain(complaints, Code::DiscardedResult, first.span, message, None);
         }
         _ => return Verdict::Mismatch,
     }
     if matches!(second.value, Value::Unknown | Value::Function(..) | Value::Label(..)) {
         let message = format!("Predicate output expected for instruction '{name}'");
-        complain(complaints, "predicate-output", second.span, message, None);
+        complain(complaints, Code::PredicateOutput, second.span, message, None);
     }
     // `d|_` asks for nothing more than `d`.
     if place.spec.second == Second::None
@@ -365,7 +366,7 @@ fn fit_pair(
     if place.spec.second == Second::None && !matches!(second.value, Value::Sink) {
         let message = format!("Predicate output not allowed for instruction '{name}'");
         let help = format!("the form is `{}`", place.context.form.syntax);
-        complain(complaints, "predicate-output", whole.span, message, Some(&help));
+        complain(complaints, Code::PredicateOutput, whole.span, message, Some(&help));
     }
     let is_expected = match second.value {
         Value::Register(_, Type::Pred) | Value::Reported => true,
@@ -375,11 +376,11 @@ fn fit_pair(
     if !is_expected {
         let message = format!("Predicate output expected for instruction '{name}'");
         let help = "the second destination is a register declared `.reg .pred`";
-        complain(complaints, "predicate-output", second.span, message, Some(help));
+        complain(complaints, Code::PredicateOutput, second.span, message, Some(help));
     }
     if matches!(first.value, Value::Function(..)) {
         let message = format!("Result register required for instruction '{name}'");
-        complain(complaints, "function-as-result", first.span, message, None);
+        complain(complaints, Code::FunctionAsResult, first.span, message, None);
         return Verdict::Fits(Operand::Sink);
     }
     if matches!(first.value, Value::VectorRegister(..)) {
@@ -445,7 +446,7 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
             let message = format!(
                 "Unexpected instruction types specified for '{name} instruction with function address operand'"
             );
-            complain(complaints, "instruction-types", span, message, Some("write `mov.u64`"));
+            complain(complaints, Code::InstructionTypes, span, message, Some("write `mov.u64`"));
             Verdict::Fits(Operand::Sink)
         }
         Value::Function(id, offset) if ty != Type::Pred => {
@@ -480,7 +481,7 @@ fn special_width_fits(register: isa::SpecialRegister, place: &Place) -> bool {
 
 fn read_only(span: Span, complaints: &mut Complaints) -> Verdict {
     let message = "Read-only special register cannot be destination argument".to_owned();
-    complain(complaints, "read-only-register", span, message, None);
+    complain(complaints, Code::ReadOnlyRegister, span, message, None);
     Verdict::Fits(Operand::Sink)
 }
 

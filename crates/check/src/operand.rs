@@ -1,7 +1,7 @@
 //! Operands: what the words of an instruction stand for, before it is known what the instruction wants
 //! (PTX ISA, "Instruction Operands").
 
-use diag::Span;
+use diag::{Code, Span};
 use isa::{Opaque, Selector, Space, SpecialRegister, Type};
 use smallvec::SmallVec;
 use syntax::tree::{BinaryOp, Element, Index, Name, Operand as Tree, OperandList, UnaryOp};
@@ -121,7 +121,7 @@ impl<'a> BodyChecker<'_, 'a> {
         if !may {
             let message = "Illegal argument to unary minus";
             let help = "compute the negative value with `neg` first";
-            self.sink().error("illegal-negation", inner.span, message).help(help);
+            self.sink().error(Code::IllegalNegation, inner.span, message).help(help);
         }
         may
     }
@@ -159,7 +159,7 @@ impl<'a> BodyChecker<'_, 'a> {
                     (UnaryOp::Not, value) => {
                         let message = "Illegal argument to predicate negation";
                         let help = "`!` stands before predicates; `not` computes a complement";
-                        self.sink().error("illegal-negation", inner.span, message).help(help);
+                        self.sink().error(Code::IllegalNegation, inner.span, message).help(help);
                         match value {
                             // It counts as a predicate from here on.
                             Value::Register(id, _) => Value::NotRegister(id),
@@ -178,7 +178,7 @@ impl<'a> BodyChecker<'_, 'a> {
                     Value::Register(id, Type::Pred) => {
                         let help = "ptxas accepts this and cannot generate code for it";
                         let message = "A predicate is no number to add to";
-                        self.sink().warning("predicate-sum", node.span, message).help(help);
+                        self.sink().warning(Code::PredicateSum, node.span, message).help(help);
                         Value::RegisterPlus(id, Type::Pred, offset)
                     }
                     Value::Register(id, ty) => Value::RegisterPlus(id, ty, offset),
@@ -206,7 +206,7 @@ impl<'a> BodyChecker<'_, 'a> {
 
     fn syntax_error(&mut self, span: Span, word: &str, help: Option<String>) -> Value {
         let message = format!("Parsing error near '{word}': syntax error");
-        self.sink().error("syntax-error", span, message).maybe_help(help);
+        self.sink().error(Code::SyntaxError, span, message).maybe_help(help);
         Value::Reported
     }
 
@@ -265,7 +265,7 @@ impl<'a> BodyChecker<'_, 'a> {
         if self.scopes.iter().any(|scope| scope.foresees_table(name.text)) {
             let message = format!("Label expected for forward reference of '{}'", name.text);
             let help = format!("'{}' stands further down: move it before its use", name.text);
-            return self.sink().late_error("forward-reference", name.span, message, help);
+            return self.sink().late_error(Code::ForwardReference, name.span, message, help);
         }
         let help = self.module.suggest(name.text, &self.scopes);
         self.sink().unknown_symbol(name.span, name.text, help);
@@ -281,7 +281,7 @@ impl<'a> BodyChecker<'_, 'a> {
         match self.lower_name(node.base) {
             Value::Symbol(symbol) if !symbol.array => {
                 let help = "a variable is an array if it is declared with a length, as x[4]";
-                self.sink().error("not-an-array", node.span, "Array indexing on non-array").help(help);
+                self.sink().error(Code::NotAnArray, node.span, "Array indexing on non-array").help(help);
                 Value::Unknown
             }
             Value::Symbol(symbol) if is_constant(&node.index) => {
@@ -296,15 +296,15 @@ impl<'a> BodyChecker<'_, 'a> {
             Value::Symbol(_) => {
                 let message = "An array index in a register is not supported by ptxvm";
                 let help = "compute the address: multiply the index by the element's size and add";
-                self.sink().error("unsupported-operand", node.index.span(), message).help(help);
+                self.sink().error(Code::UnsupportedOperand, node.index.span(), message).help(help);
                 Value::Reported
             }
             Value::Unknown => {
-                self.sink().error("not-an-array", node.span, "Array indexing on non-array");
+                self.sink().error(Code::NotAnArray, node.span, "Array indexing on non-array");
                 Value::Unknown
             }
             _ => {
-                self.sink().error("not-an-array", node.span, "Array indexing on non-array");
+                self.sink().error(Code::NotAnArray, node.span, "Array indexing on non-array");
                 Value::Reported
             }
         }
@@ -358,7 +358,7 @@ impl<'a> BodyChecker<'_, 'a> {
         let name = format!("{}.{}", node.base.text, COMPONENTS[lane]);
         let message = format!("Vector '{}' has no element '.{}'", node.base.text, node.component.text);
         let help = "declare it `.v4`: ptxas accepts this and cannot generate code for it";
-        self.sink().warning("missing-element", node.component.span, message).help(help);
+        self.sink().warning(Code::MissingElement, node.component.span, message).help(help);
         let known = self.body.registers.iter().position(|register| register.name == name);
         RegId(known.unwrap_or_else(|| {
             self.body.registers.push(Register { name, ty });
@@ -368,7 +368,7 @@ impl<'a> BodyChecker<'_, 'a> {
 
     fn unknown_field(&mut self, node: &Element<'a>) -> Value {
         let message = format!("Unknown field '.{}'", node.component.text);
-        self.sink().error("unknown-field", node.component.span, message);
+        self.sink().error(Code::UnknownField, node.component.span, message);
         Value::Unknown
     }
 
@@ -379,7 +379,7 @@ impl<'a> BodyChecker<'_, 'a> {
             "vector" => "elements are .x .y .z .w, as many as the vector has",
             _ => "this is a scalar register: write its name alone, or on video instructions .h0 or .b0",
         };
-        self.sink().error("unknown-selector", node.component.span, message).help(help);
+        self.sink().error(Code::UnknownSelector, node.component.span, message).help(help);
         Value::Reported
     }
 
@@ -406,7 +406,7 @@ impl<'a> BodyChecker<'_, 'a> {
         for (count, span) in std::mem::take(&mut self.illegal_vectors) {
             let help = "vectors have 2, 4 or 8 elements";
             self.sink()
-                .error("illegal-vector-size", span, format!("Illegal vector size: {count}"))
+                .error(Code::IllegalVectorSize, span, format!("Illegal vector size: {count}"))
                 .help(help);
         }
     }
@@ -421,7 +421,7 @@ impl<'a> BodyChecker<'_, 'a> {
             {
                 let word = self.module.source.slice(lowered.span).to_owned();
                 let message = format!("Illegal expression '{word}'");
-                self.sink().error("illegal-expression", lowered.span, message);
+                self.sink().error(Code::IllegalExpression, lowered.span, message);
             }
             elements.push(Box::new(lowered));
         }
@@ -434,7 +434,7 @@ impl<'a> BodyChecker<'_, 'a> {
             if width != *bits.get_or_insert(width) {
                 let message = "Incompatible elements of vector expression";
                 let help = "all registers of a vector have the same size";
-                self.sink().error("incompatible-elements", element.span, message).help(help);
+                self.sink().error(Code::IncompatibleElements, element.span, message).help(help);
                 continue;
             }
             // Registers of several kinds together are bits.
@@ -449,7 +449,7 @@ impl<'a> BodyChecker<'_, 'a> {
         if elements.iter().all(|e| matches!(e.value, Value::Sink | Value::Unknown | Value::Label(..))) {
             let message = "Unable to infer type of vector elements (assuming .b8)";
             let help = "at least one element must be a register";
-            self.sink().error("untyped-vector", node.span, message).help(help);
+            self.sink().error(Code::UntypedVector, node.span, message).help(help);
         }
         Value::Vector(elements, ty)
     }

@@ -1,5 +1,6 @@
 //! Constant operands whose values ptxas limits.
 
+use diag::Code;
 use isa::{Action, Effect};
 
 use crate::context::Sink;
@@ -25,7 +26,7 @@ pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lo
                 "Argument {i} of instruction '{}': unexpected value '{}', expected to be multiple of 16",
                 context.name, value as i64
             );
-            sink.error("out-of-range", lowered.span, message);
+            sink.error(Code::OutOfRange, lowered.span, message);
         } else if context.form.action == Action::Effect(Effect::Wgmma) {
             group_constant(sink, context, i, spec, value as i64, lowered.span);
         } else if context.form.opcode == "mma" && spec.name == "selector" {
@@ -37,7 +38,7 @@ pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lo
                 "Argument {i} of instruction '{}': value '{}' out of range, expected to be in range [{least}..{greatest}]",
                 context.name, value as i64
             );
-            sink.error("out-of-range", lowered.span, message);
+            sink.error(Code::OutOfRange, lowered.span, message);
         }
     }
     if context.picks.has(isa::Mod::BlockScale) {
@@ -52,7 +53,7 @@ pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lo
             "Sink '_' is expected as a destination operand for instruction '{}' with '.shared::cluster'",
             context.name
         );
-        sink.error("sink-expected", lowered.span, message).help("write `_`");
+        sink.error(Code::SinkExpected, lowered.span, message).help("write `_`");
     }
     if context.form.action == Action::Effect(Effect::Barrier) {
         barrier(sink, context, operands, lowered);
@@ -68,7 +69,7 @@ fn copy_size(sink: &mut Sink, context: &Context, index: usize, value: i64, span:
         let message = format!(
             "Argument {index} of instruction '{name}': unexpected value '{value}', expected to be {text}"
         );
-        sink.error("out-of-range", span, message);
+        sink.error(Code::OutOfRange, span, message);
     }
 }
 
@@ -101,7 +102,7 @@ fn group_constant(
     let message = format!(
         "Argument {index} of instruction '{sparse}wgmma.mma_async with {kind}': unexpected value '{value}', expected to be {text}"
     );
-    sink.error("out-of-range", span, message);
+    sink.error(Code::OutOfRange, span, message);
 }
 
 /// `mma.sp`: which threads hold the metadata. Where all of them do, ptxas words it differently from type to type.
@@ -125,7 +126,7 @@ fn sparsity_selector(
             index + 1
         )
     };
-    sink.error("out-of-range", span, message)
+    sink.error(Code::OutOfRange, span, message)
         .help("the manual's \"Sparse matrix storage\" says which threads hold the metadata of a shape");
 }
 
@@ -159,7 +160,7 @@ fn scale_selectors(sink: &mut Sink, context: &Context, operands: &[Operand], low
                     allowed.len() - 1
                 ),
             };
-            sink.error("out-of-range", lowered.span, message);
+            sink.error(Code::OutOfRange, lowered.span, message);
         }
     }
 }
@@ -183,14 +184,14 @@ fn barrier(sink: &mut Sink, context: &Context, operands: &[Operand], lowered: &[
         && number > 15
     {
         let message = format!("Barrier number '{number}' out of range, expected to be in range [0..15]");
-        sink.error("out-of-range", span, message).help("a block has 16 barriers");
+        sink.error(Code::OutOfRange, span, message).help("a block has 16 barriers");
     }
     let Some((threads, span)) = constant("b") else { return };
     if threads % 32 != 0 {
         let message = "Number of threads participating in barrier must be in multiple of warp size";
-        sink.error("thread-count", span, message).help("write a multiple of 32");
+        sink.error(Code::ThreadCount, span, message).help("write a multiple of 32");
     } else if threads == 0 && context.picks.has(isa::Mod::Arrive) {
         let message = format!("Instruction '{}' requires a non-zero thread count argument", context.name);
-        sink.error("thread-count", span, message);
+        sink.error(Code::ThreadCount, span, message);
     }
 }

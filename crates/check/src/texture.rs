@@ -1,7 +1,7 @@
 //! Textures, samplers and surfaces as operands, and what their geometry asks of the operands beside them
 //! (PTX ISA, "Texture Instructions" and "Surface Instructions").
 
-use diag::Span;
+use diag::{Code, Span};
 use isa::{Access, Elements, Kind, Mod, Opaque, Picks, Second, Target, Type, Version, register_allowed};
 
 use crate::body::BodyChecker;
@@ -71,11 +71,11 @@ impl BodyChecker<'_, '_> {
         let target = Target::sm(target);
         if self.module.knows_target() && !self.module.target.has(target) {
             let message = format!("Feature '{feature}' requires .target {target} or higher");
-            complain(complaints, "requires-target", span, message, None);
+            complain(complaints, Code::RequiresTarget, span, message, None);
         }
         if self.module.version < version {
             let message = format!("Feature '{feature}' requires PTX ISA .version {version} or later");
-            complain(complaints, "requires-version", span, message, None);
+            complain(complaints, Code::RequiresVersion, span, message, None);
         }
     }
 
@@ -141,7 +141,7 @@ impl BodyChecker<'_, '_> {
             (Some(_), false) => {
                 let mut unseen = Complaints::new();
                 let verdict = fit_coordinates(coordinates, place, &mut unseen);
-                unseen.retain(|complaint| matches!(complaint.code, "sink" | "unlike-elements"));
+                unseen.retain(|complaint| matches!(complaint.code, Code::Sink | Code::UnlikeElements));
                 complaints.append(&mut unseen);
                 let picks = place.context.picks;
                 let size = match &coordinates.value {
@@ -204,7 +204,7 @@ impl BodyChecker<'_, '_> {
         if kind != Opaque::Surface && is_asked("force_unnormalized_coords") && !is_sampler {
             let name = place.context.name;
             let message = format!("Argument {} of instruction '{name}': .samplerref expected", place.index);
-            complain(complaints, "handle-expected", lowered.span, message, None);
+            complain(complaints, Code::HandleExpected, lowered.span, message, None);
         }
         Verdict::Fits(Operand::Address(operand, 0))
     }
@@ -226,7 +226,7 @@ impl BodyChecker<'_, '_> {
                 {
                     let message =
                         format!("Predicate output expected for instruction '{}'", place.context.name);
-                    complain(complaints, "predicate-output", second.span, message, None);
+                    complain(complaints, Code::PredicateOutput, second.span, message, None);
                 }
                 let feature = "Texture instruction with optional predicate result";
                 self.need_for_texels(feature, 60, Version::new(7, 1), lowered.span, complaints);
@@ -259,7 +259,7 @@ pub(crate) fn is_of_sampler(attribute: Mod) -> bool {
 fn handle_expected(index: usize, kind: Opaque, span: Span, place: &Place, complaints: &mut Complaints) {
     let (name, kind) = (place.context.name, kind.name());
     let message = format!("Argument {index} of instruction '{name}': .{kind} or .u64 register expected");
-    complain(complaints, "handle-expected", span, message, None);
+    complain(complaints, Code::HandleExpected, span, message, None);
 }
 
 /// What a handle is taken from, and whether it is one of that kind; `None` if its type is wrong.
@@ -307,13 +307,13 @@ fn fit_coordinates(lowered: &Lowered, place: &Place, complaints: &mut Complaints
             "Array index in the '{}' instruction has unexpected type. Expecting type .u32",
             place.context.name
         );
-        complain(complaints, "array-index", element.span, message, None);
+        complain(complaints, Code::ArrayIndex, element.span, message, None);
     }
     let like = index.map_or(&elements[..], |index| elements.get(index + 1..).unwrap_or_default());
     check_alike(like, place, complaints);
     for element in elements.iter().filter(|element| matches!(element.value, Value::Sink)) {
         let message = "Sink '_' not allowed as a source operand".to_owned();
-        complain(complaints, "sink", element.span, message, None);
+        complain(complaints, Code::Sink, element.span, message, None);
     }
     check_geometry(elements.len(), lowered.span, place, complaints);
     Verdict::Fits(Operand::Sink)
@@ -340,7 +340,7 @@ fn geometry_mismatch(
     let message = format!("Operand vector size doesn't match geometry for instruction '{name}'");
     // There are vectors of 2 and 4.
     let help = format!(".{} takes {} elements here", geometry.name, count.next_power_of_two());
-    complain(complaints, "vector-size", span, message, Some(&help));
+    complain(complaints, Code::VectorSize, span, message, Some(&help));
 }
 
 /// An operand that depends on the geometry: offsets, gradients, the reference of a depth comparison.
@@ -369,7 +369,7 @@ pub(crate) fn fit_geometry(lowered: &Lowered, place: &Place, complaints: &mut Co
             let verdict = fit_scalar(lowered, place, complaints);
             if is_gradient && matches!(verdict, Verdict::Fits(_)) {
                 let message = format!("Vector expected for argument {}", place.index + 1);
-                complain(complaints, "vector-expected", lowered.span, message, None);
+                complain(complaints, Code::VectorExpected, lowered.span, message, None);
             } else if ty == Type::F32 && geometry.name == "3d" {
                 illegal_geometry(&geometry, lowered.span, place, complaints);
             }
@@ -399,7 +399,7 @@ fn check_size(count: usize, are_gradients: bool, span: Span, place: &Place, comp
 
 fn illegal_geometry(geometry: &Geometry, span: Span, place: &Place, complaints: &mut Complaints) {
     let message = format!("Illegal modifier '.{}' for instruction '{}'", geometry.name, place.context.name);
-    complain(complaints, "illegal-modifier", span, message, None);
+    complain(complaints, Code::IllegalModifier, span, message, None);
 }
 
 /// The type that an element counts as; `None` for what is reported already.
@@ -433,7 +433,7 @@ pub(crate) fn check_alike(elements: &[Box<Lowered>], place: &Place, complaints: 
             let name = place.context.name;
             let message =
                 format!("Vector with elements of different types are not allowed in {name} instruction");
-            complain(complaints, "unlike-elements", pair[1].span, message, None);
+            complain(complaints, Code::UnlikeElements, pair[1].span, message, None);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Declarations of variables and registers (PTX ISA, "State Spaces", "Variables").
 
-use diag::Span;
+use diag::{Code, Span};
 use isa::{Opaque, Space, Type, Version};
 use syntax::tree::{Declarator, Operand as Tree, Qualifiers, Variable as VariableTree};
 
@@ -67,18 +67,18 @@ impl<'a> Checker<'a> {
         if let (Some(_), Some(first)) = (&place, node.linkage.as_ref()) {
             let message = format!("Parsing error near '.{space_name}': syntax error");
             let help = "linking directives belong to declarations outside functions";
-            self.sink.error("misplaced", first.span.to(space_span), message).help(help);
+            self.sink.error(Code::Misplaced, first.span.to(space_span), message).help(help);
         }
         if space_name.starts_with("const[") && self.version >= Version::new(2, 2) {
             let message = "Deprecated feature: 'explicit constant banks' not supported as of PTX version 2.2";
-            self.sink.error("deprecated", space_span, message).help("write `.const`");
+            self.sink.error(Code::Deprecated, space_span, message).help("write `.const`");
         }
         if place.is_none() {
             self.module_scope_space(space, space_name, space_span);
         }
         if linkage == Linkage::Common && space != Space::Global {
             let message = ".common variables must be declared in .global space";
-            self.sink.error("illegal-linkage", space_span, message);
+            self.sink.error(Code::IllegalLinkage, space_span, message);
         }
         let shape = self.shape(&node.qualifiers);
         for declarator in &node.declarators {
@@ -93,15 +93,15 @@ impl<'a> Checker<'a> {
             Space::Local | Space::Reg => {
                 let message =
                     format!("Module-scoped variables in .{name} state space are not allowed with ABI");
-                self.sink.error("illegal-scope", span, message).help("declare it inside a function");
+                self.sink.error(Code::IllegalScope, span, message).help("declare it inside a function");
             }
             Space::Param => {
                 let message = "Parameter variables may not be declared at module scope";
-                self.sink.error("illegal-scope", span, message).help("declare it inside a function");
+                self.sink.error(Code::IllegalScope, span, message).help("declare it inside a function");
             }
             Space::Tex if self.version >= Version::new(1, 5) => {
                 let message = "Deprecated feature: '.tex' not supported as of PTX version 1.5";
-                self.sink.error("deprecated", span, message).help("declare a `.global .texref`");
+                self.sink.error(Code::Deprecated, span, message).help("declare a `.global .texref`");
             }
             _ => {}
         }
@@ -124,12 +124,12 @@ impl<'a> Checker<'a> {
             let span = vector.span.to(qualifiers.ty.span);
             if ty == Type::Pred {
                 let message = "Predicate type can only be used to define scalar register variables";
-                self.sink.error("predicate-variable", span, message);
+                self.sink.error(Code::PredicateVariable, span, message);
                 return None;
             }
             if ty.bits() * u32::from(lanes) > 128 {
                 let message = "Vector type too large, exceeds 128 bit limit";
-                self.sink.error("vector-too-large", span, message);
+                self.sink.error(Code::VectorTooLarge, span, message);
                 return None;
             }
         }
@@ -149,23 +149,23 @@ impl<'a> Checker<'a> {
         if declared.shape.is_some() && shape.ty == Type::Pred && space != Space::Reg {
             let message = format!("Predicate variable '{}' must be in register state space", name.text);
             let help = "keep the predicate in a register, or store 0 or 1 in a .u8";
-            self.sink.error("predicate-variable", name.span, message).help(help);
+            self.sink.error(Code::PredicateVariable, name.span, message).help(help);
         }
         if declared.opaque.is_some() && place.is_some() {
             let message = "Texture/surface variable must be at module or entry parameter scope";
-            self.sink.error("illegal-scope", name.span, message);
+            self.sink.error(Code::IllegalScope, name.span, message);
         }
         if space == Space::Param && place.is_some() && (shape.lanes > 1 || shape.ty.lanes() > 1) {
             let message = format!("Variable '{}' cannot be allocated in .param state space", name.text);
             self.sink
-                .error("illegal-parameter", name.span, message)
+                .error(Code::IllegalParameter, name.span, message)
                 .help("declare it `.align N .b8 name[N]`");
         }
         if space == Space::Reg {
             if !node.dimensions.is_empty() {
                 let message = format!("Variable '{}' cannot be allocated into a register", name.text);
                 let help = format!("`{}<N>` declares {}0 to {}N-1", name.text, name.text, name.text);
-                self.sink.error("register-array", name.span, message).help(help);
+                self.sink.error(Code::RegisterArray, name.span, message).help(help);
             }
             self.initializer_allowed(node, declared);
             let entity = match shape.lanes {
@@ -184,7 +184,7 @@ impl<'a> Checker<'a> {
         if incomplete && declared.linkage != Linkage::Extern {
             let message = format!("Non-external variable '{}' has incomplete type", name.text);
             let help = "give the array a length, or declare it `.extern`";
-            self.sink.error("incomplete-type", name.span, message).help(help);
+            self.sink.error(Code::IncompleteType, name.span, message).help(help);
         }
         let bytes = if incomplete { 0 } else { elements.saturating_mul(shape.element_bytes()) };
         let id = VarId(self.variables.len() as u32);
@@ -256,7 +256,7 @@ impl<'a> Checker<'a> {
         let name = node.name.text;
         if declared.linkage == Linkage::Extern {
             let message = format!("No initial value is allowed for external symbol '{name}'");
-            self.sink.error("illegal-initializer", initializer.span(), message);
+            self.sink.error(Code::IllegalInitializer, initializer.span(), message);
             return false;
         }
         if matches!(declared.space, Space::Global | Space::Const) {
@@ -264,7 +264,7 @@ impl<'a> Checker<'a> {
         }
         let message = format!("No initial value is allowed for '{name}' in this state space");
         let help = "only .global and .const variables have initial values: store it at run time";
-        self.sink.error("illegal-initializer", initializer.span(), message).help(help);
+        self.sink.error(Code::IllegalInitializer, initializer.span(), message).help(help);
         false
     }
 
@@ -286,7 +286,7 @@ impl<'a> Checker<'a> {
         if let Err(conflict) = result {
             if place.is_none() && matches!(self.entity_kind(name.text), Some(Entity::Function(_))) {
                 let message = format!("Inconsistent redefinition of variable '{}'", name.text);
-                self.sink.error("inconsistent-redefinition", name.span, message);
+                self.sink.error(Code::InconsistentRedefinition, name.span, message);
             }
             self.duplicate_variable(&conflict, name.span);
         }
@@ -304,7 +304,7 @@ impl<'a> Checker<'a> {
         if old.ty != new.ty || (old.bytes != new.bytes && old.bytes != 0 && new.bytes != 0) {
             let message = format!("Inconsistent redefinition of variable '{name}'");
             self.sink
-                .error("inconsistent-redefinition", span, message)
+                .error(Code::InconsistentRedefinition, span, message)
                 .label(previous, "first declared here");
         }
         if !either_extern {
@@ -313,7 +313,7 @@ impl<'a> Checker<'a> {
         if new.linkage == Linkage::Internal {
             let message = format!("'.extern' variable '{name}' cannot be resolved by a '.static'");
             let help = "make the definition `.visible`";
-            self.sink.error("inconsistent-redefinition", span, message).help(help);
+            self.sink.error(Code::InconsistentRedefinition, span, message).help(help);
         }
         if new.linkage != Linkage::Extern {
             self.variables[id.index()] = new;

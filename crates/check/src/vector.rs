@@ -1,6 +1,7 @@
 //! Vectors as operands: `{a, b}` of memory instructions, and packing and unpacking by `mov`
 //! (PTX ISA, "Vectors as Operands").
 
+use diag::Code;
 use isa::{Access, OperandSpec, Second, Type, register_allowed};
 
 use crate::matching::{Complaints, Place, Verdict, complain, fit_destination, fit_source, result_required};
@@ -21,7 +22,7 @@ pub(crate) fn fit_vector(
         for _ in 0..1 + usize::from(writes && !of_texels) {
             let message = format!("Argument vector size mismatch for instruction '{name}'");
             let help = format!("write {count} elements");
-            complain(complaints, "vector-size", lowered.span, message, Some(&help));
+            complain(complaints, Code::VectorSize, lowered.span, message, Some(&help));
         }
         Verdict::Fits(Operand::Sink)
     };
@@ -52,7 +53,7 @@ pub(crate) fn fit_vector(
             if writes {
                 let message = "Result vector expected".to_owned();
                 let help = format!("write {count} registers in braces");
-                complain(complaints, "vector-expected", lowered.span, message, Some(&help));
+                complain(complaints, Code::VectorExpected, lowered.span, message, Some(&help));
             }
             return size_mismatch(complaints);
         }
@@ -73,7 +74,7 @@ pub(crate) fn fit_vector(
             Value::Sink if writes => Verdict::Fits(Operand::Sink),
             Value::Sink => {
                 let message = "Sink '_' not allowed as a source operand".to_owned();
-                complain(complaints, "sink", element.span, message, None);
+                complain(complaints, Code::Sink, element.span, message, None);
                 Verdict::Fits(Operand::Sink)
             }
             Value::Unknown => Verdict::Fits(Operand::Sink),
@@ -85,7 +86,7 @@ pub(crate) fn fit_vector(
                     let message = format!(
                         "Vector with elements of different types are not allowed in {name} instruction"
                     );
-                    complain(complaints, "unlike-elements", element.span, message, None);
+                    complain(complaints, Code::UnlikeElements, element.span, message, None);
                 }
                 // A decimal among bits is cut to the low bits of a double, .b32 is no exception here.
                 let ty = if wanted == Type::B32 { Type::U32 } else { wanted };

@@ -1,6 +1,6 @@
 //! Selectors and signs at the operands of video instructions (PTX ISA, "Video Instructions").
 
-use diag::Span;
+use diag::{Code, Span};
 use isa::{Elements, Mod, Parts, Selectable, Selector};
 
 use crate::matching::{Complaints, Place, Verdict, complain};
@@ -53,7 +53,7 @@ fn known(
     if !selector.is_some_and(|selector| selectable.allows(selector)) {
         let message = format!("Incorrect video selector for operand {}", place.index);
         let help = format!("selectors of this operand: {}", selectable.describe());
-        complain(complaints, "video-selector", span, message, Some(&help));
+        complain(complaints, Code::VideoSelector, span, message, Some(&help));
     }
 }
 
@@ -82,10 +82,10 @@ pub(crate) fn destination(
         let message = format!("Video selector is not allowed on destination for instruction '{name}'");
         let help =
             of_instruction(place).map(|_| "to merge the result into an operand, write that as the last one");
-        complain(complaints, "video-selector", span, message, help);
+        complain(complaints, Code::VideoSelector, span, message, help);
     } else if !merges {
         let message = "Video instruction cannot have destination selector and secondary operation";
-        complain(complaints, "video-selector", span, message.to_owned(), None);
+        complain(complaints, Code::VideoSelector, span, message.to_owned(), None);
     }
     Verdict::Fits(Operand::Reg(register))
 }
@@ -112,7 +112,7 @@ pub(crate) fn source(
                 format!("Video selector is not allowed on source operand for instruction '{name}'")
             }
         };
-        complain(complaints, "video-selector", span, message, None);
+        complain(complaints, Code::VideoSelector, span, message, None);
     }
     Verdict::Fits(Operand::Reg(register))
 }

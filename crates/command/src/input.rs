@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use diag::{Diagnostic, SourceFile, Span};
+use diag::{Code, Diagnostic, SourceFile, Span};
 
 /// A file that cannot be read.
 pub struct Unreadable {
@@ -30,7 +30,7 @@ pub fn read(path: &Path) -> Result<SourceFile, Box<Unreadable>> {
         Ok(_) => Ok(SourceFile::from_bytes(name, bytes)),
         Err(error) => {
             let message = format!("cannot read `{name}`: {error}");
-            let diagnostic = Diagnostic::error("unreadable-file", Span::at(0), message);
+            let diagnostic = Diagnostic::error(Code::UnreadableFile, Span::at(0), message);
             Err(Box::new(Unreadable { source: SourceFile::new(name, ""), diagnostic }))
         }
     }

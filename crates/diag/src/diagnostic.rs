@@ -1,6 +1,6 @@
 //! What there is to say about a place in a source file.
 
-use crate::Span;
+use crate::{Code, Span};
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,8 +34,8 @@ pub struct Label {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a diagnostic that nobody collects is lost"]
 pub struct Diagnostic {
-    /// Stable name of the kind of message, in kebab case: `unknown-symbol`.
-    pub code: &'static str,
+    /// The kind of message.
+    pub code: Code,
     /// How bad it is.
     pub severity: Severity,
     /// What is wrong, in one sentence; in ptxas's words where it has them.
@@ -52,18 +52,18 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     /// A diagnostic without labels, notes and help.
-    pub fn new(severity: Severity, code: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
+    pub fn new(severity: Severity, code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
         let (labels, notes) = (Vec::new(), Vec::new());
         Diagnostic { code, severity, message: message.into(), span, labels, notes, help: None }
     }
 
     /// An error.
-    pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
+    pub fn error(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Severity::Error, code, span, message)
     }
 
     /// A warning.
-    pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
+    pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Severity::Warning, code, span, message)
     }
 

@@ -48,7 +48,7 @@ fn object(source: &SourceFile, diagnostics: &[Diagnostic], fault: Option<&impl S
             let start = source.position(diagnostic.span.start);
             let end = source.position(diagnostic.span.end.max(diagnostic.span.start));
             Entry {
-                code: diagnostic.code,
+                code: diagnostic.code.name(),
                 severity: diagnostic.severity.name(),
                 message: &diagnostic.message,
                 file,
@@ -67,20 +67,22 @@ fn object(source: &SourceFile, diagnostics: &[Diagnostic], fault: Option<&impl S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Span;
+    use crate::{Code, Span};
 
     #[test]
     fn the_fields_are_exactly_those_of_the_contract() {
         let source = SourceFile::new("a \"b\".ptx", "x\n\u{e9}yz\n");
         let diagnostics = [
-            Diagnostic::error("unknown-symbol", Span::new(4, 6), "Unknown symbol 'yz'").help("declare it"),
-            Diagnostic::warning("w", Span::at(7), "m").note("not shown").label(Span::at(0), "nor this"),
+            Diagnostic::error(Code::UnknownSymbol, Span::new(4, 6), "Unknown symbol 'yz'").help("declare it"),
+            Diagnostic::warning(Code::Deprecated, Span::at(7), "m")
+                .note("not shown")
+                .label(Span::at(0), "nor this"),
         ];
         let expected = concat!(
             r#"{"file":"a \"b\".ptx","diagnostics":["#,
             r#"{"code":"unknown-symbol","severity":"error","message":"Unknown symbol 'yz'","file":"a \"b\".ptx","#,
             r#""line":2,"column":2,"end_line":2,"end_column":4,"help":"declare it"},"#,
-            r#"{"code":"w","severity":"warning","message":"m","file":"a \"b\".ptx","#,
+            r#"{"code":"deprecated","severity":"warning","message":"m","file":"a \"b\".ptx","#,
             r#""line":3,"column":1,"end_line":3,"end_column":1,"help":null}]}"#,
         );
         assert_eq!(json(&source, &diagnostics), expected);

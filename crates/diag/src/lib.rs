@@ -4,12 +4,14 @@
 //! [`render`] for people, [`json`] for programs.
 #![forbid(unsafe_code)]
 
+mod code;
 mod diagnostic;
 mod json;
 mod render;
 mod source;
 mod suggest;
 
+pub use code::Code;
 pub use diagnostic::{Diagnostic, Label, Severity};
 pub use json::{json, json_with_fault};
 pub use render::{Color, render};

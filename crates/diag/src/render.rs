@@ -45,7 +45,7 @@ pub fn render(source: &SourceFile, diagnostic: &Diagnostic, color: Color) -> Str
             elsewhere.push(there.put_into(Group::with_title(title), source));
         }
     }
-    let title = level.primary_title(diagnostic.message.as_str()).id(diagnostic.code);
+    let title = level.primary_title(diagnostic.message.as_str()).id(diagnostic.code.name());
     let mut group = excerpt.put_into(Group::with_title(title), source);
     for note in &diagnostic.notes {
         group = group.element(Level::NOTE.message(note.as_str()));
@@ -154,6 +154,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::Code;
 
     fn show(source: &SourceFile, diagnostic: &Diagnostic) -> String {
         render(source, diagnostic, Color::Never)
@@ -163,7 +164,7 @@ mod tests {
     fn a_message_shows_its_line_and_what_to_do() {
         let source = SourceFile::new("k.ptx", "\tadd.u32 a, b\n\tret;\n");
         let error =
-            Diagnostic::error("syntax-error", Span::new(16, 19), "Parsing error near 'ret': syntax error")
+            Diagnostic::error(Code::SyntaxError, Span::new(16, 19), "Parsing error near 'ret': syntax error")
                 .label(Span::new(13, 14), "a `;` is missing after this")
                 .note("a fact")
                 .help("end it with `;`");
@@ -186,9 +187,10 @@ mod tests {
     #[test]
     fn a_far_label_is_shown_on_its_own() {
         let source = SourceFile::new("k.ptx", format!("{{\n{}}}", "x;\n".repeat(1000)));
-        let error = Diagnostic::warning("w", Span::at(3002), "m").label(Span::new(0, 1), "opened here");
+        let error =
+            Diagnostic::warning(Code::Deprecated, Span::at(3002), "m").label(Span::new(0, 1), "opened here");
         insta::assert_snapshot!(show(&source, &error), @r#"
-        warning[w]: m
+        warning[deprecated]: m
             --> k.ptx:1002:1
              |
         1002 | }
@@ -208,8 +210,8 @@ mod tests {
             let source = SourceFile::new("f", text);
             for start in 0..8 {
                 for end in 0..8 {
-                    let error =
-                        Diagnostic::error("e", Span::new(start, end), "").label(Span::new(end, start), "l");
+                    let error = Diagnostic::error(Code::Unsupported, Span::new(start, end), "")
+                        .label(Span::new(end, start), "l");
                     let shown = show(&source, &error);
                     assert!(!shown.contains('\u{1b}') && !shown.contains('\0'), "{shown:?}");
                     crate::json(&source, &[error]);
@@ -223,8 +225,8 @@ mod tests {
         let text = format!("{}%bad{}", "\u{e9}\u{4e2d}".repeat(1_000_000), "y ".repeat(1_000_000));
         let at = text.find("%bad").expect("it is there") as u32;
         let source = SourceFile::new("f", text);
-        let error =
-            Diagnostic::error("e", Span::new(at, at + 4), "m").label(Span::at(0), "far in the same line");
+        let error = Diagnostic::error(Code::Unsupported, Span::new(at, at + 4), "m")
+            .label(Span::at(0), "far in the same line");
         let shown = show(&source, &error);
         assert!(render(&source, &error, Color::Always).len() < 5000);
         assert!(!shown.contains(":::"));
@@ -239,7 +241,8 @@ mod tests {
         for text in ["\u{e9} ".repeat(2_000_000), "\u{e9};\n".repeat(1_000_000)] {
             let source = SourceFile::new("f", text);
             let at = source.text().len() as u32 - 4;
-            let error = Diagnostic::error("e", Span::at(at), "m").help("h").label(Span::at(0), "l");
+            let error =
+                Diagnostic::error(Code::Unsupported, Span::at(at), "m").help("h").label(Span::at(0), "l");
             for _ in 0..1_000 {
                 assert!(!show(&source, &error).is_empty());
             }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use diag::{Color, Diagnostic, SourceFile};
+use diag::{Code, Color, Diagnostic, SourceFile};
 use vm::{Fault, FaultKind, LoadError, OutOfMemory, Place};
 
 /// Why PTX could not be compiled, loaded or launched. `Display` shows it with source lines, carets and help.
@@ -134,8 +134,8 @@ impl Error {
     /// That a launch was stopped, as a diagnostic about the place where a thread stood.
     fn stop_diagnostic(&self, at: &Stopped) -> Diagnostic {
         let (code, help) = match self {
-            Error::StepLimit { .. } => ("step-limit", Some(ENDLESS)),
-            _ => ("cancelled", None),
+            Error::StepLimit { .. } => (Code::StepLimit, Some(ENDLESS)),
+            _ => (Code::Cancelled, None),
         };
         let diagnostic = Diagnostic::error(code, at.place.span, self.stop_message())
             .note(format!("{} stood here", whereabouts(&at.kernel, at.place.block, at.place.thread)));
@@ -169,7 +169,7 @@ fn fault_diagnostic(fault: &Fault) -> Diagnostic {
         }
         None => fault.kind.to_string(),
     };
-    let mut diagnostic = Diagnostic::error(fault.kind.code(), fault.span, message).note(whereabouts(
+    let mut diagnostic = Diagnostic::error(fault.kind.into(), fault.span, message).note(whereabouts(
         &fault.kernel,
         fault.block,
         fault.thread,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use check::module::{Function, Param};
-use diag::{Diagnostic, Span};
+use diag::{Code, Diagnostic, Span};
 use isa::{Kind, Type};
 use vm::{Fault, LaunchConfig, LaunchError, LaunchReport, Output, Place, Undefined};
 
@@ -267,7 +267,7 @@ impl Launch {
             } else {
                 format!("kernel `{kernel}` is not launched: it reaches `{user}`, which needs it")
             };
-            let diagnostic = Diagnostic::error("undefined-reference", span, message).note(needs);
+            let diagnostic = Diagnostic::error(Code::UndefinedReference, span, message).note(needs);
             (index == first).then(|| diagnostic.help(undefined.why.clone()))
         };
         let diagnostics = names.iter().filter_map(diagnostic).collect();
@@ -281,7 +281,7 @@ impl Launch {
         let message = format!("kernel `{kernel}` is not launched: ptxvm does not execute `{name}`");
         let (index, span) = module.locate(what.span);
         let mut diagnostic =
-            Diagnostic::error("unsupported", span, message).note(isa::prose::refusal(what.form));
+            Diagnostic::error(Code::Unsupported, span, message).note(isa::prose::refusal(what.form));
         let function = module.program().module.functions.get(what.function.index());
         if let Some(function) = function.filter(|function| function.name != *kernel) {
             diagnostic =

@@ -63,7 +63,7 @@ mod stream;
 pub use check::Options;
 pub use check::module::{Function, Param};
 pub use device::Device;
-pub use diag::{Color, Diagnostic, SourceFile};
+pub use diag::{Code, Color, Diagnostic, SourceFile};
 pub use element::Element;
 pub use error::{Error, Stopped};
 pub use half::{bf16, f16};

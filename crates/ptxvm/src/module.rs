@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use check::module::Function;
-use diag::{Diagnostic, SourceFile, Span};
+use diag::{Code, Diagnostic, SourceFile, Span};
 
 use crate::Error;
 
@@ -74,7 +74,7 @@ impl Module {
             linked.push(check::Part { module: &part.program.module, source: &part.source, offset });
             offset = offset.checked_add(part.room()).ok_or_else(|| {
                 let message = "the files have more than 4 GiB together";
-                bad(i, vec![Diagnostic::error("file-too-large", Span::at(0), message)])
+                bad(i, vec![Diagnostic::error(Code::FileTooLarge, Span::at(0), message)])
             })?;
         }
         let module = check::link(&linked).map_err(|errors| {

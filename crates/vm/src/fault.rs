@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use diag::Span;
+use diag::{Code, Span};
 use isa::Space;
 
 /// Kinds of faults.
@@ -45,23 +45,30 @@ pub enum FaultKind {
 impl FaultKind {
     /// Stable name for programs.
     pub fn code(self) -> &'static str {
-        match self {
-            FaultKind::OutOfBounds => "out-of-bounds",
-            FaultKind::UseAfterFree => "use-after-free",
-            FaultKind::Misaligned => "misaligned",
-            FaultKind::ReadOnly => "read-only",
-            FaultKind::InvalidFree => "invalid-free",
-            FaultKind::Trap => "trap",
-            FaultKind::Assertion => "assertion",
-            FaultKind::Deadlock => "deadlock",
-            FaultKind::Barrier => "barrier",
-            FaultKind::MissingWarpLanes => "missing-warp-lanes",
-            FaultKind::Mbarrier => "mbarrier",
-            FaultKind::NotInMemberMask => "not-in-member-mask",
-            FaultKind::UndefinedFunction => "undefined-function",
-            FaultKind::InvalidTarget => "invalid-target",
-            FaultKind::StackOverflow => "stack-overflow",
-            FaultKind::Unsupported => "unsupported",
+        Code::from(self).name()
+    }
+}
+
+/// The kind of the diagnostic that says so.
+impl From<FaultKind> for Code {
+    fn from(kind: FaultKind) -> Code {
+        match kind {
+            FaultKind::OutOfBounds => Code::OutOfBounds,
+            FaultKind::UseAfterFree => Code::UseAfterFree,
+            FaultKind::Misaligned => Code::Misaligned,
+            FaultKind::ReadOnly => Code::ReadOnly,
+            FaultKind::InvalidFree => Code::InvalidFree,
+            FaultKind::Trap => Code::Trap,
+            FaultKind::Assertion => Code::Assertion,
+            FaultKind::Deadlock => Code::Deadlock,
+            FaultKind::Barrier => Code::Barrier,
+            FaultKind::MissingWarpLanes => Code::MissingWarpLanes,
+            FaultKind::Mbarrier => Code::Mbarrier,
+            FaultKind::NotInMemberMask => Code::NotInMemberMask,
+            FaultKind::UndefinedFunction => Code::UndefinedFunction,
+            FaultKind::InvalidTarget => Code::InvalidTarget,
+            FaultKind::StackOverflow => Code::StackOverflow,
+            FaultKind::Unsupported => Code::Unsupported,
         }
     }
 }

@@ -4,7 +4,7 @@ mod control;
 mod operand;
 mod scan;
 
-use diag::{Diagnostic, nearest};
+use diag::{Code, Diagnostic, nearest};
 
 use crate::arch::{Arch, Generation};
 use crate::instruction::{Instruction, Unencodable};
@@ -64,7 +64,8 @@ impl<'t> Parser<'t> {
         head.set(Field::Pv, self.predicate(false)?.0);
         if head.get(Field::Pu) == head.get(Field::Pv) && head.get(Field::Pu) != 7 {
             let span = self.span(destinations);
-            let warning = Diagnostic::warning("same-destination", span, "Pu and Pv are the same predicate");
+            let warning =
+                Diagnostic::warning(Code::SameDestination, span, "Pu and Pv are the same predicate");
             self.warnings.push(warning.help("write PT for the one that is not wanted"));
         }
         self.comma()?;
@@ -102,7 +103,7 @@ impl<'t> Parser<'t> {
 
     fn unencodable(&self, error: &Unencodable, at: usize) -> Box<Diagnostic> {
         let message = format!("{} cannot encode this: {error}", self.arch);
-        Box::new(Diagnostic::error("unencodable", self.span(at), message))
+        Box::new(Diagnostic::error(Code::Unencodable, self.span(at), message))
     }
 
     /// Reads `.LT.H_AND.FTZ.AND`, in any order, and returns whether there was a Boolean operator.
@@ -147,7 +148,7 @@ impl<'t> Parser<'t> {
             if word.starts_with("INVALID") {
                 let message =
                     format!("`.{word}` is a name that nvdisasm gives to an encoding without meaning");
-                self.warnings.push(Diagnostic::warning("invalid-modifier", self.span(start), message));
+                self.warnings.push(Diagnostic::warning(Code::InvalidModifier, self.span(start), message));
             }
             seen.push(field);
             head.set(field, value as u16);

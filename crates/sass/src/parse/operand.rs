@@ -1,6 +1,6 @@
 //! Sources: registers, constants, immediates.
 
-use diag::Diagnostic;
+use diag::{Code, Diagnostic};
 
 use super::{Parser, Result};
 use crate::arch::Generation;
@@ -73,7 +73,7 @@ impl<'t> Parser<'t> {
                 {
                     source.swizzle = Some(1);
                     let message = "`.INVALID1` is a name that nvdisasm gives to an encoding without meaning";
-                    self.warnings.push(Diagnostic::warning("invalid-modifier", self.span(start), message));
+                    self.warnings.push(Diagnostic::warning(Code::InvalidModifier, self.span(start), message));
                 }
                 ("F32", _) if self.arch.generation() >= Generation::Hopper => {
                     let help = "convert first; sm_89 is the last that has it".to_owned();
@@ -240,7 +240,7 @@ impl<'t> Parser<'t> {
         }
         if !exact {
             let message = format!("`{}` is not exact here and is rounded", source.word);
-            self.warnings.push(Diagnostic::warning("rounded", self.span(source.start), message));
+            self.warnings.push(Diagnostic::warning(Code::Rounded, self.span(source.start), message));
         }
         let sign = if source.neg { 0x8000 } else { 0 };
         instruction.set(field, bits | sign);

@@ -1,6 +1,6 @@
 //! Characters and words.
 
-use diag::{Diagnostic, Span};
+use diag::{Code, Diagnostic, Span};
 
 use super::{Parser, Result};
 
@@ -89,7 +89,7 @@ impl<'t> Parser<'t> {
         message: impl Into<String>,
         help: Option<String>,
     ) -> Result<T> {
-        let mut diagnostic = Diagnostic::error("sass-syntax", self.span(start), message);
+        let mut diagnostic = Diagnostic::error(Code::SassSyntax, self.span(start), message);
         diagnostic.help = help;
         Err(Box::new(diagnostic))
     }

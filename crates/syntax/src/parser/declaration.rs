@@ -1,6 +1,6 @@
 //! Declarations of variables and their initializers (PTX ISA, "Variables").
 
-use diag::Diagnostic;
+use diag::{Code, Diagnostic};
 
 use super::{MAX_DEPTH, Parsed, Parser, is_directive, is_space, is_type};
 use crate::lexer::Kind;
@@ -52,7 +52,7 @@ impl<'a> Parser<'a> {
                 "attribute" => self.attributes(&mut attributes)?,
                 _ if is_space(word) => {
                     if let Some(Name { span, .. }) = space {
-                        let code = "multiple-state-spaces";
+                        let code = Code::MultipleStateSpaces;
                         let error =
                             Diagnostic::error(code, self.token.span, "Multiple state spaces specified")
                                 .label(span, "the first is here")

@@ -1,6 +1,6 @@
 //! What stands outside functions, and the heads of functions.
 
-use diag::{Diagnostic, Span};
+use diag::{Code, Diagnostic, Span};
 
 use super::{Parsed, Parser, is_directive};
 use crate::lexer::Kind;
@@ -72,7 +72,7 @@ impl<'a> Parser<'a> {
             return;
         }
         let message = format!("Missing {directive} directive at start of file '{}'", self.source.name());
-        let code = if directive == ".version" { "missing-version" } else { "missing-target" };
+        let code = if directive == ".version" { Code::MissingVersion } else { Code::MissingTarget };
         self.report(Diagnostic::error(code, self.token.span, message).help(help));
     }
 

@@ -12,7 +12,7 @@ mod statement;
 
 use std::borrow::Cow;
 
-use diag::{Diagnostic, SourceFile, Span};
+use diag::{Code, Diagnostic, SourceFile, Span};
 
 use crate::lexer::{Kind, Lexer, Token};
 use crate::tree::{Literal, Name, Operand, Tree};
@@ -44,7 +44,7 @@ type Parsed<T> = Result<T, Failed>;
 /// which stand in the order of the source.
 pub fn parse(source: &SourceFile) -> (Tree<'_>, Vec<Diagnostic>) {
     if source.too_large() {
-        let error = Diagnostic::error("file-too-large", Span::at(0), "The file is larger than 4 GiB")
+        let error = Diagnostic::error(Code::FileTooLarge, Span::at(0), "The file is larger than 4 GiB")
             .help("split the module into several files");
         return (Tree::default(), vec![error]);
     }
@@ -210,7 +210,7 @@ impl<'a> Parser<'a> {
     fn node(&mut self) {
         self.nodes += 1;
         if self.nodes >= MAX_NODES {
-            let error = Diagnostic::error("file-too-large", self.token.span, "The module is too large")
+            let error = Diagnostic::error(Code::FileTooLarge, self.token.span, "The module is too large")
                 .note(format!(
                     "more than {MAX_NODES} operands and modifiers, or a quarter as many statements"
                 ))
@@ -243,25 +243,25 @@ impl<'a> Parser<'a> {
             (Kind::EndInComment, _) => {
                 let comment = self.lexer.open_comment;
                 let message = "Parsing error near '': unexpected EOF while scanning";
-                Diagnostic::error("unterminated-comment", token.span, message)
+                Diagnostic::error(Code::UnterminatedComment, token.span, message)
                     .label(Span::new(comment, comment + 2), "this comment is never closed")
                     .help("close the comment with `*/`")
             }
             (Kind::Unknown, Some('\0')) => {
                 let message = format!("Unexpected EOF encountered on line {}", line());
-                Diagnostic::error("nul-byte", token.span, message)
+                Diagnostic::error(Code::NulByte, token.span, message)
                     .help("remove the NUL byte: PTX is ASCII text")
             }
             (Kind::Unknown, Some(other)) if !other.is_ascii() => {
                 let message = format!("Unexpected non-ASCII character encountered on line {}", line());
-                Diagnostic::error("non-ascii-character", token.span, message).help(match other {
+                Diagnostic::error(Code::NonAsciiCharacter, token.span, message).help(match other {
                     '\u{FEFF}' => "save the file without a byte-order mark",
                     '\u{FFFD}' => "this is not UTF-8; outside comments and strings, PTX is written in ASCII",
                     _ => "outside comments and strings, PTX is written in ASCII",
                 })
             }
             (Kind::Unknown, Some('"')) => {
-                Diagnostic::error("syntax-error", token.span, "Parsing error near '\"': syntax error")
+                Diagnostic::error(Code::SyntaxError, token.span, "Parsing error near '\"': syntax error")
                     .help("close the string with `\"`")
             }
             (_, first) => {
@@ -271,7 +271,7 @@ impl<'a> Parser<'a> {
                 let quoted = if printable { &line[..line.floor_char_boundary(MAX_QUOTE)] } else { "" };
                 let dots = if printable && quoted.len() < text.len() { "..." } else { "" };
                 let message = format!("Parsing error near '{quoted}{dots}': syntax error");
-                Diagnostic::error("syntax-error", token.span, message).help(help.into())
+                Diagnostic::error(Code::SyntaxError, token.span, message).help(help.into())
             }
         }
     }
@@ -284,7 +284,7 @@ impl<'a> Parser<'a> {
         self.last_error = Some(error.span.start);
         self.diagnostics.push(error);
         if self.diagnostics.len() == MAX_ERRORS {
-            let error = Diagnostic::error("too-many-errors", self.token.span, "Too many syntax errors")
+            let error = Diagnostic::error(Code::TooManyErrors, self.token.span, "Too many syntax errors")
                 .note("the rest of the file was not read");
             self.halt(error);
         }
@@ -304,7 +304,7 @@ impl<'a> Parser<'a> {
     /// A diagnostic at the current token: what it starts would nest too deep.
     fn too_deep(&mut self, what: &'static str) -> Failed {
         let message = format!("Parsing error near '{}': nested too deep", self.text_of(self.token));
-        let error = Diagnostic::error("nesting-too-deep", self.token.span, message)
+        let error = Diagnostic::error(Code::NestingTooDeep, self.token.span, message)
             .note(format!("at most {MAX_DEPTH} {what} may stand within one another"));
         self.report(error)
     }
