@@ -72,7 +72,7 @@ impl<'a> Checker<'a> {
 }
 
 impl<'a> BodyChecker<'_, 'a> {
-    pub(crate) fn sink(&mut self) -> &mut Sink {
+    pub(crate) fn sink(&mut self) -> &mut Sink<'a> {
         &mut self.module.sink
     }
 
@@ -125,6 +125,7 @@ impl<'a> BodyChecker<'_, 'a> {
         }
         let first_pending = self.pending_targets.len();
         for statement in statements {
+            self.sink().begin_statement();
             match statement {
                 Statement::Label(name) => self.label(*name),
                 Statement::Instruction(node) => self.instruction(node),
@@ -150,6 +151,7 @@ impl<'a> BodyChecker<'_, 'a> {
             }
         }
         for (id, targets) in self.pending_targets.split_off(first_pending) {
+            self.sink().begin_statement();
             self.resolve_targets(id, &targets);
         }
     }

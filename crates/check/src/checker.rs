@@ -14,7 +14,7 @@ use crate::scope::{Conflict, Entity, Scope};
 pub(crate) struct Checker<'a> {
     pub(crate) source: &'a SourceFile,
     pub(crate) options: &'a Options,
-    pub(crate) sink: Sink,
+    pub(crate) sink: Sink<'a>,
     pub(crate) version: Version,
     pub(crate) target: Target,
     /// `texmode_independent`: textures and samplers have handles of their own.
@@ -37,7 +37,7 @@ impl<'a> Checker<'a> {
         Checker {
             source,
             options,
-            sink: Sink::default(),
+            sink: Sink::new(source),
             version: Version::MAX,
             target: Target::sm(u16::MAX),
             independent_samplers: false,
@@ -53,6 +53,7 @@ impl<'a> Checker<'a> {
     pub(crate) fn module(&mut self, tree: &Tree<'a>) {
         let items = self.header(tree);
         for item in items {
+            self.sink.begin_statement();
             match item {
                 Item::Directive(node) => self.late_directive(node),
                 Item::Variable(node) => self.module_variables(node),
@@ -65,9 +66,8 @@ impl<'a> Checker<'a> {
 
     /// The module, if nothing is wrong with it, and all diagnostics.
     pub(crate) fn finish(self) -> (Option<Module>, Vec<diag::Diagnostic>) {
-        let Checker { source, sink, version, target, address_size, variables, functions, headless, .. } =
-            self;
-        let diagnostics = sink.into_sorted(source);
+        let Checker { sink, version, target, address_size, variables, functions, headless, .. } = self;
+        let diagnostics = sink.into_sorted();
         let good = !headless && !diagnostics.iter().any(diag::Diagnostic::is_error);
         (good.then_some(Module { version, target, address_size, variables, functions }), diagnostics)
     }
@@ -163,13 +163,21 @@ impl<'a> Checker<'a> {
     }
 
     pub(crate) fn need_version(&mut self, span: Span, message: String) {
-        let help = format!("the module says `.version {}`", self.version);
+        let help = self.version_help();
         self.sink.error(Code::RequiresVersion, span, message).help(help);
     }
 
     pub(crate) fn need_target(&mut self, span: Span, message: String) {
-        let help = format!("the module says `.target {}`", self.target);
+        let help = self.target_help();
         self.sink.error(Code::RequiresTarget, span, message).help(help);
+    }
+
+    pub(crate) fn version_help(&self) -> String {
+        format!("the module says `.version {}`", self.version)
+    }
+
+    pub(crate) fn target_help(&self) -> String {
+        format!("the module says `.target {}`", self.target)
     }
 
     pub(crate) fn duplicate(&mut self, what: &str, name: &str, span: Span, previous: Span) {

@@ -1,25 +1,20 @@
-//! Where diagnostics are collected, and what the whole module has declared.
+//! Where diagnostics are collected.
 
-use diag::{Code, Diagnostic, Span};
+use diag::{Code, Diagnostic, SourceFile, Span};
 
-/// Collects diagnostics in ptxas's order.
-#[derive(Default)]
-pub(crate) struct Sink {
-    /// What was found, each with its phase.
-    found: Vec<(Phase, Diagnostic)>,
+use crate::order::{Order, Phase, Stage};
+
+/// Collects diagnostics, each with its place in ptxas's order, and sorts them once.
+pub(crate) struct Sink<'a> {
+    source: &'a SourceFile,
+    found: Vec<(Order, Diagnostic)>,
     errors: usize,
-}
-
-/// When ptxas says something, among the errors of one line; the last among all errors.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Phase {
-    Main,
-    /// What does not parse. What comes before it was read already.
-    Syntax,
-    /// Names that nothing declares.
-    Symbols,
-    /// At the end of the file.
-    Module,
+    /// Number of the statement at hand.
+    statement: u32,
+    /// Where in [`Sink::found`] it begins.
+    start: usize,
+    /// How far the checker has come with it.
+    stage: Stage,
 }
 
 /// A diagnostic that can still be given a help text and labels.
@@ -47,41 +42,103 @@ impl Reported<'_> {
     }
 }
 
-impl Sink {
-    /// Reports an error.
+impl<'a> Sink<'a> {
+    pub(crate) fn new(source: &'a SourceFile) -> Sink<'a> {
+        Sink { source, found: Vec::new(), errors: 0, statement: 0, start: 0, stage: Stage::Guard }
+    }
+
+    /// A statement or declaration begins.
+    pub(crate) fn begin_statement(&mut self) {
+        self.end_statement();
+        self.statement += 1;
+        self.stage = Stage::Guard;
+    }
+
+    /// What is reported from here on, without a stage, belongs to this one.
+    pub(crate) fn enter(&mut self, stage: Stage) {
+        self.stage = stage;
+    }
+
+    /// Drops what ptxas no longer comes to.
+    fn end_statement(&mut self) {
+        let start = std::mem::replace(&mut self.start, self.found.len());
+        let last = self.found[start..].iter().map(|(order, _)| order.stage).filter(|stage| stage.is_final());
+        if let Some(last) = last.min() {
+            let mut index = 0;
+            self.found.retain(|(order, _)| {
+                index += 1;
+                index <= start || order.stage <= last || order.phase == Phase::Names
+            });
+            self.start = self.found.len();
+        }
+    }
+
+    /// Reports an error at the stage at hand.
     pub(crate) fn error(&mut self, code: Code, span: Span, message: impl Into<String>) -> Reported<'_> {
-        self.push(Phase::Main, Diagnostic::error(code, span, message))
+        self.report(self.stage, 0, Diagnostic::error(code, span, message))
+    }
+
+    /// Reports an error at a stage.
+    pub(crate) fn error_at(
+        &mut self,
+        stage: Stage,
+        code: Code,
+        span: Span,
+        message: impl Into<String>,
+    ) -> Reported<'_> {
+        self.report(stage, 0, Diagnostic::error(code, span, message))
     }
 
     /// Reports a warning.
     pub(crate) fn warning(&mut self, code: Code, span: Span, message: impl Into<String>) -> Reported<'_> {
-        self.push(Phase::Main, Diagnostic::warning(code, span, message))
+        self.report(self.stage, 0, Diagnostic::warning(code, span, message))
+    }
+
+    /// Reports what is wrong at a stage of an instruction, with the modifier of this number.
+    pub(crate) fn report(&mut self, stage: Stage, index: usize, diagnostic: Diagnostic) -> Reported<'_> {
+        let index = u16::try_from(index).unwrap_or(u16::MAX);
+        self.push(Order { stage, index, ..self.order(&diagnostic) }, diagnostic)
     }
 
     /// Reports an error that ptxas finds at the end of the function.
-    pub(crate) fn late_error(&mut self, code: Code, span: Span, message: String, help: String) {
-        self.push(Phase::Symbols, Diagnostic::error(code, span, message)).help(help);
+    pub(crate) fn late_error(&mut self, code: Code, span: Span, message: String) -> Reported<'_> {
+        let diagnostic = Diagnostic::error(code, span, message);
+        self.push(Order { phase: Phase::Names, ..self.order(&diagnostic) }, diagnostic)
     }
 
-    /// Reports an error that ptxas finds at the end of the module.
-    pub(crate) fn last_error(&mut self, code: Code, span: Span, message: String, help: String) {
-        self.push(Phase::Module, Diagnostic::error(code, span, message)).help(help);
-    }
-
-    /// Takes what the parser reported.
-    pub(crate) fn syntax_errors(&mut self, errors: Vec<Diagnostic>) {
-        self.found.extend(errors.into_iter().map(|error| (Phase::Syntax, error)));
+    /// Reports an error that ptxas finds at the end of the file.
+    pub(crate) fn last_error(&mut self, code: Code, span: Span, message: String) -> Reported<'_> {
+        let diagnostic = Diagnostic::error(code, span, message);
+        self.push(Order { at_end: true, ..self.order(&diagnostic) }, diagnostic)
     }
 
     /// Reports a name that nothing declares.
     pub(crate) fn unknown_symbol(&mut self, span: Span, name: &str, help: Option<String>) {
-        let diagnostic = Diagnostic::error(Code::UnknownSymbol, span, format!("Unknown symbol '{name}'"));
-        self.push(Phase::Symbols, diagnostic).maybe_help(help);
+        self.late_error(Code::UnknownSymbol, span, format!("Unknown symbol '{name}'")).maybe_help(help);
     }
 
-    fn push(&mut self, phase: Phase, diagnostic: Diagnostic) -> Reported<'_> {
+    /// Takes what the parser reported.
+    pub(crate) fn syntax_errors(&mut self, errors: Vec<Diagnostic>) {
+        for error in errors {
+            self.push(Order { phase: Phase::Syntax, ..self.order(&error) }, error);
+        }
+    }
+
+    /// The place of a diagnostic of the statement and stage at hand.
+    fn order(&self, diagnostic: &Diagnostic) -> Order {
+        Order {
+            at_end: false,
+            line: self.source.position(diagnostic.span.start).line,
+            phase: Phase::Statement,
+            statement: self.statement,
+            stage: self.stage,
+            index: 0,
+        }
+    }
+
+    fn push(&mut self, order: Order, diagnostic: Diagnostic) -> Reported<'_> {
         self.errors += usize::from(diagnostic.is_error());
-        self.found.push((phase, diagnostic));
+        self.found.push((order, diagnostic));
         Reported(&mut self.found.last_mut().expect("just pushed").1)
     }
 
@@ -90,10 +147,10 @@ impl Sink {
         self.errors
     }
 
-    /// Everything that was found, in ptxas's order: by line, except what it says last.
-    pub(crate) fn into_sorted(mut self, source: &diag::SourceFile) -> Vec<Diagnostic> {
-        let line = |d: &Diagnostic| source.position(d.span.start).line;
-        self.found.sort_by_cached_key(|(phase, d)| (*phase == Phase::Module, line(d), *phase));
-        self.found.into_iter().map(|(_, d)| d).collect()
+    /// Everything that was found, in ptxas's order.
+    pub(crate) fn into_sorted(mut self) -> Vec<Diagnostic> {
+        self.end_statement();
+        self.found.sort_by_key(|(order, _)| *order);
+        self.found.into_iter().map(|(_, diagnostic)| diagnostic).collect()
     }
 }

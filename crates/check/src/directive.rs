@@ -75,7 +75,7 @@ impl<'a> Checker<'a> {
         {
             let message = format!("PTX .version {} does not support .target {}", self.version, self.target);
             let help = format!("{} needs `.version {}` or later", self.target, first_version(self.target));
-            self.sink.last_error(Code::TargetTooNew, span, message, help);
+            self.sink.last_error(Code::TargetTooNew, span, message).help(help);
         }
         rest
     }

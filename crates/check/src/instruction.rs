@@ -1,17 +1,18 @@
 //! Instructions: form, gates, operands, in the order in which ptxas finds fault with them.
 
+use std::ops::RangeBounds;
 use std::rc::Rc;
 
-use diag::{Code, Span};
-use isa::{Consequence, Effect, Form, Gate, Mod, Picks, Presence, SelectError, Space, Stage, Token, Type};
+use diag::{Code, Diagnostic, Span};
+use isa::{Consequence, Effect, Form, Gate, Mod, Picks, Presence, SelectError, Space, Target, Token, Type};
 use smallvec::SmallVec;
 use syntax::tree::{Guard, Instruction as Tree, Operand as OperandTree};
 
 use crate::body::BodyChecker;
-use crate::matching::{Complaint, Verdict};
+use crate::matching::{Complaints, Verdict};
 use crate::module::{Instruction, Node, Operand, RegId};
 use crate::operand::{Lowered, Value};
-use crate::rank::Rank;
+use crate::order::Stage;
 
 /// What an opcode with its modifiers and number of operands means.
 #[derive(Debug)]
@@ -23,18 +24,32 @@ pub(crate) struct Selection {
     /// How ptxas calls it in messages.
     pub(crate) name: String,
     pub(crate) errors: Vec<SelectError>,
-    /// Gates that the module does not pass, but for those of [`Selection::closed_tokens`].
-    closed: Vec<Gate>,
+    /// What ptxas finds fault with of the modifiers, each with its stage.
+    findings: Vec<Finding>,
     /// What ptxas says of a form that only lenient checking accepts.
     refused: Option<String>,
-    /// Gates of single modifiers that the module does not pass, with the index of the modifier.
-    closed_tokens: Vec<(usize, Gate)>,
+}
+
+/// Something that is wrong with modifiers.
+#[derive(Debug)]
+struct Finding {
+    stage: Stage,
+    /// The modifier, where they are read one after the other.
+    index: usize,
+    fault: Fault,
+}
+
+#[derive(Debug)]
+enum Fault {
+    Select(SelectError),
+    /// A gate that the module does not pass.
+    Closed(Gate),
 }
 
 /// Operands in their places, and what is to be said about them.
 struct Fitted {
     operands: Vec<Operand>,
-    complaints: SmallVec<[Complaint; 2]>,
+    complaints: Complaints,
 }
 
 /// Whom an instruction concerns, for messages.
@@ -49,10 +64,11 @@ impl<'a> BodyChecker<'_, 'a> {
         let errors_before = self.sink().errors();
         let guard = node.guard.as_ref().map(|guard| self.guard(guard));
         let selection = self.selection(node);
+        self.sink().enter(Stage::Operand);
+        self.modifiers(node, &selection, ..=Stage::EarlyModifier);
         let Some(form) = selection.form else {
-            return self.no_form(node, &selection);
+            return self.no_form(node);
         };
-        self.token_errors(node, &selection);
         if form.action == isa::Action::Effect(Effect::Call) {
             self.call(node, guard.flatten(), form, &selection, errors_before);
             return self.report_vector_sizes();
@@ -66,11 +82,11 @@ impl<'a> BodyChecker<'_, 'a> {
         for error in &selection.errors {
             match error {
                 SelectError::UnknownInstruction | SelectError::Types => {
-                    return self.report_select(node, &selection, error);
+                    return self.report_last(node, &selection, error);
                 }
                 SelectError::Arguments { .. } => {
                     self.cache_policy(node, &operands, form, &selection);
-                    return self.report_select(node, &selection, error);
+                    return self.report_last(node, &selection, error);
                 }
                 // The number of operands is wrong for what was meant: that is said before what else is.
                 SelectError::Illegal { form: id, .. }
@@ -78,21 +94,26 @@ impl<'a> BodyChecker<'_, 'a> {
                 | SelectError::Missing { form: id, .. }
                     if !takes(id.form(), &selection.picks, operands.len()) =>
                 {
-                    return self.report_select(node, &selection, &SelectError::Arguments { form: *id });
+                    return self.report_last(node, &selection, &SelectError::Arguments { form: *id });
                 }
                 _ => {}
             }
         }
         let negation = self.negation(&operands, form, &selection.picks);
+        let is_signed = negation.is_some();
         let (mut form, mut selection) = (form, selection);
-        let Fitted { operands: checked, mut complaints } = match self.fit_all(&operands, form, &selection) {
+        let Fitted { operands: checked, complaints } = match self
+            .fit_all(&operands, form, &selection, is_signed)
+        {
             Ok(fitted) => fitted,
             Err((lowered, spec)) => {
-                let Some((other, fitted)) = self.fit_overload(node, &operands, form, &selection) else {
+                let Some((other, fitted)) = self.fit_overload(node, &operands, form, &selection, is_signed)
+                else {
                     let context = Context { name: &selection.name, form, picks: &selection.picks };
                     let help = self.mismatch_help(lowered, spec, &context);
                     let message = format!("Arguments mismatch for instruction '{}'", selection.name);
-                    self.sink().error(Code::ArgumentsMismatch, lowered.span, message).maybe_help(help);
+                    let code = Code::ArgumentsMismatch;
+                    self.sink().error_at(Stage::Mismatch, code, lowered.span, message).maybe_help(help);
                     return;
                 };
                 (form, selection) = (other.form.unwrap_or(form), Rc::new(other));
@@ -100,67 +121,17 @@ impl<'a> BodyChecker<'_, 'a> {
             }
         };
         let context = Context { name: &selection.name, form, picks: &selection.picks };
-        let compares = matches!(form.opcode, "set" | "setp");
-        let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
-        let rank = |error: &SelectError| Rank::of(error, form.opcode, &modifiers, selection.picks.types());
-        type Several = SmallVec<[Complaint; 2]>;
-        let complain = |checker: &mut Self, complaints: Several| {
-            for complaint in complaints {
-                let Complaint { code, span, message, help, .. } = complaint;
-                checker.sink().error(code, span, message).maybe_help(help);
-            }
-        };
-        let discarded = complaints.iter().position(|complaint| complaint.code == Code::DiscardedResult);
-        self.closed_gates(node, &selection, Stage::Form);
-        self.closed_gates(node, &selection, Stage::Modifier);
-        if let Some(index) = discarded {
-            // Without a result ptxas looks no further.
-            self.late_errors(node, &selection, |error| rank(error) == Rank::Flush);
-            let Complaint { code, span, message, help, .. } = complaints.swap_remove(index);
-            self.sink().error(code, span, message).maybe_help(help);
-            return;
+        self.modifiers(node, &selection, Stage::FormGate..);
+        for (stage, complaint) in complaints.found {
+            self.sink().report(stage, 0, complaint);
         }
-        let (unlike, complaints): (Several, Several) =
-            complaints.into_iter().partition(|complaint| complaint.code == Code::UnlikeElements);
-        complain(self, unlike);
-        for wanted in [Rank::Operation, Rank::RoundingFirst, Rank::Modifier, Rank::Flush, Rank::Saturation] {
-            self.late_errors(node, &selection, |error| rank(error) == wanted);
-        }
-        let (special, complaints): (Several, Several) =
-            complaints.into_iter().partition(|complaint| complaint.code == Code::SpecialRegister);
-        complain(self, special);
-        self.late_errors(node, &selection, |error| rank(error) == Rank::Rounding);
-        for gate in selection.closed.iter().filter(|gate| is_of_rounding(gate)) {
-            self.closed_gate(node, &selection, gate);
-        }
-        self.late_errors(node, &selection, |error| rank(error) == Rank::Kind && !compares);
-        let (last, complaints): (Several, Several) = complaints.into_iter().partition(|c| match c.code {
-            Code::VectorOperand | Code::RegisterExpected => compares || negation.is_some(),
-            Code::ResultRegister | Code::VideoSelector => compares,
-            _ => false,
-        });
-        let (early, late): (Several, Several) =
-            complaints.into_iter().partition(|complaint| complaint.before_rounding);
-        complain(self, early);
-        self.late_errors(node, &selection, |error| rank(error) == Rank::Other);
-        complain(self, late);
-        for wanted in [Rank::Comparison, Rank::RoundingLast] {
-            self.late_errors(node, &selection, |error| rank(error) == wanted);
-        }
-        self.late_errors(node, &selection, |error| rank(error) == Rank::Kind && compares);
-        self.late_errors(node, &selection, |error| rank(error) == Rank::ModifierLast);
-        self.closed_gates(node, &selection, Stage::Late);
-        self.late_errors(node, &selection, |error| rank(error) == Rank::Combination);
-        let (results, last): (Several, Several) =
-            last.into_iter().partition(|c| c.code == Code::ResultRegister);
-        complain(self, results);
         if let Some(span) = negation {
             let message = format!("Operand negation not allowed for instruction '{}'", selection.name);
             self.sink()
-                .error(Code::IllegalNegation, span, message)
+                .error_at(Stage::Negation, Code::IllegalNegation, span, message)
                 .help("compute the negative value with `neg` first");
         }
-        complain(self, last);
+        self.sink().enter(Stage::Range);
         if self.sink().errors() == errors_before {
             crate::ranges::check(self.sink(), &context, &checked, &operands);
         }
@@ -196,12 +167,12 @@ impl<'a> BodyChecker<'_, 'a> {
             && !selection.picks.has(Mod::L2CacheHint)
             && !selection.picks.has(Mod::Cas)
             && takes(form, &selection.picks, others.len())
-            && self.fit_all(others, form, selection).is_ok()
+            && self.fit_all(others, form, selection, false).is_ok()
         {
             let (name, count) = (&selection.name, operands.len());
             let message =
                 format!(".L2::cache_hint modifier required for instruction '{name}' with {count} arguments");
-            self.sink().error(Code::CacheHintMissing, node.span, message);
+            self.sink().error_at(Stage::CachePolicy, Code::CacheHintMissing, node.span, message);
         }
     }
 
@@ -211,7 +182,8 @@ impl<'a> BodyChecker<'_, 'a> {
             self.guard(guard);
         }
         let selection = self.selection(node);
-        self.token_errors(node, &selection);
+        self.sink().enter(Stage::Operand);
+        self.modifiers(node, &selection, ..=Stage::EarlyModifier);
         for tree in &node.operands {
             self.lower(tree);
         }
@@ -224,9 +196,11 @@ impl<'a> BodyChecker<'_, 'a> {
         operands: &'l [Lowered],
         form: &'static Form,
         selection: &Selection,
+        is_signed: bool,
     ) -> Result<Fitted, (&'l Lowered, &'static isa::OperandSpec)> {
         let context = Context { name: &selection.name, form, picks: &selection.picks };
-        let mut fitted = Fitted { operands: Vec::with_capacity(operands.len()), complaints: SmallVec::new() };
+        let complaints = Complaints::new(form.opcode, is_signed);
+        let mut fitted = Fitted { operands: Vec::with_capacity(operands.len()), complaints };
         for (i, (lowered, spec)) in operands.iter().zip(form.operands_with(&selection.picks)).enumerate() {
             match self.fit(lowered, i, spec, &context, &mut fitted.complaints) {
                 Verdict::Fits(operand) => fitted.operands.push(operand),
@@ -243,25 +217,26 @@ impl<'a> BodyChecker<'_, 'a> {
         operands: &[Lowered],
         form: &'static Form,
         selection: &Selection,
+        is_signed: bool,
     ) -> Option<(Selection, Fitted)> {
         let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
         let mut id = selection.errors.is_empty().then(|| isa::form_id(form))??;
         while let Some(other) = isa::overload(id, &modifiers, operands.len()) {
             id = other.id;
-            let mut closed = other.form().gates(&other.picks);
-            closed.retain(|gate| {
-                self.module.knows_target() && !gate.permits(self.module.version, self.module.target)
-            });
+            let gates = other.form().gates(&other.picks).into_iter();
+            let findings = gates
+                .filter(|gate| self.module.knows_target() && self.is_closed(gate))
+                .map(|gate| Finding { stage: stage_of(&gate), index: 0, fault: Fault::Closed(gate) })
+                .collect();
             let selection = Selection {
                 form: Some(other.form()),
                 picks: other.picks,
                 name: selection.name.clone(),
                 errors: Vec::new(),
-                closed,
-                closed_tokens: Vec::new(),
+                findings,
                 refused: None,
             };
-            if let Ok(fitted) = self.fit_all(operands, other.form(), &selection) {
+            if let Ok(fitted) = self.fit_all(operands, other.form(), &selection, is_signed) {
                 return Some((selection, fitted));
             }
         }
@@ -280,13 +255,13 @@ impl<'a> BodyChecker<'_, 'a> {
         if elsewhere || product && sum {
             let message = "Operand negation limited to either (source A xor source B) or source C";
             self.sink()
-                .error(Code::IllegalNegation, first, message)
+                .error_at(Stage::Signs, Code::IllegalNegation, first, message)
                 .help("compute the negative value with `neg` first");
         }
         if form.opcode == "vmad" {
             if picks.has(Mod::Po) && product != sum {
                 let message = "Conflicting use of '.po' modifier with operand negation";
-                self.sink().error(Code::IllegalNegation, first, message);
+                self.sink().error_at(Stage::Signs, Code::IllegalNegation, first, message);
             }
             return None;
         }
@@ -353,41 +328,70 @@ impl<'a> BodyChecker<'_, 'a> {
                 (form, Picks::new(&types, &mods), errors)
             }
         };
-        let (mut closed, mut closed_tokens) = (Vec::new(), Vec::new());
-        if let (Some(form), true) = (form, self.module.knows_target()) {
-            let is_closed = |gate: &Gate| !gate.permits(self.module.version, self.module.target);
-            closed = form.gates(&picks);
-            for (index, token) in
-                modifiers.iter().enumerate().filter_map(|(i, m)| Some((i, Token::from_name(m)?)))
-            {
-                if !has_own_gates(token) && form.slots.iter().all(|slot| slot.choice(token).is_none()) {
-                    continue;
-                }
-                for gate in isa::token_gates(form, token) {
-                    closed.retain(|other| *other != gate);
-                    if is_closed(&gate) && closed_tokens.iter().all(|(_, other)| *other != gate) {
-                        closed_tokens.push((index, gate));
-                    }
-                }
-            }
-            if errors.iter().any(|e| matches!(e, SelectError::Types | SelectError::Alternate { .. })) {
-                closed.retain(|gate| gate.stage != Stage::Token);
-            }
-            closed.retain(is_closed);
-        }
+        let findings = self.findings(form, &picks, &errors, opcode, &modifiers);
         let picks = match form {
             Some(form) if self.module.target.number < 20 && errors.is_empty() => implied_ftz(form, picks),
             _ => picks,
         };
         refused = refused.filter(|_| errors.is_empty());
         let name = crate::opcodes::display_name(opcode, &modifiers);
-        Selection { form, picks, name, errors, closed, closed_tokens, refused }
+        Selection { form, picks, name, errors, findings, refused }
+    }
+
+    fn is_closed(&self, gate: &Gate) -> bool {
+        !gate.permits(self.module.version, self.module.target)
+    }
+
+    /// What ptxas finds fault with of modifiers.
+    fn findings(
+        &self,
+        form: Option<&'static Form>,
+        picks: &Picks,
+        errors: &[SelectError],
+        opcode: &str,
+        modifiers: &[&str],
+    ) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        for error in errors.iter().filter(|error| !hidden(error, errors, modifiers)) {
+            let stage = Stage::of_modifiers(error, opcode, modifiers, picks.types());
+            let index = match (stage, error) {
+                (Stage::Word, SelectError::UnknownModifier { index } | SelectError::Repeated { index }) => {
+                    *index
+                }
+                _ => 0,
+            };
+            findings.push(Finding { stage, index, fault: Fault::Select(error.clone()) });
+        }
+        let Some(form) = form.filter(|_| self.module.knows_target()) else { return findings };
+        let mut closed = form.gates(picks);
+        let mut closed_words: Vec<Gate> = Vec::new();
+        let tokens = modifiers.iter().enumerate().filter_map(|(i, m)| Some((i, Token::from_name(m)?)));
+        for (index, token) in tokens {
+            if !has_own_gates(token) && form.slots.iter().all(|slot| slot.choice(token).is_none()) {
+                continue;
+            }
+            for gate in isa::token_gates(form, token) {
+                closed.retain(|other| *other != gate);
+                if self.is_closed(&gate) && !closed_words.contains(&gate) {
+                    closed_words.push(gate);
+                    findings.push(Finding { stage: Stage::Word, index, fault: Fault::Closed(gate) });
+                }
+            }
+        }
+        let has_types =
+            !errors.iter().any(|e| matches!(e, SelectError::Types | SelectError::Alternate { .. }));
+        for gate in closed.into_iter().filter(|gate| self.is_closed(gate)) {
+            let stage = stage_of(&gate);
+            if has_types || stage != Stage::Words {
+                findings.push(Finding { stage, index: 0, fault: Fault::Closed(gate) });
+            }
+        }
+        findings
     }
 
     /// The opcode has no row in the table.
-    fn no_form(&mut self, node: &Tree<'a>, selection: &Selection) {
+    fn no_form(&mut self, node: &Tree<'a>) {
         let opcode = node.opcode.text;
-        self.token_errors(node, selection);
         for tree in &node.operands {
             self.lower(tree);
         }
@@ -395,44 +399,38 @@ impl<'a> BodyChecker<'_, 'a> {
         let near = diag::nearest(opcode, crate::opcodes::all());
         let help = near.map(|near| format!("did you mean '{near}'?"));
         let message = format!("Not a name of any known instruction: '{opcode}'");
-        self.sink().error(Code::UnknownInstruction, node.opcode.span, message).maybe_help(help);
+        let span = node.opcode.span;
+        self.sink().error_at(Stage::Name, Code::UnknownInstruction, span, message).maybe_help(help);
     }
 
-    /// What is wrong with modifiers whatever the types, one after the other: unknown and repeated ones, and those that
-    /// the module's version and target do not have.
-    fn token_errors(&mut self, node: &Tree<'a>, selection: &Selection) {
-        let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
-        let first = |error: &SelectError| error.comes_first(&modifiers);
-        for index in 0..modifiers.len() {
-            for error in selection.errors.iter().filter(|error| first(error)) {
-                if matches!(error, SelectError::UnknownModifier { index: i } | SelectError::Repeated { index: i } if *i == index)
-                {
-                    self.report_select(node, selection, error);
+    /// Reports what is wrong with modifiers, of some stages.
+    fn modifiers(&mut self, node: &Tree<'a>, selection: &Selection, stages: impl RangeBounds<Stage>) {
+        for finding in selection.findings.iter().filter(|finding| stages.contains(&finding.stage)) {
+            match &finding.fault {
+                Fault::Select(error) => {
+                    self.report_select(node, selection, error, finding.stage, finding.index)
+                }
+                Fault::Closed(gate) => {
+                    self.report_closed(node, selection, gate, finding.stage, finding.index)
                 }
             }
-            for (_, gate) in selection.closed_tokens.iter().filter(|(i, _)| *i == index) {
-                self.closed_gate(node, selection, gate);
-            }
-        }
-        self.closed_gates(node, selection, Stage::Token);
-        for error in selection.errors.iter().filter(|error| first(error)) {
-            if matches!(error, SelectError::Illegal { .. }) {
-                self.report_select(node, selection, error);
-            }
         }
     }
 
-    fn late_errors(&mut self, node: &Tree<'a>, selection: &Selection, wanted: impl Fn(&SelectError) -> bool) {
-        let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
-        for error in &selection.errors {
-            let early = error.comes_first(&modifiers) || *error == SelectError::Types;
-            if !early && wanted(error) && !hidden(error, &selection.errors, &modifiers) {
-                self.report_select(node, selection, error);
-            }
-        }
+    /// Reports an error that ends the instruction.
+    fn report_last(&mut self, node: &Tree<'a>, selection: &Selection, error: &SelectError) {
+        let stage = Stage::of_modifiers(error, node.opcode.text, &[], &[]);
+        self.report_select(node, selection, error, stage, 0);
     }
 
-    fn report_select(&mut self, node: &Tree<'a>, selection: &Selection, error: &SelectError) {
+    fn report_select(
+        &mut self,
+        node: &Tree<'a>,
+        selection: &Selection,
+        error: &SelectError,
+        stage: Stage,
+        place: usize,
+    ) {
         let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
         let head = node.modifiers.last().map_or(node.opcode.span, |last| node.opcode.span.to(last.span));
         let modifier = |index: usize| node.modifiers.get(index).map_or(head, |m| m.span);
@@ -469,7 +467,7 @@ impl<'a> BodyChecker<'_, 'a> {
         });
         let messages = special.unwrap_or_else(|| vec![error.message(&selection.name, &modifiers)]);
         for message in messages {
-            self.sink().error(code, span, message).maybe_help(help.clone());
+            self.sink().report(stage, place, Diagnostic::error(code, span, message)).maybe_help(help.clone());
         }
     }
 
@@ -484,42 +482,57 @@ impl<'a> BodyChecker<'_, 'a> {
         let target = self.module.target;
         let message = format!("Instruction 'set{ty}' not supported on .target '{target}'");
         let help = "the manual knows no such instruction";
-        self.sink().error(Code::RequiresTarget, node.opcode.span, message).help(help);
+        let span = node.opcode.span;
+        self.sink().error_at(Stage::Types, Code::RequiresTarget, span, message).help(help);
         true
     }
 
-    /// Reports the gates of one stage that the module does not pass.
-    fn closed_gates(&mut self, node: &Tree<'a>, selection: &Selection, stage: Stage) {
-        for gate in selection.closed.iter().filter(|gate| gate.stage == stage && !is_of_rounding(gate)) {
-            self.closed_gate(node, selection, gate);
-        }
-    }
-
-    fn closed_gate(&mut self, node: &Tree<'a>, selection: &Selection, gate: &Gate) {
+    fn report_closed(
+        &mut self,
+        node: &Tree<'a>,
+        selection: &Selection,
+        gate: &Gate,
+        stage: Stage,
+        place: usize,
+    ) {
         // Point at the modifier that the message names, if there is one.
-        let named = node.modifiers.iter().find(|m| gate.subject.contains(&format!("'.{}'", m.text)));
+        let named = node.modifiers.iter().find(|m| gate.modifier() == Some(m.text));
         let span = named.map_or(node.opcode.span, |m| m.span);
-        let mut message = gate.message(self.module.target);
-        if is_of_rounding(gate) {
-            message = format!("Illegal rounding modifier for instruction '{}'", selection.name);
-        }
-        // ptxas names the space last: `atom.add.f16.global`.
-        if gate.subject.starts_with("Instruction 'atom.")
-            && let Some(space) = selection.picks.mods().iter().find(|m| m.space().is_some())
-        {
-            let subject = gate.subject.trim_end_matches('\'');
-            message = message.replace(gate.subject, &format!("{subject}.{}'", space.name()));
-        }
-        match gate.requires {
-            isa::Requirement::Version(_) => self.module.need_version(span, message),
-            _ => self.module.need_target(span, message),
+        let message = match stage {
+            // It calls a rounding illegal of an instruction whose other roundings are older.
+            Stage::RoundingGate => format!("Illegal rounding modifier for instruction '{}'", selection.name),
+            _ => selection.gate_message(gate, self.module.target),
+        };
+        let (code, help) = match gate.requires {
+            isa::Requirement::Version(_) => (Code::RequiresVersion, self.module.version_help()),
+            _ => (Code::RequiresTarget, self.module.target_help()),
+        };
+        self.sink().report(stage, place, Diagnostic::error(code, span, message)).help(help);
+    }
+}
+
+impl Selection {
+    /// What ptxas says of a gate that is closed.
+    fn gate_message(&self, gate: &Gate, target: Target) -> String {
+        let space = self.picks.mods().iter().find(|m| m.space().is_some());
+        match (self.form, space) {
+            // It names the space last: `atom.add.f16.global`.
+            (Some(form), Some(space)) if form.opcode == "atom" => gate.message_with(space.name(), target),
+            _ => gate.message(target),
         }
     }
 }
 
-/// Is it about a rounding of an instruction whose other roundings are older? ptxas calls that one illegal.
-fn is_of_rounding(gate: &Gate) -> bool {
-    gate.subject.ends_with(" with this rounding'")
+/// When ptxas says that a gate is closed.
+fn stage_of(gate: &Gate) -> Stage {
+    match gate.stage {
+        isa::Stage::Token => Stage::Words,
+        isa::Stage::Form => Stage::FormGate,
+        isa::Stage::Modifier => Stage::ModifierGate,
+        isa::Stage::Result => Stage::ResultGate,
+        isa::Stage::Rounding => Stage::RoundingGate,
+        isa::Stage::Late => Stage::LateGate,
+    }
 }
 
 /// May a form with these picks have so many operands?
@@ -543,7 +556,7 @@ fn hidden(error: &SelectError, all: &[SelectError], modifiers: &[&str]) -> bool 
         && all.iter().any(|error| match error {
             SelectError::Illegal { index, .. } => {
                 !matches!(modifiers.get(*index), Some(&("ftz" | "sat")))
-                    && Rank::of(error, "", modifiers, &[]) != Rank::ModifierLast
+                    && Stage::of_modifiers(error, "", modifiers, &[]) != Stage::ModifierLast
             }
             _ => false,
         })

@@ -1,6 +1,6 @@
 //! Operands against the places of a form that they stand in.
 
-use diag::{Code, Span};
+use diag::{Code, Diagnostic, Span};
 use isa::{
     Access, Effect, Elements, OperandKind, OperandSpec, Second, Space, Type, literal_allowed,
     register_allowed,
@@ -13,6 +13,7 @@ use crate::instruction::Context;
 use crate::literal::Const;
 use crate::module::{Operand, RegId, Symbol};
 use crate::operand::{Base, Lowered, SymbolValue, Value};
+use crate::order::Stage;
 use crate::texture::{fit_geometry, is_texel_access};
 use crate::vector::{fit_pack, fit_vector};
 
@@ -24,17 +25,24 @@ pub(crate) enum Verdict {
     Mismatch,
 }
 
-/// What ptxas says about an operand once all types fit.
-pub(crate) struct Complaint {
-    pub(crate) code: Code,
-    pub(crate) span: Span,
-    pub(crate) message: String,
-    pub(crate) help: Option<String>,
-    /// ptxas says so before it misses a rounding modifier.
-    pub(crate) before_rounding: bool,
+/// What ptxas says about operands once all types fit, each with its stage.
+pub(crate) struct Complaints {
+    opcode: &'static str,
+    /// An operand has a sign, and the instruction takes none.
+    is_signed: bool,
+    pub(crate) found: SmallVec<[(Stage, Diagnostic); 2]>,
 }
 
-pub(crate) type Complaints = SmallVec<[Complaint; 2]>;
+impl Complaints {
+    pub(crate) fn new(opcode: &'static str, is_signed: bool) -> Complaints {
+        Complaints { opcode, is_signed, found: SmallVec::new() }
+    }
+
+    /// No complaints yet about the same instruction.
+    pub(crate) fn of_same(&self) -> Complaints {
+        Complaints::new(self.opcode, self.is_signed)
+    }
+}
 
 pub(crate) fn complain(
     complaints: &mut Complaints,
@@ -43,10 +51,9 @@ pub(crate) fn complain(
     message: String,
     help: Option<&str>,
 ) {
-    let before_rounding =
-        matches!(code, Code::SpecialRegister | Code::ResultRegister | Code::ReadOnlyRegister);
-    let help = help.map(str::to_owned);
-    complaints.push(Complaint { code, span, message, help, before_rounding });
+    let stage = Stage::of_operand(code, complaints.opcode, complaints.is_signed);
+    let diagnostic = Diagnostic::error(code, span, message);
+    complaints.found.push((stage, help.into_iter().fold(diagnostic, Diagnostic::help)));
 }
 
 /// Where an operand stands.

@@ -9,6 +9,7 @@ use syntax::tree::{BinaryOp, Element, Index, Name, Operand as Tree, OperandList,
 use crate::body::{BodyChecker, COMPONENTS};
 use crate::literal::{Const, fold, fold_integer, is_constant};
 use crate::module::{BranchTargetsId, FuncId, LabelId, Param, RegId, Register, Symbol, Variable};
+use crate::order::Stage;
 use crate::scope::Entity;
 
 /// An operand and where it stands.
@@ -265,7 +266,8 @@ impl<'a> BodyChecker<'_, 'a> {
         if self.scopes.iter().any(|scope| scope.foresees_table(name.text)) {
             let message = format!("Label expected for forward reference of '{}'", name.text);
             let help = format!("'{}' stands further down: move it before its use", name.text);
-            return self.sink().late_error(Code::ForwardReference, name.span, message, help);
+            self.sink().late_error(Code::ForwardReference, name.span, message).help(help);
+            return;
         }
         let help = self.module.suggest(name.text, &self.scopes);
         self.sink().unknown_symbol(name.span, name.text, help);
@@ -405,9 +407,8 @@ impl<'a> BodyChecker<'_, 'a> {
     pub(crate) fn report_vector_sizes(&mut self) {
         for (count, span) in std::mem::take(&mut self.illegal_vectors) {
             let help = "vectors have 2, 4 or 8 elements";
-            self.sink()
-                .error(Code::IllegalVectorSize, span, format!("Illegal vector size: {count}"))
-                .help(help);
+            let message = format!("Illegal vector size: {count}");
+            self.sink().error_at(Stage::VectorSize, Code::IllegalVectorSize, span, message).help(help);
         }
     }
 

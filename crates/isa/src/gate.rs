@@ -151,6 +151,10 @@ pub enum Stage {
     Form,
     /// With illegal modifiers (`.ftz`).
     Modifier,
+    /// Once it is known that the result is kept.
+    Result,
+    /// With roundings that the instruction does not take: ptxas says nothing else of this one.
+    Rounding,
     /// After the comparison modifier was found to fit.
     Late,
 }
@@ -178,6 +182,11 @@ impl Gate {
         }
     }
 
+    /// The modifier that needs it, where it is one.
+    pub fn modifier(&self) -> Option<&'static str> {
+        self.subject.split('\'').nth(1)?.strip_prefix('.')
+    }
+
     /// What would let it pass, where the message does not say so.
     pub fn help(&self) -> Option<String> {
         match self.requires {
@@ -191,18 +200,31 @@ impl Gate {
 
     /// The message of a module for this target that does not pass, in ptxas's words.
     pub fn message(&self, target: Target) -> String {
+        self.message_about(self.subject, target)
+    }
+
+    /// The message with one more modifier in the name of the instruction, if that is what it is about.
+    pub fn message_with(&self, modifier: &str, target: Target) -> String {
+        match (self.subject.strip_prefix("Instruction"), self.subject.strip_suffix('\'')) {
+            (Some(_), Some(name)) => self.message_about(&format!("{name}.{modifier}'"), target),
+            _ => self.message(target),
+        }
+    }
+
+    fn message_about(&self, subject: &str, target: Target) -> String {
         match self.requires {
             Requirement::Version(needed) => {
-                format!("{} requires PTX ISA .version {needed} or later", self.subject)
+                format!("{subject} requires PTX ISA .version {needed} or later")
             }
             Requirement::Target([Target { suffix: Suffix::None, number }]) => {
-                format!("{} requires .target sm_{number} or higher", self.subject)
+                format!("{subject} requires .target sm_{number} or higher")
             }
-            Requirement::Target(_) => format!("{} not supported on .target '{target}'", self.subject),
-            Requirement::Until(version, last) => format!(
-                "{} is not supported on .target {last} and higher from PTX ISA version {version}",
-                self.subject
-            ),
+            Requirement::Target(_) => format!("{subject} not supported on .target '{target}'"),
+            Requirement::Until(version, last) => {
+                format!(
+                    "{subject} is not supported on .target {last} and higher from PTX ISA version {version}"
+                )
+            }
         }
     }
 }

@@ -122,7 +122,7 @@ fn define(line: &str, sets: &mut Sets) -> Result<(), String> {
     Ok(())
 }
 
-/// `[late|modifier] [Feature|Instruction|Modifier 'text'] sm 53 ptx 4.2; ...`
+/// `[token|form|modifier|result|rounding|late] [Feature|Instruction|Modifier 'text'] sm 53 ptx 4.2; ...`
 fn gates(text: &str, default_subject: &str, default_stage: Stage) -> Result<Vec<Gate>, String> {
     let mut gates = Vec::new();
     for part in text.split(';') {
@@ -133,6 +133,8 @@ fn gates(text: &str, default_subject: &str, default_stage: Stage) -> Result<Vec<
             ("token ", Stage::Token),
             ("form ", Stage::Form),
             ("modifier ", Stage::Modifier),
+            ("result ", Stage::Result),
+            ("rounding ", Stage::Rounding),
             ("late ", Stage::Late),
         ] {
             if let Some(after) = rest.strip_prefix(word) {

@@ -116,12 +116,12 @@ const G5: &[Gate] = &[
     ptx("Feature 'activemask'", 6, 2, Stage::Form),
     sm("Feature 'activemask'", &[Target::sm(30)], Stage::Form),
 ];
-const G6: &[Gate] = &[sm("Instruction 'add.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
+const G6: &[Gate] = &[sm("Instruction 'add.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
 const G7: &[Gate] = &[
     sm("Feature 'add.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'add.f32x2'", 8, 6, Stage::Form),
 ];
-const G8: &[Gate] = &[sm("Instruction 'add.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
+const G8: &[Gate] = &[sm("Instruction 'add.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
 const G9: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
@@ -614,7 +614,7 @@ const G144: &[Gate] = &[
     sm("Feature 'fence.proxy with unidirection proxy fence'", &[Target::sm(90)], Stage::Form),
 ];
 const G145: &[Gate] = &[
-    ptx("Feature 'fma.f32'", 2, 0, Stage::Modifier),
+    ptx("Feature 'fma.f32'", 2, 0, Stage::Result),
     sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late),
 ];
 const G146: &[Gate] = &[
@@ -732,7 +732,7 @@ const G174: &[Gate] = &[
     ptx("Feature 'lop3.<BoolOp>'", 8, 2, Stage::Form),
 ];
 const G175: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G176: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
+const G176: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
 const G177: &[Gate] =
     &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
 const G178: &[Gate] =
@@ -1107,12 +1107,12 @@ const G261: &[Gate] = &[
     ptx("Feature 'movmatrix'", 7, 8, Stage::Form),
     sm("Feature 'movmatrix'", &[Target::sm(75)], Stage::Form),
 ];
-const G262: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
+const G262: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
 const G263: &[Gate] = &[
     sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
 ];
-const G264: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
+const G264: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
 const G265: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
@@ -1354,12 +1354,12 @@ const G321: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G322: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Form)];
+const G322: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
 const G323: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G324: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Form)];
+const G324: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
 const G325: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
