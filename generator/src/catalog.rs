@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use isa::enumerate::{Spelling, spellings};
 use isa::{
-    Access, Action, Effect, Elements, FORMS, FormId, OperandKind, Presence, Second, Target, Type, Version,
+    Access, Action, Effect, Elements, FORMS, FormId, Opcode, OperandKind, Presence, Second, Target, Type,
+    Version,
 };
 
 /// What a kernel is written for.
@@ -35,10 +36,10 @@ impl Dialect {
             let spellings = spellings(FormId(index as u16)).filter(legal);
             match form.action {
                 // Texture handles are for those who have textures.
-                Action::Pure(_) if form.opcode != "istypep" => {
-                    pure.entry(form.opcode).or_insert_with(Vec::new).extend(spellings);
+                Action::Pure(_) if form.opcode != Opcode::Istypep => {
+                    pure.entry(form.opcode.name()).or_insert_with(Vec::new).extend(spellings);
                 }
-                Action::Effect(Effect::Mma) if form.opcode == "mma" => matrix.extend(spellings),
+                Action::Effect(Effect::Mma) if form.opcode == Opcode::Mma => matrix.extend(spellings),
                 _ => {}
             }
         }

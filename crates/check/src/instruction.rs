@@ -4,7 +4,9 @@ use std::ops::RangeBounds;
 use std::rc::Rc;
 
 use diag::{Code, Diagnostic, Span};
-use isa::{Consequence, Effect, Form, Gate, Mod, Picks, Presence, SelectError, Space, Target, Token, Type};
+use isa::{
+    Consequence, Effect, Form, Gate, Mod, Opcode, Picks, Presence, SelectError, Space, Target, Token, Type,
+};
 use smallvec::SmallVec;
 use syntax::tree::{Guard, Instruction as Tree, Operand as OperandTree};
 
@@ -163,7 +165,7 @@ impl<'a> BodyChecker<'_, 'a> {
             _ => false,
         };
         if is_policy
-            && matches!(form.opcode, "ld" | "st" | "atom" | "red")
+            && matches!(form.opcode, Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red)
             && !selection.picks.has(Mod::L2CacheHint)
             && !selection.picks.has(Mod::Cas)
             && takes(form, &selection.picks, others.len())
@@ -258,7 +260,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 .error_at(Stage::Signs, Code::IllegalNegation, first, message)
                 .help("compute the negative value with `neg` first");
         }
-        if form.opcode == "vmad" {
+        if form.opcode == Opcode::Vmad {
             if picks.has(Mod::Po) && product != sum {
                 let message = "Conflicting use of '.po' modifier with operand negation";
                 self.sink().error_at(Stage::Signs, Code::IllegalNegation, first, message);
@@ -328,7 +330,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 (form, Picks::new(&types, &mods), errors)
             }
         };
-        let findings = self.findings(form, &picks, &errors, opcode, &modifiers);
+        let findings = self.findings(form, &picks, &errors, Opcode::from_name(opcode), &modifiers);
         let picks = match form {
             Some(form) if self.module.target.number < 20 && errors.is_empty() => implied_ftz(form, picks),
             _ => picks,
@@ -348,7 +350,7 @@ impl<'a> BodyChecker<'_, 'a> {
         form: Option<&'static Form>,
         picks: &Picks,
         errors: &[SelectError],
-        opcode: &str,
+        opcode: Option<Opcode>,
         modifiers: &[&str],
     ) -> Vec<Finding> {
         let mut findings = Vec::new();
@@ -419,7 +421,7 @@ impl<'a> BodyChecker<'_, 'a> {
 
     /// Reports an error that ends the instruction.
     fn report_last(&mut self, node: &Tree<'a>, selection: &Selection, error: &SelectError) {
-        let stage = Stage::of_modifiers(error, node.opcode.text, &[], &[]);
+        let stage = Stage::of_modifiers(error, Opcode::from_name(node.opcode.text), &[], &[]);
         self.report_select(node, selection, error, stage, 0);
     }
 
@@ -517,7 +519,9 @@ impl Selection {
         let space = self.picks.mods().iter().find(|m| m.space().is_some());
         match (self.form, space) {
             // It names the space last: `atom.add.f16.global`.
-            (Some(form), Some(space)) if form.opcode == "atom" => gate.message_with(space.name(), target),
+            (Some(form), Some(space)) if form.opcode == Opcode::Atom => {
+                gate.message_with(space.name(), target)
+            }
             _ => gate.message(target),
         }
     }
@@ -556,7 +560,7 @@ fn hidden(error: &SelectError, all: &[SelectError], modifiers: &[&str]) -> bool 
         && all.iter().any(|error| match error {
             SelectError::Illegal { index, .. } => {
                 !matches!(modifiers.get(*index), Some(&("ftz" | "sat")))
-                    && Stage::of_modifiers(error, "", modifiers, &[]) != Stage::ModifierLast
+                    && Stage::of_modifiers(error, None, modifiers, &[]) != Stage::ModifierLast
             }
             _ => false,
         })

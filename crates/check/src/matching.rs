@@ -2,7 +2,7 @@
 
 use diag::{Code, Diagnostic, Span};
 use isa::{
-    Access, Effect, Elements, OperandKind, OperandSpec, Second, Space, Type, literal_allowed,
+    Access, Effect, Elements, Opcode, OperandKind, OperandSpec, Second, Space, Type, literal_allowed,
     register_allowed,
 };
 use smallvec::SmallVec;
@@ -27,14 +27,14 @@ pub(crate) enum Verdict {
 
 /// What ptxas says about operands once all types fit, each with its stage.
 pub(crate) struct Complaints {
-    opcode: &'static str,
+    opcode: Opcode,
     /// An operand has a sign, and the instruction takes none.
     is_signed: bool,
     pub(crate) found: SmallVec<[(Stage, Diagnostic); 2]>,
 }
 
 impl Complaints {
-    pub(crate) fn new(opcode: &'static str, is_signed: bool) -> Complaints {
+    pub(crate) fn new(opcode: Opcode, is_signed: bool) -> Complaints {
         Complaints { opcode, is_signed, found: SmallVec::new() }
     }
 
@@ -77,7 +77,7 @@ impl Place<'_> {
 
     /// Is this an operand of a comparison of bf16 values?
     fn compares_bf16(&self) -> bool {
-        matches!(self.context.form.opcode, "set" | "setp")
+        matches!(self.context.form.opcode, Opcode::Set | Opcode::Setp)
             && self.context.picks.types().iter().any(|ty| matches!(ty, Type::Bf16 | Type::Bf16x2))
     }
 }
@@ -98,7 +98,7 @@ impl<'a> BodyChecker<'_, 'a> {
             _ => spec.resolve(context.picks),
         };
         // Conversions from and to bf16 take registers of the exact width only.
-        let exact = context.form.opcode == "cvt" && context.picks.types().contains(&Type::Bf16);
+        let exact = context.form.opcode == Opcode::Cvt && context.picks.types().contains(&Type::Bf16);
         let spec = &OperandSpec { wider: spec.wider && !exact, ..*spec };
         let text = self.module.source.slice(lowered.span);
         let place = Place { index, spec, context, ty, text };

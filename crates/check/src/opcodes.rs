@@ -2,7 +2,7 @@
 
 /// All words that are instructions; some twice.
 pub fn all() -> impl Iterator<Item = &'static str> {
-    isa::FORMS.iter().map(|form| form.opcode)
+    isa::FORMS.iter().map(|form| form.opcode.name())
 }
 
 /// How ptxas names an instruction in its messages: some modifiers make another instruction of it.

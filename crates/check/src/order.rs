@@ -1,7 +1,7 @@
 //! The order in which ptxas finds fault: the one key by which diagnostics are sorted.
 
 use diag::Code;
-use isa::{Mod, SelectError, Type};
+use isa::{Mod, Opcode, SelectError, Type};
 
 /// When ptxas says something. Fields are compared one after the other; what has the same key stays as it was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,15 +117,15 @@ impl Stage {
         matches!(self, Stage::Name | Stage::Types | Stage::Count | Stage::Mismatch | Stage::Discard)
     }
 
-    /// The stage of an error of an instruction with these modifiers and types.
+    /// The stage of an error of an instruction of this opcode (where that matters) with these modifiers and types.
     pub(crate) fn of_modifiers(
         error: &SelectError,
-        opcode: &str,
+        opcode: Option<Opcode>,
         modifiers: &[&str],
         types: &[Type],
     ) -> Stage {
-        let compares = compares(opcode);
-        let sums = matches!(opcode, "add" | "sub");
+        let compares = opcode.is_some_and(compares);
+        let sums = matches!(opcode, Some(Opcode::Add | Opcode::Sub));
         let written = |index: usize| modifiers.get(index).and_then(|name| Mod::from_name(name));
         match *error {
             SelectError::UnknownInstruction => Stage::Name,
@@ -161,7 +161,7 @@ impl Stage {
 
     /// The stage of what is wrong with an operand whose type fits, in an instruction of `opcode`. `is_signed`: an operand
     /// has a sign, and the instruction takes none.
-    pub(crate) fn of_operand(code: Code, opcode: &str, is_signed: bool) -> Stage {
+    pub(crate) fn of_operand(code: Code, opcode: Opcode, is_signed: bool) -> Stage {
         let compares = compares(opcode);
         match code {
             Code::DiscardedResult => Stage::Discard,
@@ -177,8 +177,8 @@ impl Stage {
 }
 
 /// Is it a comparison? ptxas looks at its modifiers in an order of its own.
-fn compares(opcode: &str) -> bool {
-    matches!(opcode, "set" | "setp")
+fn compares(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::Set | Opcode::Setp)
 }
 
 fn rounds(modifier: Mod) -> bool {
@@ -186,8 +186,8 @@ fn rounds(modifier: Mod) -> bool {
 }
 
 /// An integer whose sum ptxas never saturated.
-fn is_plain_integer(opcode: &str, ty: Type) -> bool {
-    let once_saturated = opcode == "add" && matches!(ty, Type::U32 | Type::U16x2 | Type::S16x2);
+fn is_plain_integer(opcode: Option<Opcode>, ty: Type) -> bool {
+    let once_saturated = opcode == Some(Opcode::Add) && matches!(ty, Type::U32 | Type::U16x2 | Type::S16x2);
     !(ty.is_float() || once_saturated)
 }
 

@@ -1,7 +1,7 @@
 //! Constant operands whose values ptxas limits.
 
 use diag::Code;
-use isa::{Action, Effect};
+use isa::{Action, Effect, Opcode};
 
 use crate::context::Sink;
 use crate::instruction::Context;
@@ -15,11 +15,11 @@ pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lo
         let Value::Const(Const::Int { value, .. }) = lowered.value else { continue };
         let range = match (context.form.opcode, spec.name) {
             // Position and length of a bit field.
-            ("bfe", _) if i >= 2 => Some((0, 255)),
-            ("bfi", _) if i >= 3 => Some((0, 255)),
+            (Opcode::Bfe, _) if i >= 2 => Some((0, 255)),
+            (Opcode::Bfi, _) if i >= 3 => Some((0, 255)),
             _ => spec.range,
         };
-        if context.form.opcode == "cp" && spec.name == "cp-size" {
+        if context.form.opcode == Opcode::Cp && spec.name == "cp-size" {
             copy_size(sink, context, i, value as i64, lowered.span);
         } else if context.picks.has(isa::Mod::Bulk) && spec.name == "size" && value as i64 % 16 != 0 {
             let message = format!(
@@ -29,7 +29,7 @@ pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lo
             sink.error(Code::OutOfRange, lowered.span, message);
         } else if context.form.action == Action::Effect(Effect::Wgmma) {
             group_constant(sink, context, i, spec, value as i64, lowered.span);
-        } else if context.form.opcode == "mma" && spec.name == "selector" {
+        } else if context.form.opcode == Opcode::Mma && spec.name == "selector" {
             sparsity_selector(sink, context, i, range, value as i64, lowered.span);
         } else if let Some((least, greatest)) = range
             && !(least..=greatest).contains(&(value as i64))

@@ -1,6 +1,6 @@
 //! Messages about modifiers that ptxas words in its own way for some instructions.
 
-use isa::{Form, Mod, Picks, SelectError, Target, Token, Type};
+use isa::{Form, Mod, Opcode, Picks, SelectError, Target, Token, Type};
 
 /// The messages for an error of selection, where ptxas does not say what the table says of all instructions.
 pub(crate) fn special(
@@ -14,72 +14,80 @@ pub(crate) fn special(
     let one = |message: String| Some(vec![message]);
     match *error {
         SelectError::Alternate { .. }
-            if form.opcode == "slct" && picks.types().last() == Some(&Type::U32) =>
+            if form.opcode == Opcode::Slct && picks.types().last() == Some(&Type::U32) =>
         {
             one(format!("Instruction '{name}' applies only to signed numeric types"))
         }
         SelectError::Types => match form.opcode {
-            "abs" | "neg" if picks.types().last().is_some_and(|ty| applies_to_signed(*ty)) => {
+            Opcode::Abs | Opcode::Neg if picks.types().last().is_some_and(|ty| applies_to_signed(*ty)) => {
                 one(format!("Instruction '{name}' applies only to signed numeric types"))
             }
-            "cvta" if matches!(picks.types(), [Type::S32 | Type::S64]) => {
+            Opcode::Cvta if matches!(picks.types(), [Type::S32 | Type::S64]) => {
                 one(format!("Instruction '{name}' requires .u32 or .u64 type"))
             }
             _ => None,
         },
         SelectError::Missing { slot, .. } => match (form.opcode, slot) {
-            ("div" | "sqrt" | "rcp", "approx" | "rnd") if picks.ty(0) == Type::F32 => {
+            (Opcode::Div | Opcode::Sqrt | Opcode::Rcp, "approx" | "rnd") if picks.ty(0) == Type::F32 => {
                 one(format!("Rounding modifier or '.approx' modifier required for instruction '{name}'"))
             }
-            ("rcp" | "rsqrt", "ftz") => {
+            (Opcode::Rcp | Opcode::Rsqrt, "ftz") => {
                 let spelling: Vec<String> = modifiers.iter().map(|m| format!(".{m}")).collect();
                 one(format!("'.ftz' modifier required for instruction '{name}{}'", spelling.concat()))
             }
-            ("atom" | "red", "noftz") => one(format!(
+            (Opcode::Atom | Opcode::Red, "noftz") => one(format!(
                 "'.noftz' modifier required for instruction '{name}' with type '{}'",
                 picks.ty(0)
             )),
             (_, "approx") => one(format!(".approx modifier required for instruction '{name}'")),
-            ("redux", "op" | "bitwise") => {
+            (Opcode::Redux, "op" | "bitwise") => {
                 one(format!("Reduction operation is required for instruction '{name}'"))
             }
-            ("atom" | "red", "add") => one(format!("Illegal operation '' for instruction '{name}'")),
-            ("match", "any") => one(format!("'.any' or '.all' modifier required for instruction '{name}'")),
-            ("vote", "mode") => one(format!(".mode modifier required for instruction '{name}'")),
-            ("ld", "global") if picks.has(Mod::Nc) => one("Modifier '.nc' requires .global space".to_owned()),
-            ("ld" | "st", "order") => {
+            (Opcode::Atom | Opcode::Red, "add") => {
+                one(format!("Illegal operation '' for instruction '{name}'"))
+            }
+            (Opcode::Match, "any") => {
+                one(format!("'.any' or '.all' modifier required for instruction '{name}'"))
+            }
+            (Opcode::Vote, "mode") => one(format!(".mode modifier required for instruction '{name}'")),
+            (Opcode::Ld, "global") if picks.has(Mod::Nc) => {
+                one("Modifier '.nc' requires .global space".to_owned())
+            }
+            (Opcode::Ld | Opcode::St, "order") => {
                 let scope =
                     [Mod::Cta, Mod::Cluster, Mod::Gpu, Mod::Sys].into_iter().find(|&m| picks.has(m))?;
                 one(format!("Modifier '.{}' requires memory order with '{name}' instruction", scope.name()))
             }
-            ("cvt", "frnd2" | "frnd3" | "rna" | "rs") => {
+            (Opcode::Cvt, "frnd2" | "frnd3" | "rna" | "rs") => {
                 one(format!("Rounding modifier required for instruction '{name}'"))
             }
-            ("shfl", "mode") => one(format!("Shuffle modifier required for instruction '{name}'")),
-            ("vshl" | "vshr", "mode") => one(format!("Clamp modifier required for instruction '{name}'")),
-            ("vshl" | "vshr", "u32") => one("Operation requires .u32 type".to_owned()),
-            ("membar", "level") => one(format!("Membar level required for instruction '{name}'")),
-            ("cvta", "space") => Some(vec![
+            (Opcode::Shfl, "mode") => one(format!("Shuffle modifier required for instruction '{name}'")),
+            (Opcode::Vshl | Opcode::Vshr, "mode") => {
+                one(format!("Clamp modifier required for instruction '{name}'"))
+            }
+            (Opcode::Vshl | Opcode::Vshr, "u32") => one("Operation requires .u32 type".to_owned()),
+            (Opcode::Membar, "level") => one(format!("Membar level required for instruction '{name}'")),
+            (Opcode::Cvta, "space") => Some(vec![
                 format!("State space modifier required for instruction '{name}'"),
                 format!("State space incorrect for instruction '{name}'"),
             ]),
-            ("bar" | "barrier", "sync") if !modifiers.contains(&"warp") => {
+            (Opcode::Bar | Opcode::Barrier, "sync") if !modifiers.contains(&"warp") => {
                 one(format!("Barrier modifier required for instruction '{name}'"))
             }
             (_, "sync" | "aligned" | "trans") => {
                 one(format!(".{slot} modifier required for instruction '{name}'"))
             }
             (_, "shape") => one(format!("Shape modifier required for instruction '{name}'")),
-            ("cp", "level") => one(format!("'.ca or .cg' modifier required for instruction '{name}'")),
-            ("mbarrier", "block_scope") => {
+            (Opcode::Cp, "level") => one(format!("'.ca or .cg' modifier required for instruction '{name}'")),
+            (Opcode::Mbarrier, "block_scope") => {
                 let order = [Mod::Relaxed, Mod::Acquire, Mod::Release].into_iter().find(|&m| picks.has(m))?;
                 one(format!("Modifier '.{}' requires scope with '{name}' instruction", order.name()))
             }
-            ("mbarrier", "arrive_order" | "wait_order" | "relaxed") => {
+            (Opcode::Mbarrier, "arrive_order" | "wait_order" | "relaxed") => {
                 let scope = [Mod::Cta, Mod::Cluster].into_iter().find(|&m| picks.has(m))?;
                 one(format!("Modifier '.{}' requires order with '{name}' instruction", scope.name()))
             }
-            ("ld" | "st" | "atom" | "red", "scope") => {
+            (Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red, "scope") => {
                 let order = [Mod::Relaxed, Mod::Acquire, Mod::Release].into_iter().find(|&m| picks.has(m))?;
                 one(format!("Modifier '.{}' requires scope with '{name}' instruction", order.name()))
             }
@@ -88,10 +96,10 @@ pub(crate) fn special(
         SelectError::Illegal { index, .. } => {
             let written = Mod::from_name(modifiers.get(index)?)?;
             match form.opcode {
-                "atom" | "red" if operation_types(written).is_some() => {
+                Opcode::Atom | Opcode::Red if operation_types(written).is_some() => {
                     let mut messages = Vec::new();
                     let mut types = operation_types(written)?;
-                    if form.opcode == "red" && written == Mod::Exch {
+                    if form.opcode == Opcode::Red && written == Mod::Exch {
                         messages.push(format!("Illegal operation '.exch' for instruction '{name}'"));
                         types = "";
                     }
@@ -101,18 +109,18 @@ pub(crate) fn special(
                     ));
                     Some(messages)
                 }
-                "ld" | "st" | "atom" | "red" if written.space().is_some() => {
+                Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red if written.space().is_some() => {
                     one(format!("State space incorrect for instruction '{name}'"))
                 }
-                "txq" | "suq" if is_query(written) => {
+                Opcode::Txq | Opcode::Suq if is_query(written) => {
                     let message = format!("Illegal query modifier for instruction '{name}'");
                     let of_sampler = crate::texture::is_of_sampler(written);
                     Some(vec![message; 1 + usize::from(picks.has(Mod::Level) && of_sampler)])
                 }
-                "tex" if matches!(written.name(), "cube" | "acube") => {
+                Opcode::Tex if matches!(written.name(), "cube" | "acube") => {
                     one("Floating-point coordinates required".to_owned())
                 }
-                "tex" if matches!(written.name(), "2dms" | "a2dms") => {
+                Opcode::Tex if matches!(written.name(), "2dms" | "a2dms") => {
                     let geometry =
                         format!("Illegal modifier 'Multi-sample geometry' for instruction '{name}'");
                     let mut messages = Vec::new();
@@ -124,15 +132,15 @@ pub(crate) fn special(
                     }
                     Some(messages)
                 }
-                "suld" | "sust" | "sured" if matches!(written.name(), "2dms" | "a2dms") => {
+                Opcode::Suld | Opcode::Sust | Opcode::Sured if matches!(written.name(), "2dms" | "a2dms") => {
                     one(format!("Illegal modifier 'Multi-sample geometry' for instruction '{name}'"))
                 }
-                "sured" if operation_types(written).is_some() => one(format!(
+                Opcode::Sured if operation_types(written).is_some() => one(format!(
                     "Incorrect type '{}' for operation '.{}' in instruction '{name}'",
                     picks.ty(0),
                     written.name()
                 )),
-                "cvt" if written == Mod::Ftz => {
+                Opcode::Cvt if written == Mod::Ftz => {
                     let types = picks.types();
                     let mut messages =
                         vec![format!("Modifier '.ftz' does not apply to this type of convert operation")];
@@ -141,11 +149,11 @@ pub(crate) fn special(
                     }
                     Some(messages)
                 }
-                "add" | "sub" if written == Mod::Sat && is_integer_sum(picks) => {
+                Opcode::Add | Opcode::Sub if written == Mod::Sat && is_integer_sum(picks) => {
                     let ty = picks.ty(0);
                     // The first of these is the one that ptxas knows from elsewhere.
                     one(match (form.opcode, ty) {
-                        ("add", Type::U32 | Type::U16x2 | Type::S16x2) => {
+                        (Opcode::Add, Type::U32 | Type::U16x2 | Type::S16x2) => {
                             format!("Feature 'add.sat' not supported on .target '{target}'")
                         }
                         _ => format!("Modifier '.sat' does not apply to '{ty}' type"),
@@ -162,35 +170,35 @@ pub(crate) fn special(
                     let written = written.name();
                     one(format!("Modifier '.{written}' cannot be combined with modifier '.sat'"))
                 }
-                "fma" if matches!(written, Mod::Relu | Mod::Satfinite) => {
+                Opcode::Fma if matches!(written, Mod::Relu | Mod::Satfinite) => {
                     one(format!("Unexpected instruction types specified for '{name}'"))
                 }
-                "add" | "sub" | "fma"
+                Opcode::Add | Opcode::Sub | Opcode::Fma
                     if written == Mod::Rs && matches!(picks.types(), [Type::F32, ..] | [Type::F16]) =>
                 {
                     one(format!("Illegal modifier '.rs' for instruction '{name}'"))
                 }
-                "add" | "sub" if written == Mod::Satfinite => {
+                Opcode::Add | Opcode::Sub if written == Mod::Satfinite => {
                     one(format!("Unexpected instruction types specified for '{name}'"))
                 }
                 _ if matches!(written, Mod::Inc | Mod::Dec | Mod::Exch) => {
                     let types: String = picks.types().iter().map(|ty| format!(".{}", ty.name())).collect();
                     one(format!("Illegal reduction operation for instruction '{name}{types}'"))
                 }
-                "membar" => Some(vec![
+                Opcode::Membar => Some(vec![
                     format!("Unknown modifier '.{}'", written.name()),
                     format!("Membar level required for instruction '{name}'"),
                 ]),
-                "min" | "max" if written == Mod::Relu => {
+                Opcode::Min | Opcode::Max if written == Mod::Relu => {
                     one(format!("Unexpected instruction types specified for '{name}'"))
                 }
-                "mul" | "mad" if matches!(written, Mod::Hi | Mod::Lo) => {
+                Opcode::Mul | Opcode::Mad if matches!(written, Mod::Hi | Mod::Lo) => {
                     one(format!("Unexpected instruction types specified for '{name}'"))
                 }
-                "div" if matches!(modifiers.first(), Some(&"full")) => {
+                Opcode::Div if matches!(modifiers.first(), Some(&"full")) => {
                     one("Illegal rounding modifier for instruction 'div.full'".to_owned())
                 }
-                "vote" if written == Mod::Ballot => {
+                Opcode::Vote if written == Mod::Ballot => {
                     one(format!("Instruction '{name}' requires '.b32' type with '.ballot' modifier."))
                 }
                 _ => None,

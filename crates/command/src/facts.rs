@@ -152,7 +152,7 @@ mod tests {
         let is_core = |form: &Form| match form.action {
             Action::Pure(function) => {
                 ["compare::", "half_compare::", "mixed::"].iter().any(|module| function.starts_with(module))
-                    && !matches!(form.opcode, "min" | "max")
+                    && !matches!(form.opcode, isa::Opcode::Min | isa::Opcode::Max)
             }
             Action::Effect(_) => false,
         };

@@ -53,7 +53,7 @@ fn table() -> Vec<Row> {
         .map(|(id, form)| {
             let since = since(&row_gates(id));
             Row {
-                opcode: form.opcode,
+                opcode: form.opcode.name(),
                 form: form.syntax,
                 section: form.section,
                 since_version: since.map(|(version, _)| version.to_string()),
@@ -113,7 +113,7 @@ fn write_pages(folder: &Path) -> Result<(), Failure> {
         Failure::usage(format!("cannot write `{}`: {error}", path.display()))
     };
     std::fs::create_dir_all(folder).map_err(|error| failure(folder, error))?;
-    let mut opcodes: Vec<&str> = isa::FORMS.iter().map(|form| form.opcode).collect();
+    let mut opcodes: Vec<&str> = isa::FORMS.iter().map(|form| form.opcode.name()).collect();
     opcodes.dedup();
     let write = |name: &str, text: String| {
         let path = folder.join(format!("{name}.md"));

@@ -24,7 +24,7 @@ fn run(name: &str, text: &str) -> Option<String> {
 }
 
 fn opcodes() -> Vec<&'static str> {
-    let mut opcodes: Vec<&str> = isa::FORMS.iter().map(|form| form.opcode).collect();
+    let mut opcodes: Vec<&str> = isa::FORMS.iter().map(|form| form.opcode.name()).collect();
     opcodes.dedup();
     opcodes
 }

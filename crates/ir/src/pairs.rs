@@ -3,6 +3,8 @@
 //! Who works with `setp.f16x2 p|q` takes both operands apart, chooses each half by its predicate (`selp.b16`), and packs the two
 //! results. [`OpKind::SelectPair`] does that on the pairs; what it replaces is dropped if nobody else reads it.
 
+use isa::Opcode;
+
 use crate::op::{Function, Op, OpKind, Slot, Width};
 use crate::visit::Touch;
 
@@ -99,7 +101,7 @@ impl Knowledge {
                 _ => None,
             },
             OpKind::Pure { form, dst: [Some(dst), None], src, .. }
-                if form.opcode == "selp" && width(*dst) == Width::W16 =>
+                if form.opcode == Opcode::Selp && width(*dst) == Width::W16 =>
             {
                 let [a, b, pred] = src[..] else { return None };
                 Some(Fact::Is(*dst, self.chosen([a, b, pred])?))

@@ -1,6 +1,8 @@
 //! Every spelling of a form, and an instruction text for each: what recorders and tests ask an assembler about.
 
-use crate::{Consequence, Form, FormId, Mod, OperandKind, OperandSpec, Picks, Second, Space, Token, Type};
+use crate::{
+    Consequence, Form, FormId, Mod, Opcode, OperandKind, OperandSpec, Picks, Second, Space, Token, Type,
+};
 
 /// One way to write a form's modifiers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +18,7 @@ pub struct Spelling {
 impl Spelling {
     /// The mnemonic with its modifiers: `add.rn.f32`.
     pub fn mnemonic(&self) -> String {
-        let mut text = self.form.form().opcode.to_string();
+        let mut text = self.form.form().opcode.name().to_string();
         for modifier in &self.modifiers {
             text.push('.');
             text.push_str(modifier);
@@ -163,7 +165,7 @@ fn address(form: &Form, picks: &Picks, space: Space) -> String {
         Space::Shared => "in_shared",
         Space::Const => "in_const",
         Space::Local => "in_local",
-        Space::Param if form.opcode == "st" || picks.has(Mod::ParamFunc) => "out_param",
+        Space::Param if form.opcode == Opcode::St || picks.has(Mod::ParamFunc) => "out_param",
         Space::Param => "in_param",
         _ => "%b64_8",
     };

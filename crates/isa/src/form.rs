@@ -1,7 +1,7 @@
 //! The shape of a row of the instruction table: modifier slots, operands, rules, gates and what the row does.
 
 use crate::picks::Picks;
-use crate::{Gate, Mod, Selectable, Type};
+use crate::{Gate, Mod, Opcode, Selectable, Type};
 
 /// One alternative of a modifier slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -373,11 +373,17 @@ pub struct CarryFlag {
     pub writes: bool,
 }
 
+impl std::fmt::Display for Opcode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 /// One row of the table.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Form {
     /// The first word of the mnemonic.
-    pub opcode: &'static str,
+    pub opcode: Opcode,
     /// The row's text.
     pub syntax: &'static str,
     /// Its section in the PTX manual.
@@ -423,7 +429,7 @@ impl Form {
 
     /// The instruction's name, as ptxas gives it in messages: with the modifiers that belong to it.
     pub fn name(&self, picks: &Picks) -> String {
-        let mut name = self.opcode.to_string();
+        let mut name = self.opcode.name().to_string();
         for modifier in picks.mods().iter().take(self.head) {
             name.push('.');
             name.push_str(modifier.name());

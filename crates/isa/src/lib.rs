@@ -23,7 +23,7 @@ pub use form::{
     OperandKind, OperandSpec, OperandType, Presence, Rule, Second, Slot, Token,
 };
 pub use gate::{Gate, Requirement, Stage, Suffix, Target, Version};
-pub use generated::{FORMS, LENIENT, Mod};
+pub use generated::{FORMS, LENIENT, Mod, Opcode};
 pub use opaque::Opaque;
 pub use part::{Parts, Selectable, Selector, Unit};
 pub use picks::Picks;
@@ -34,7 +34,7 @@ pub use types::{BoolOp, CmpOp, Kind, Rounding, Space, Type};
 
 /// The rows of one opcode; none for a word that is no instruction.
 pub fn forms(opcode: &str) -> &'static [Form] {
-    let (start, end) = form_range(opcode);
+    let (start, end) = Opcode::from_name(opcode).map_or((0, 0), form_range);
     &FORMS[start..end]
 }
 
@@ -55,7 +55,7 @@ pub fn form_id(form: &Form) -> Option<FormId> {
     (start..end).find(|&id| std::ptr::eq(&FORMS[id], form)).map(|id| FormId(id as u16))
 }
 
-fn form_range(opcode: &str) -> (usize, usize) {
+fn form_range(opcode: Opcode) -> (usize, usize) {
     let start = FORMS.partition_point(|form| form.opcode < opcode);
     (start, start + FORMS[start..].partition_point(|form| form.opcode == opcode))
 }

@@ -1,7 +1,7 @@
 //! Shapes of the matrix instructions, and how many registers of a thread hold its share of a matrix
 //! (PTX ISA, "Matrix Fragments for WMMA", "Matrix Fragments for mma").
 
-use crate::{Form, Mod, OperandSpec, Picks, Type};
+use crate::{Form, Mod, Opcode, OperandSpec, Picks, Type};
 
 /// `.m16n8k16`: D (m x n) = A (m x k) * B (k x n) + C (m x n).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,8 +46,8 @@ impl Matrix {
             "a" => Matrix::A,
             "b" => Matrix::B,
             // `wmma.load.a`
-            _ if form.opcode == "wmma" && picks.has(Mod::Load) && picks.has(Mod::A) => Matrix::A,
-            _ if form.opcode == "wmma" && picks.has(Mod::Load) && picks.has(Mod::B) => Matrix::B,
+            _ if form.opcode == Opcode::Wmma && picks.has(Mod::Load) && picks.has(Mod::A) => Matrix::A,
+            _ if form.opcode == Opcode::Wmma && picks.has(Mod::Load) && picks.has(Mod::B) => Matrix::B,
             _ => Matrix::Accumulator,
         }
     }
@@ -93,18 +93,18 @@ pub fn is_by_quad_pairs(shape: Shape, a: Type) -> bool {
 
 /// The number of registers of the fragment that an operand of a row names.
 pub fn fragment_registers(form: &Form, picks: &Picks, spec: &OperandSpec) -> usize {
-    if form.opcode == "tcgen05" {
+    if form.opcode == Opcode::Tcgen05 {
         return tensor_memory_registers(picks);
     }
     let (Some(shape), Some(ty)) = (Shape::of(picks), spec.element(picks)) else { return 1 };
     let matrix = Matrix::of(form, picks, spec);
-    if form.opcode == "wmma" && ty == Type::F16 && matrix != Matrix::Accumulator {
+    if form.opcode == Opcode::Wmma && ty == Type::F16 && matrix != Matrix::Accumulator {
         return 8;
     }
     // The only shape of these sizes without doubles is that of the quad pairs.
     let lanes = if is_by_quad_pairs(shape, ty) || is_by_quad_pairs(shape, Type::F16) && ty == Type::F32 {
         8
-    } else if form.opcode == "wgmma" {
+    } else if form.opcode == Opcode::Wgmma {
         128
     } else {
         32

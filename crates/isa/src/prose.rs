@@ -1,6 +1,6 @@
 //! What opcodes and modifiers mean, in a few words each.
 
-use crate::Mod;
+use crate::{Mod, Opcode};
 
 /// What instructions with this opcode do.
 pub fn opcode(opcode: &str) -> Option<&'static str> {
@@ -15,16 +15,20 @@ pub fn modifier(modifier: Mod) -> Option<&'static str> {
 /// Why an instruction of this row is checked, but not executed.
 pub fn refusal(form: &crate::Form) -> &'static str {
     match form.opcode {
-        "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" => {
-            "textures, samplers and surfaces are bound by a driver, and ptxvm has none"
-        }
-        "tcgen05" => "it has no tensor memory, which such instructions work on",
-        "tensormap" => "tensor maps are objects that a driver makes, and ptxvm has none",
-        "cp" if form.syntax.contains(".tensor") => {
+        Opcode::Tex
+        | Opcode::Tld4
+        | Opcode::Txq
+        | Opcode::Suld
+        | Opcode::Sust
+        | Opcode::Sured
+        | Opcode::Suq => "textures, samplers and surfaces are bound by a driver, and ptxvm has none",
+        Opcode::Tcgen05 => "it has no tensor memory, which such instructions work on",
+        Opcode::Tensormap => "tensor maps are objects that a driver makes, and ptxvm has none",
+        Opcode::Cp if form.syntax.contains(".tensor") => {
             "tensor maps are objects that a driver makes, and ptxvm has none"
         }
-        "multimem" => "it works on the memory of several GPUs",
-        "clusterlaunchcontrol" => "it starts no clusters of its own accord",
+        Opcode::Multimem => "it works on the memory of several GPUs",
+        Opcode::Clusterlaunchcontrol => "it starts no clusters of its own accord",
         _ => "it is known and checked, but not executed yet",
     }
 }
@@ -297,8 +301,11 @@ mod tests {
 
     #[test]
     fn every_opcode_of_the_table_has_a_meaning_and_no_other() {
-        let missing: Vec<&str> =
-            crate::FORMS.iter().map(|form| form.opcode).filter(|name| opcode(name).is_none()).collect();
+        let missing: Vec<&str> = crate::FORMS
+            .iter()
+            .map(|form| form.opcode.name())
+            .filter(|name| opcode(name).is_none())
+            .collect();
         assert!(missing.is_empty(), "no meaning: {missing:?}");
         let extra: Vec<&str> =
             OPCODES.iter().map(|(name, _)| *name).filter(|name| crate::forms(name).is_empty()).collect();

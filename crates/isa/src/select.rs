@@ -2,7 +2,7 @@
 //! types among themselves matters.
 
 use crate::form::{Consequence, Fault};
-use crate::{Condition, Form, FormId, Mod, Picks, Token, Type};
+use crate::{Condition, Form, FormId, Mod, Opcode, Picks, Token, Type};
 
 /// The form of an instruction and what was picked in its slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -94,7 +94,8 @@ pub fn select(opcode: &str, modifiers: &[&str], operands: usize) -> Result<Selec
         .filter(|(_, written)| matches!(written, Written::Unknown))
         .map(|(index, _)| SelectError::UnknownModifier { index })
         .collect();
-    let (start, end) = crate::form_range(opcode);
+    let known = Opcode::from_name(opcode);
+    let (start, end) = known.map_or((0, 0), crate::form_range);
     let fits = (start..end).map(|id| fit(FormId(id as u16), &written, operands));
     let mut best: Option<(FormId, Fit)> = None;
     for (id, fit) in (start..end).map(|id| FormId(id as u16)).zip(fits) {
@@ -120,7 +121,7 @@ pub fn select_lenient(opcode: &str, modifiers: &[&str], operands: usize) -> Opti
     }
     let first = crate::FORMS.len();
     let ids = (first..first + crate::LENIENT.len()).map(|id| FormId(id as u16));
-    ids.filter(|id| id.form().opcode == opcode).find_map(|id| {
+    ids.filter(|id| id.form().opcode.name() == opcode).find_map(|id| {
         let fit = fit(id, &written, operands);
         fit.errors.is_empty().then_some(Selected { id, picks: fit.picks })
     })
@@ -130,7 +131,7 @@ pub fn select_lenient(opcode: &str, modifiers: &[&str], operands: usize) -> Opti
 /// (`cp.async` with a size and with a predicate).
 pub fn overload(after: FormId, modifiers: &[&str], operands: usize) -> Option<Selected> {
     let opcode = after.form().opcode;
-    let written: Vec<Written> = modifiers.iter().map(|name| Written::read(opcode, name)).collect();
+    let written: Vec<Written> = modifiers.iter().map(|name| Written::read(opcode.name(), name)).collect();
     let (_, end) = crate::form_range(opcode);
     (usize::from(after.0) + 1..end).find_map(|id| {
         let id = FormId(id as u16);
@@ -295,14 +296,17 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
     let Placed { slots, mut types, repeated, mut illegal } = place(id, written);
     let mut types_good = types_fit(form, &types);
     let (mut late, mut missing) = (Vec::new(), Vec::new());
-    if !types_good && matches!(form.opcode, "selp" | "slct") && types.iter().any(|&ty| is_alternate(ty)) {
+    if !types_good
+        && matches!(form.opcode, Opcode::Selp | Opcode::Slct)
+        && types.iter().any(|&ty| is_alternate(ty))
+    {
         types.retain(|&ty| !is_alternate(ty));
         types_good = types_fit(form, &types);
         late.push(SelectError::Alternate { form: id });
     }
     // ptxas takes `.u32` for `.s32` before it asks for the sign.
     if !types_good
-        && form.opcode == "slct"
+        && form.opcode == Opcode::Slct
         && let &[dtype, Type::U32] = &types[..]
         && types_fit(form, &[dtype, Type::S32])
     {

@@ -9,7 +9,7 @@ use super::float::flush;
 use super::macros::flags;
 use super::path::{BLOCK, Block, Kernel, Path, version};
 use super::{HostPath, LaneArgs, LaneFn, only};
-use isa::{Mod, Picks, Type};
+use isa::{Mod, Opcode, Picks, Type};
 use sem::approx;
 use sem::format::{F32, Format};
 use sem::round::Mode;
@@ -228,17 +228,17 @@ fn rounded<F: Function, const FTZ: bool>(path: HostPath) -> LaneFn {
 }
 
 /// The handler of `.approx{.ftz}.f32`.
-pub(super) fn find(opcode: &str, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     if picks.types() != [Type::F32] || sources != 1 || !only(picks, &[Mod::Approx, Mod::Ftz]) {
         return None;
     }
     let ftz = picks.has(Mod::Ftz);
     Some(match opcode {
-        "ex2" => flags!(rounded [Ex2] (path); ftz),
-        "lg2" => flags!(rounded [Lg2] (path); ftz),
-        "sin" => flags!(rounded [Sin] (path); ftz),
-        "cos" => flags!(rounded [Cos] (path); ftz),
-        "tanh" => flags!(rounded [Tanh] (path); ftz),
+        Opcode::Ex2 => flags!(rounded [Ex2] (path); ftz),
+        Opcode::Lg2 => flags!(rounded [Lg2] (path); ftz),
+        Opcode::Sin => flags!(rounded [Sin] (path); ftz),
+        Opcode::Cos => flags!(rounded [Cos] (path); ftz),
+        Opcode::Tanh => flags!(rounded [Tanh] (path); ftz),
         _ => return None,
     })
 }

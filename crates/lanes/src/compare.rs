@@ -3,7 +3,7 @@
 use super::drive::{Lane, load, load_mask, store, store_mask};
 use super::path::{BLOCK, Block, Kernel, Path, version};
 use super::{HostPath, LaneArgs, LaneFn};
-use isa::{BoolOp, CmpOp, Mod, Picks, Type};
+use isa::{BoolOp, CmpOp, Mod, Opcode, Picks, Type};
 use std::marker::PhantomData;
 
 /// A set of outcomes of a comparison: those for which it holds.
@@ -327,7 +327,7 @@ fn set<C: Compare, T: Truth>(holds: u8, path: HostPath) -> Option<LaneFn> {
 }
 
 /// The handler of a form of `setp` or `set`.
-pub(super) fn find(opcode: &str, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     let holds = outcomes(picks.cmp()?);
     let op = picks.bool_op();
     let ftz = picks.has(Mod::Ftz);
@@ -338,7 +338,7 @@ pub(super) fn find(opcode: &str, sources: usize, picks: &Picks, path: HostPath) 
         return None;
     }
     match (opcode, picks.types()) {
-        ("setp", &[ty]) => match ty {
+        (Opcode::Setp, &[ty]) => match ty {
             Type::B16 | Type::U16 => setp::<U16>(holds, op, path),
             Type::S16 => setp::<S16>(holds, op, path),
             Type::B32 | Type::U32 => setp::<U32>(holds, op, path),
@@ -356,7 +356,7 @@ pub(super) fn find(opcode: &str, sources: usize, picks: &Picks, path: HostPath) 
             Type::Bf16x2 => setp::<Pair<0x7f80, 0>>(holds, op, path),
             _ => None,
         },
-        ("set", &[dtype, stype]) if op.is_none() && !ftz => match (dtype, stype) {
+        (Opcode::Set, &[dtype, stype]) if op.is_none() && !ftz => match (dtype, stype) {
             (Type::U32 | Type::S32, Type::F32) => set::<F32, Ones32>(holds, path),
             (Type::U32 | Type::S32, Type::S32) => set::<S32, Ones32>(holds, path),
             (Type::U32 | Type::S32, Type::U32 | Type::B32) => set::<U32, Ones32>(holds, path),

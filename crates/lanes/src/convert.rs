@@ -7,7 +7,7 @@ use super::float::{finish, flush};
 use super::half::to_odd_f32;
 use super::path::{BLOCK, Block, Kernel, Path, version};
 use super::{HostPath, LaneArgs, LaneFn, only};
-use isa::{Mod, Picks, Type};
+use isa::{Mod, Opcode, Picks, Type};
 use std::marker::PhantomData;
 
 /// An integer type, and the lanes that hold it.
@@ -554,9 +554,9 @@ fn float_to_float(dtype: Type, atype: Type, picks: &Picks, path: HostPath) -> Op
 }
 
 /// The handler of a form of `cvt`.
-pub(super) fn find(opcode: &str, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     let &[dtype, atype] = picks.types() else { return None };
-    if opcode != "cvt" {
+    if opcode != Opcode::Cvt {
         return None;
     }
     if sources == 2 && atype == Type::F32 && only(picks, &[Mod::Rn, Mod::Relu]) {

@@ -7,7 +7,7 @@ use super::drive::{Half, apply1, apply2, apply3, load, store};
 use super::float::finish;
 use super::path::{BLOCK, Block, Kernel, Path, version};
 use super::{HostPath, LaneArgs, LaneFn};
-use isa::Rounding;
+use isa::{Opcode, Rounding};
 use std::marker::PhantomData;
 
 /// The directions, as const generics take them.
@@ -107,7 +107,7 @@ impl<K: Kernel> Kernel for Saturated<K> {
 
 /// The handler of a mixed form.
 pub(super) fn find<H: Half>(
-    opcode: &str,
+    opcode: Opcode,
     sources: usize,
     rounding: Rounding,
     sat: bool,
@@ -116,11 +116,16 @@ pub(super) fn find<H: Half>(
     fn handler<K: Kernel>(sat: bool, path: HostPath) -> LaneFn {
         if sat { version::<Saturated<K>>(path) } else { version::<K>(path) }
     }
-    fn to<H: Half, const TO: u8>(opcode: &str, sources: usize, sat: bool, path: HostPath) -> Option<LaneFn> {
+    fn to<H: Half, const TO: u8>(
+        opcode: Opcode,
+        sources: usize,
+        sat: bool,
+        path: HostPath,
+    ) -> Option<LaneFn> {
         Some(match (opcode, sources) {
-            ("add", 2) => handler::<Add<H, false, TO>>(sat, path),
-            ("sub", 2) => handler::<Add<H, true, TO>>(sat, path),
-            ("fma", 3) => handler::<Fma<H, TO>>(sat, path),
+            (Opcode::Add, 2) => handler::<Add<H, false, TO>>(sat, path),
+            (Opcode::Sub, 2) => handler::<Add<H, true, TO>>(sat, path),
+            (Opcode::Fma, 3) => handler::<Fma<H, TO>>(sat, path),
             _ => return None,
         })
     }

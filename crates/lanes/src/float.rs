@@ -4,7 +4,7 @@
 use super::drive::{map1, map2, map3};
 use super::macros::flags;
 use super::{HostPath, LaneFn, only};
-use isa::{Mod, Picks, Type};
+use isa::{Mod, Opcode, Picks, Type};
 
 /// The NaN of binary32 arithmetic.
 pub(super) const NAN32: f32 = f32::from_bits(0x7fff_ffff);
@@ -179,60 +179,62 @@ fn max3<const FTZ: bool, const NAN: bool>(path: HostPath) -> LaneFn {
 }
 
 /// The handlers of instructions whose only type is `.f32`.
-fn f32_handler(opcode: &str, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+fn f32_handler(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     let (ftz, sat, nan) = (picks.has(Mod::Ftz), picks.has(Mod::Sat), picks.has(Mod::NaN));
     let allowed: &[Mod] = match opcode {
-        "neg" | "abs" => &[Mod::Ftz],
-        "min" | "max" => &[Mod::Ftz, Mod::NaN],
-        "div" => &[Mod::Ftz, Mod::Rn, Mod::Approx, Mod::Full],
-        "rcp" | "sqrt" | "rsqrt" => &[Mod::Ftz, Mod::Rn, Mod::Approx],
+        Opcode::Neg | Opcode::Abs => &[Mod::Ftz],
+        Opcode::Min | Opcode::Max => &[Mod::Ftz, Mod::NaN],
+        Opcode::Div => &[Mod::Ftz, Mod::Rn, Mod::Approx, Mod::Full],
+        Opcode::Rcp | Opcode::Sqrt | Opcode::Rsqrt => &[Mod::Ftz, Mod::Rn, Mod::Approx],
         _ => &[Mod::Ftz, Mod::Sat, Mod::Rn],
     };
     if !only(picks, allowed) {
         return None;
     }
     Some(match (opcode, sources) {
-        ("add", 2) => flags!(add(path); ftz, sat),
-        ("sub", 2) => flags!(sub(path); ftz, sat),
-        ("mul", 2) => flags!(mul(path); ftz, sat),
-        ("fma" | "mad", 3) => flags!(fma(path); ftz, sat),
-        ("div", 2) => flags!(div(path); ftz, picks.has(Mod::Approx)),
-        ("rcp", 1) => flags!(rcp(path); ftz),
-        ("sqrt", 1) => flags!(sqrt(path); ftz),
-        ("rsqrt", 1) => flags!(rsqrt(path); ftz),
-        ("neg", 1) => flags!(neg(path); ftz),
-        ("abs", 1) => flags!(abs(path); ftz),
-        ("min", 2) => flags!(min(path); ftz, nan),
-        ("max", 2) => flags!(max(path); ftz, nan),
-        ("min", 3) => flags!(min3(path); ftz, nan),
-        ("max", 3) => flags!(max3(path); ftz, nan),
+        (Opcode::Add, 2) => flags!(add(path); ftz, sat),
+        (Opcode::Sub, 2) => flags!(sub(path); ftz, sat),
+        (Opcode::Mul, 2) => flags!(mul(path); ftz, sat),
+        (Opcode::Fma | Opcode::Mad, 3) => flags!(fma(path); ftz, sat),
+        (Opcode::Div, 2) => flags!(div(path); ftz, picks.has(Mod::Approx)),
+        (Opcode::Rcp, 1) => flags!(rcp(path); ftz),
+        (Opcode::Sqrt, 1) => flags!(sqrt(path); ftz),
+        (Opcode::Rsqrt, 1) => flags!(rsqrt(path); ftz),
+        (Opcode::Neg, 1) => flags!(neg(path); ftz),
+        (Opcode::Abs, 1) => flags!(abs(path); ftz),
+        (Opcode::Min, 2) => flags!(min(path); ftz, nan),
+        (Opcode::Max, 2) => flags!(max(path); ftz, nan),
+        (Opcode::Min, 3) => flags!(min3(path); ftz, nan),
+        (Opcode::Max, 3) => flags!(max3(path); ftz, nan),
         _ => return None,
     })
 }
 
 /// The handlers of instructions whose only type is `.f64`.
-fn f64_handler(opcode: &str, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+fn f64_handler(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     if !only(picks, &[Mod::Rn]) {
         return None;
     }
     Some(match (opcode, sources) {
-        ("add", 2) => map2(path, |a: f64, b: f64| finish64([a, b], a + b)),
-        ("sub", 2) => map2(path, |a: f64, b: f64| finish64([a, b], a - b)),
-        ("mul", 2) => map2(path, |a: f64, b: f64| finish64([a, b], a * b)),
-        ("fma" | "mad", 3) => map3(path, |a: f64, b: f64, c: f64| finish64([a, b, c], a.mul_add(b, c))),
-        ("div", 2) => map2(path, |a: f64, b: f64| finish64([a, b], a / b)),
-        ("rcp", 1) => map1(path, |a: f64| finish64([a], 1.0 / a)),
-        ("sqrt", 1) => map1(path, |a: f64| finish64([a], a.sqrt())),
-        ("neg", 1) => map1(path, |a: u64| a ^ 1 << 63),
-        ("abs", 1) => map1(path, |a: u64| a & !(1 << 63)),
-        ("min", 2) => map2(path, |a: f64, b: f64| extreme64::<false>(a, b)),
-        ("max", 2) => map2(path, |a: f64, b: f64| extreme64::<true>(a, b)),
+        (Opcode::Add, 2) => map2(path, |a: f64, b: f64| finish64([a, b], a + b)),
+        (Opcode::Sub, 2) => map2(path, |a: f64, b: f64| finish64([a, b], a - b)),
+        (Opcode::Mul, 2) => map2(path, |a: f64, b: f64| finish64([a, b], a * b)),
+        (Opcode::Fma | Opcode::Mad, 3) => {
+            map3(path, |a: f64, b: f64, c: f64| finish64([a, b, c], a.mul_add(b, c)))
+        }
+        (Opcode::Div, 2) => map2(path, |a: f64, b: f64| finish64([a, b], a / b)),
+        (Opcode::Rcp, 1) => map1(path, |a: f64| finish64([a], 1.0 / a)),
+        (Opcode::Sqrt, 1) => map1(path, |a: f64| finish64([a], a.sqrt())),
+        (Opcode::Neg, 1) => map1(path, |a: u64| a ^ 1 << 63),
+        (Opcode::Abs, 1) => map1(path, |a: u64| a & !(1 << 63)),
+        (Opcode::Min, 2) => map2(path, |a: f64, b: f64| extreme64::<false>(a, b)),
+        (Opcode::Max, 2) => map2(path, |a: f64, b: f64| extreme64::<true>(a, b)),
         _ => return None,
     })
 }
 
 /// The handler of a form of one type.
-pub(super) fn find(opcode: &str, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     match picks.types() {
         [Type::F32] => f32_handler(opcode, sources, picks, path),
         [Type::F64] => f64_handler(opcode, sources, picks, path),

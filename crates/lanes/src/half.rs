@@ -9,7 +9,7 @@ use super::float::{extreme, finish};
 use super::macros::flags;
 use super::path::{BLOCK, Kernel, Path, version};
 use super::{HostPath, LaneArgs, LaneFn, directed, only};
-use isa::{Mod, Picks, Rounding, Type};
+use isa::{Mod, Opcode, Picks, Rounding, Type};
 use std::marker::PhantomData;
 
 /// 2^-14, the smallest normal binary16.
@@ -136,7 +136,7 @@ macro_rules! clamped {
 }
 
 fn arithmetic_f16(
-    opcode: &str,
+    opcode: Opcode,
     sources: usize,
     packed: bool,
     picks: &Picks,
@@ -153,10 +153,10 @@ fn arithmetic_f16(
         (true, true) => return None,
     };
     Some(match (opcode, sources) {
-        ("add", 2) => clamped!(add_f16(packed, path); ftz, clamp),
-        ("sub", 2) => clamped!(sub_f16(packed, path); ftz, clamp),
-        ("mul", 2) => clamped!(mul_f16(packed, path); ftz, clamp),
-        ("fma", 3) => clamped!(fma_f16(packed, path); ftz, clamp),
+        (Opcode::Add, 2) => clamped!(add_f16(packed, path); ftz, clamp),
+        (Opcode::Sub, 2) => clamped!(sub_f16(packed, path); ftz, clamp),
+        (Opcode::Mul, 2) => clamped!(mul_f16(packed, path); ftz, clamp),
+        (Opcode::Fma, 3) => clamped!(fma_f16(packed, path); ftz, clamp),
         _ => return None,
     })
 }
@@ -204,17 +204,17 @@ fn fma_bf16_handler<const RECTIFY: bool>(pairs: bool, path: HostPath) -> LaneFn 
 }
 
 fn arithmetic_bf16(
-    opcode: &str,
+    opcode: Opcode,
     sources: usize,
     packed: bool,
     picks: &Picks,
     path: HostPath,
 ) -> Option<LaneFn> {
     Some(match (opcode, sources) {
-        ("add", 2) if only(picks, &[Mod::Rn]) => add_bf16(packed, path),
-        ("sub", 2) if only(picks, &[Mod::Rn]) => sub_bf16(packed, path),
-        ("mul", 2) if only(picks, &[Mod::Rn]) => mul_bf16(packed, path),
-        ("fma", 3) if only(picks, &[Mod::Rn, Mod::Relu]) => {
+        (Opcode::Add, 2) if only(picks, &[Mod::Rn]) => add_bf16(packed, path),
+        (Opcode::Sub, 2) if only(picks, &[Mod::Rn]) => sub_bf16(packed, path),
+        (Opcode::Mul, 2) if only(picks, &[Mod::Rn]) => mul_bf16(packed, path),
+        (Opcode::Fma, 3) if only(picks, &[Mod::Rn, Mod::Relu]) => {
             flags!(fma_bf16_handler(packed, path); picks.has(Mod::Relu))
         }
         _ => return None,
@@ -233,8 +233,8 @@ fn extreme_bf16<const MAX: bool, const NAN: bool>(pairs: bool, path: HostPath) -
     half_map::<Bf16, 2, _>(pairs, path, |[a, b]| extreme::<MAX, NAN>(a, b))
 }
 
-fn min_max(opcode: &str, binary16: bool, packed: bool, picks: &Picks, path: HostPath) -> Option<LaneFn> {
-    let (ftz, nan, max) = (picks.has(Mod::Ftz), picks.has(Mod::NaN), opcode == "max");
+fn min_max(opcode: Opcode, binary16: bool, packed: bool, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+    let (ftz, nan, max) = (picks.has(Mod::Ftz), picks.has(Mod::NaN), opcode == Opcode::Max);
     let allowed: &[Mod] = if binary16 { &[Mod::Ftz, Mod::NaN] } else { &[Mod::NaN] };
     if !only(picks, allowed) {
         return None;
@@ -247,7 +247,7 @@ fn min_max(opcode: &str, binary16: bool, packed: bool, picks: &Picks, path: Host
 }
 
 /// A change of sign bits: of a scalar NaN the canonical NaN, of a packed one its bits.
-fn sign(opcode: &str, ty: Type, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+fn sign(opcode: Opcode, ty: Type, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     /// A scalar whose magnitudes above `INFINITY` are NaNs.
     #[inline(always)]
     fn scalar<const INFINITY: u16>(a: u16, signed: u16) -> u16 {
@@ -257,12 +257,12 @@ fn sign(opcode: &str, ty: Type, picks: &Picks, path: HostPath) -> Option<LaneFn>
         return None;
     }
     Some(match (opcode, ty) {
-        ("neg", Type::F16) => map1(path, |a: u16| scalar::<0x7c00>(a, a ^ 0x8000)),
-        ("abs", Type::F16) => map1(path, |a: u16| scalar::<0x7c00>(a, a & 0x7fff)),
-        ("neg", Type::Bf16) => map1(path, |a: u16| scalar::<0x7f80>(a, a ^ 0x8000)),
-        ("abs", Type::Bf16) => map1(path, |a: u16| scalar::<0x7f80>(a, a & 0x7fff)),
-        ("neg", _) => map1(path, |a: u32| a ^ 0x8000_8000),
-        ("abs", _) => map1(path, |a: u32| a & 0x7fff_7fff),
+        (Opcode::Neg, Type::F16) => map1(path, |a: u16| scalar::<0x7c00>(a, a ^ 0x8000)),
+        (Opcode::Abs, Type::F16) => map1(path, |a: u16| scalar::<0x7c00>(a, a & 0x7fff)),
+        (Opcode::Neg, Type::Bf16) => map1(path, |a: u16| scalar::<0x7f80>(a, a ^ 0x8000)),
+        (Opcode::Abs, Type::Bf16) => map1(path, |a: u16| scalar::<0x7f80>(a, a & 0x7fff)),
+        (Opcode::Neg, _) => map1(path, |a: u32| a ^ 0x8000_8000),
+        (Opcode::Abs, _) => map1(path, |a: u32| a & 0x7fff_7fff),
         _ => return None,
     })
 }
@@ -301,7 +301,7 @@ impl<H: Half, const SAT: bool> Kernel for MixedFma<H, SAT> {
     }
 }
 
-fn mixed<H: Half>(opcode: &str, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+fn mixed<H: Half>(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     if !only(picks, &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp, Mod::Sat]) {
         return None;
     }
@@ -309,18 +309,18 @@ fn mixed<H: Half>(opcode: &str, sources: usize, picks: &Picks, path: HostPath) -
         return directed::find::<H>(opcode, sources, rounding, picks.has(Mod::Sat), path);
     }
     Some(match (opcode, sources, picks.has(Mod::Sat)) {
-        ("add", 2, false) => version::<MixedAdd<H, false, false>>(path),
-        ("add", 2, true) => version::<MixedAdd<H, false, true>>(path),
-        ("sub", 2, false) => version::<MixedAdd<H, true, false>>(path),
-        ("sub", 2, true) => version::<MixedAdd<H, true, true>>(path),
-        ("fma", 3, false) => version::<MixedFma<H, false>>(path),
-        ("fma", 3, true) => version::<MixedFma<H, true>>(path),
+        (Opcode::Add, 2, false) => version::<MixedAdd<H, false, false>>(path),
+        (Opcode::Add, 2, true) => version::<MixedAdd<H, false, true>>(path),
+        (Opcode::Sub, 2, false) => version::<MixedAdd<H, true, false>>(path),
+        (Opcode::Sub, 2, true) => version::<MixedAdd<H, true, true>>(path),
+        (Opcode::Fma, 3, false) => version::<MixedFma<H, false>>(path),
+        (Opcode::Fma, 3, true) => version::<MixedFma<H, true>>(path),
         _ => return None,
     })
 }
 
 /// The handler of a form on halves.
-pub(super) fn find(opcode: &str, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     let ty = match picks.types() {
         [Type::F32, Type::F16] => return mixed::<F16>(opcode, sources, picks, path),
         [Type::F32, Type::Bf16] => return mixed::<Bf16>(opcode, sources, picks, path),
@@ -334,8 +334,8 @@ pub(super) fn find(opcode: &str, sources: usize, picks: &Picks, path: HostPath) 
     }
     let binary16 = matches!(ty, Type::F16 | Type::F16x2);
     match (opcode, sources) {
-        ("neg" | "abs", 1) => sign(opcode, ty, picks, path),
-        ("min" | "max", 2) => min_max(opcode, binary16, packed, picks, path),
+        (Opcode::Neg | Opcode::Abs, 1) => sign(opcode, ty, picks, path),
+        (Opcode::Min | Opcode::Max, 2) => min_max(opcode, binary16, packed, picks, path),
         _ if binary16 => arithmetic_f16(opcode, sources, packed, picks, path),
         _ => arithmetic_bf16(opcode, sources, packed, picks, path),
     }

@@ -4,7 +4,7 @@
 
 use super::drive::{map1, map2, map3, map4};
 use super::{HostPath, LaneFn, only};
-use isa::{Mod, Picks, Type};
+use isa::{Mod, Opcode, Picks, Type};
 
 /// An expression with `$T` as each integer type in turn, chosen by a [`Type`] at run time; bit types are unsigned.
 macro_rules! integer {
@@ -278,52 +278,52 @@ fn bfind(picks: &Picks, ty: Type, path: HostPath) -> Option<LaneFn> {
     })
 }
 
-fn add_sub(opcode: &str, picks: &Picks, ty: Type, path: HostPath) -> Option<LaneFn> {
+fn add_sub(opcode: Opcode, picks: &Picks, ty: Type, path: HostPath) -> Option<LaneFn> {
     Some(match (opcode, picks.mods(), ty) {
-        ("add", [Mod::Sat], Type::S32) => map2(path, |a: i32, b: i32| a.saturating_add(b)),
-        ("sub", [Mod::Sat], Type::S32) => map2(path, |a: i32, b: i32| a.saturating_sub(b)),
-        ("add", [], _) => unsigned!(ty, T => map2(path, |a: T, b: T| a.wrapping_add(b))),
-        ("sub", [], _) => unsigned!(ty, T => map2(path, |a: T, b: T| a.wrapping_sub(b))),
+        (Opcode::Add, [Mod::Sat], Type::S32) => map2(path, |a: i32, b: i32| a.saturating_add(b)),
+        (Opcode::Sub, [Mod::Sat], Type::S32) => map2(path, |a: i32, b: i32| a.saturating_sub(b)),
+        (Opcode::Add, [], _) => unsigned!(ty, T => map2(path, |a: T, b: T| a.wrapping_add(b))),
+        (Opcode::Sub, [], _) => unsigned!(ty, T => map2(path, |a: T, b: T| a.wrapping_sub(b))),
         _ => return None,
     })
 }
 
 /// The handler of a form on integers.
-pub(super) fn find(opcode: &str, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     let &[ty] = picks.types() else { return None };
     let plain = only(picks, &[]);
     let relu = only(picks, &[Mod::Relu]) && !plain && ty == Type::S32;
     Some(match (opcode, sources) {
-        ("add" | "sub", 2) => return add_sub(opcode, picks, ty, path),
-        ("mul", 2) => return mul(picks, ty, path),
-        ("mad", 3) => return mad(picks, ty, path),
-        ("mul24", 2) => return mul24(picks, ty, path),
-        ("mad24", 3) => return mad24(picks, ty, path),
-        ("bfind", 1) => return bfind(picks, ty, path),
-        ("bfe", 3) if plain => return bfe(ty, path),
-        ("bfi", 4) if plain => return bfi(ty, path),
-        ("min", 2) if relu => map2(path, |a: i32, b: i32| a.min(b).max(0)),
-        ("max", 2) if relu => map2(path, |a: i32, b: i32| a.max(b).max(0)),
+        (Opcode::Add | Opcode::Sub, 2) => return add_sub(opcode, picks, ty, path),
+        (Opcode::Mul, 2) => return mul(picks, ty, path),
+        (Opcode::Mad, 3) => return mad(picks, ty, path),
+        (Opcode::Mul24, 2) => return mul24(picks, ty, path),
+        (Opcode::Mad24, 3) => return mad24(picks, ty, path),
+        (Opcode::Bfind, 1) => return bfind(picks, ty, path),
+        (Opcode::Bfe, 3) if plain => return bfe(ty, path),
+        (Opcode::Bfi, 4) if plain => return bfi(ty, path),
+        (Opcode::Min, 2) if relu => map2(path, |a: i32, b: i32| a.min(b).max(0)),
+        (Opcode::Max, 2) if relu => map2(path, |a: i32, b: i32| a.max(b).max(0)),
         _ if !plain => return None,
-        ("min", 2) => integer!(ty, T => map2(path, |a: T, b: T| a.min(b))),
-        ("max", 2) => integer!(ty, T => map2(path, |a: T, b: T| a.max(b))),
-        ("sad", 3) => integer!(ty, T => map3(path, |a: T, b: T, c: T| {
+        (Opcode::Min, 2) => integer!(ty, T => map2(path, |a: T, b: T| a.min(b))),
+        (Opcode::Max, 2) => integer!(ty, T => map2(path, |a: T, b: T| a.max(b))),
+        (Opcode::Sad, 3) => integer!(ty, T => map3(path, |a: T, b: T, c: T| {
             let difference = if a > b { a.wrapping_sub(b) } else { b.wrapping_sub(a) };
             c.wrapping_add(difference)
         })),
-        ("neg", 1) => signed!(ty, T => map1(path, |a: T| a.wrapping_neg())),
-        ("abs", 1) => signed!(ty, T => map1(path, |a: T| a.wrapping_abs())),
-        ("popc", 1) => match ty {
+        (Opcode::Neg, 1) => signed!(ty, T => map1(path, |a: T| a.wrapping_neg())),
+        (Opcode::Abs, 1) => signed!(ty, T => map1(path, |a: T| a.wrapping_abs())),
+        (Opcode::Popc, 1) => match ty {
             Type::B32 => map1(path, |a: u32| a.count_ones()),
             Type::B64 => map1(path, |a: u64| a.count_ones()),
             _ => return None,
         },
-        ("clz", 1) => match ty {
+        (Opcode::Clz, 1) => match ty {
             Type::B32 => map1(path, |a: u32| a.leading_zeros()),
             Type::B64 => map1(path, |a: u64| a.leading_zeros()),
             _ => return None,
         },
-        ("brev", 1) => match ty {
+        (Opcode::Brev, 1) => match ty {
             Type::B32 => map1(path, |a: u32| a.reverse_bits()),
             Type::B64 => map1(path, |a: u64| a.reverse_bits()),
             _ => return None,

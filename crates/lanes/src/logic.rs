@@ -5,7 +5,7 @@ use super::drive::{map1, map2, map3};
 use super::integer::{integer, unsigned};
 use super::path::{BLOCK, Kernel, Path, version};
 use super::{HostPath, LaneArgs, LaneFn, only};
-use isa::{Mod, Picks, Type};
+use isa::{Mod, Opcode, Picks, Type};
 use std::marker::PhantomData;
 
 /// A logical operation on words, whatever they are words of.
@@ -49,13 +49,13 @@ impl<L: Logic, const SOURCES: usize> Kernel for Predicates<L, SOURCES> {
     }
 }
 
-fn predicates(opcode: &str, sources: usize, path: HostPath) -> Option<LaneFn> {
+fn predicates(opcode: Opcode, sources: usize, path: HostPath) -> Option<LaneFn> {
     Some(match (opcode, sources) {
-        ("and", 2) => version::<Predicates<And, 2>>(path),
-        ("or", 2) => version::<Predicates<Or, 2>>(path),
-        ("xor", 2) => version::<Predicates<Xor, 2>>(path),
-        ("not", 1) => version::<Predicates<Not, 1>>(path),
-        ("mov", 1) => version::<Predicates<Copy1, 1>>(path),
+        (Opcode::And, 2) => version::<Predicates<And, 2>>(path),
+        (Opcode::Or, 2) => version::<Predicates<Or, 2>>(path),
+        (Opcode::Xor, 2) => version::<Predicates<Xor, 2>>(path),
+        (Opcode::Not, 1) => version::<Predicates<Not, 1>>(path),
+        (Opcode::Mov, 1) => version::<Predicates<Copy1, 1>>(path),
         _ => return None,
     })
 }
@@ -124,8 +124,8 @@ fn shf(picks: &Picks, path: HostPath) -> Option<LaneFn> {
 }
 
 /// The handler of a form on bits.
-pub(super) fn find(opcode: &str, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
-    if opcode == "shf" && sources == 3 {
+pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+    if opcode == Opcode::Shf && sources == 3 {
         return shf(picks, path);
     }
     let &[ty] = picks.types() else { return None };
@@ -136,24 +136,24 @@ pub(super) fn find(opcode: &str, sources: usize, picks: &Picks, path: HostPath) 
         return predicates(opcode, sources, path);
     }
     Some(match (opcode, sources) {
-        ("and", 2) => unsigned!(ty, T => map2(path, |a: T, b: T| a & b)),
-        ("or", 2) => unsigned!(ty, T => map2(path, |a: T, b: T| a | b)),
-        ("xor", 2) => unsigned!(ty, T => map2(path, |a: T, b: T| a ^ b)),
-        ("not", 1) => unsigned!(ty, T => map1(path, |a: T| !a)),
-        ("cnot", 1) => unsigned!(ty, T => map1(path, |a: T| T::from(a == 0))),
-        ("shl", 2) => unsigned!(ty, T => map2(path, |a: T, b: u32| {
+        (Opcode::And, 2) => unsigned!(ty, T => map2(path, |a: T, b: T| a & b)),
+        (Opcode::Or, 2) => unsigned!(ty, T => map2(path, |a: T, b: T| a | b)),
+        (Opcode::Xor, 2) => unsigned!(ty, T => map2(path, |a: T, b: T| a ^ b)),
+        (Opcode::Not, 1) => unsigned!(ty, T => map1(path, |a: T| !a)),
+        (Opcode::Cnot, 1) => unsigned!(ty, T => map1(path, |a: T| T::from(a == 0))),
+        (Opcode::Shl, 2) => unsigned!(ty, T => map2(path, |a: T, b: u32| {
             if b >= T::BITS { 0 } else { a << (b & (T::BITS - 1)) }
         })),
         // A signed number shifted by its width or more is its sign.
-        ("shr", 2) if ty.is_signed() => {
+        (Opcode::Shr, 2) if ty.is_signed() => {
             integer!(ty, T => map2(path, |a: T, b: u32| a >> b.min(T::BITS - 1)))
         }
-        ("shr", 2) => unsigned!(ty, T => map2(path, |a: T, b: u32| {
+        (Opcode::Shr, 2) => unsigned!(ty, T => map2(path, |a: T, b: u32| {
             if b >= T::BITS { 0 } else { a >> (b & (T::BITS - 1)) }
         })),
-        ("lop3", 4) if ty == Type::B32 => version::<Lop3>(path),
-        ("prmt", 3) if ty == Type::B32 => map3(path, |a: u32, b: u32, c: u32| prmt(a, b, c)),
-        ("mov", 1) => match ty.bits() {
+        (Opcode::Lop3, 4) if ty == Type::B32 => version::<Lop3>(path),
+        (Opcode::Prmt, 3) if ty == Type::B32 => map3(path, |a: u32, b: u32, c: u32| prmt(a, b, c)),
+        (Opcode::Mov, 1) => match ty.bits() {
             16 => map1(path, |a: u16| a),
             32 => map1(path, |a: u32| a),
             64 => map1(path, |a: u64| a),

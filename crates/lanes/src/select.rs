@@ -4,7 +4,7 @@ use super::drive::{Lane, apply2, load, load_mask, map2, map3, store};
 use super::macros::flags;
 use super::path::{BLOCK, Block, Kernel, Path, version};
 use super::{HostPath, LaneArgs, LaneFn, only};
-use isa::{Mod, Picks, Type};
+use isa::{Mod, Opcode, Picks, Type};
 use std::marker::PhantomData;
 
 /// Bits of a width that predicates choose from.
@@ -77,31 +77,31 @@ fn slct_s32<T: Lane>(path: HostPath) -> LaneFn {
 }
 
 /// The handler of a form that chooses.
-pub(super) fn find(opcode: &str, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     let ftz = picks.has(Mod::Ftz);
     match (opcode, sources, picks.types()) {
-        ("selp", 3, [ty]) if only(picks, &[]) => match ty.bits() {
+        (Opcode::Selp, 3, [ty]) if only(picks, &[]) => match ty.bits() {
             16 => Some(version::<Selp<u16>>(path)),
             32 => Some(version::<Selp<u32>>(path)),
             64 => Some(version::<Selp<u64>>(path)),
             _ => None,
         },
-        ("slct", 3, [ty, Type::S32]) if only(picks, &[]) => match ty.bits() {
+        (Opcode::Slct, 3, [ty, Type::S32]) if only(picks, &[]) => match ty.bits() {
             16 => Some(slct_s32::<u16>(path)),
             32 => Some(slct_s32::<u32>(path)),
             64 => Some(slct_s32::<u64>(path)),
             _ => None,
         },
-        ("slct", 3, [ty, Type::F32]) if only(picks, &[Mod::Ftz]) => match ty.bits() {
+        (Opcode::Slct, 3, [ty, Type::F32]) if only(picks, &[Mod::Ftz]) => match ty.bits() {
             16 => Some(flags!(slct_f32 [u16] (path); ftz)),
             32 => Some(flags!(slct_f32 [u32] (path); ftz)),
             64 => Some(flags!(slct_f32 [u64] (path); ftz)),
             _ => None,
         },
-        ("copysign", 2, [Type::F32]) if only(picks, &[]) => {
+        (Opcode::Copysign, 2, [Type::F32]) if only(picks, &[]) => {
             Some(map2(path, |a: u32, b: u32| a & 0x8000_0000 | b & 0x7fff_ffff))
         }
-        ("copysign", 2, [Type::F64]) if only(picks, &[]) => {
+        (Opcode::Copysign, 2, [Type::F64]) if only(picks, &[]) => {
             Some(map2(path, |a: u64, b: u64| a & 1 << 63 | b & !(1 << 63)))
         }
         _ => None,

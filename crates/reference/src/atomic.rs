@@ -1,7 +1,7 @@
 //! `atom` and `red` (PTX ISA, "atom", "red"): one thread runs at a time, so that every step is atomic.
 
 use check::module::{Instruction, Operand};
-use isa::{Mod, Picks, Space, Type};
+use isa::{Mod, Opcode, Picks, Space, Type};
 
 use crate::Step;
 use crate::memory::Address;
@@ -104,7 +104,7 @@ impl Cpu<'_, '_> {
     pub fn atomic(&mut self, i: &Instruction) -> Step {
         let ty = i.picks.ty(0);
         let (dst, rest) = match &i.operands[..] {
-            [dst, rest @ ..] if i.form.opcode == "atom" => (Some(dst), rest),
+            [dst, rest @ ..] if i.form.opcode == Opcode::Atom => (Some(dst), rest),
             rest => (None, rest),
         };
         let ([address, a, more @ ..], Some(operation)) = (rest, operation(&i.picks)) else { return Ok(()) };

@@ -81,7 +81,7 @@ impl Block<'_> {
             Some(Effect::MovMatrix) => self.transpose(w),
             Some(Effect::WmmaLoad) => self.wmma_load(w)?,
             Some(Effect::WmmaStore) => self.wmma_store(w)?,
-            _ => return Err(self.warp_fault(FaultKind::Unsupported, warp, 0, i.span, i.form.opcode)),
+            _ => return Err(self.warp_fault(FaultKind::Unsupported, warp, 0, i.span, i.form.opcode.name())),
         }
         Ok(())
     }

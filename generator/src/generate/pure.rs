@@ -1,7 +1,7 @@
 //! Pure instructions, packing, and what optimisations look for.
 
 use isa::enumerate::Spelling;
-use isa::{Second, Type};
+use isa::{Opcode, Second, Type};
 
 use super::{Generator, WORDS};
 use crate::catalog::{Slot, slots};
@@ -48,7 +48,7 @@ impl Generator<'_, '_> {
         let mut operands = Vec::new();
         // Video instructions and fields of bits take few literals.
         let opcode = spelling.form.form().opcode;
-        let no_literals = opcode.starts_with('v') || matches!(opcode, "bfe" | "bfi");
+        let no_literals = opcode.name().starts_with('v') || matches!(opcode, Opcode::Bfe | Opcode::Bfi);
         // What stands beside `.bf16` takes no wider registers.
         let exact = spelling.picks.types().contains(&Type::Bf16);
         for mut slot in slots(spelling) {

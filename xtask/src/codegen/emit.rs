@@ -28,33 +28,71 @@ pub fn variant(name: &str) -> String {
 
 /// `mods.rs`: the enum of all modifiers.
 pub fn mods(table: &Table) -> String {
-    let names: BTreeSet<&str> = table
+    let names = table
         .rows
         .iter()
         .flat_map(|row| row.slots.iter().flat_map(|slot| &slot.choices))
         .filter(|choice| choice.ty().is_none())
         .map(|choice| choice.name.as_str())
         .collect();
-    let mut out = HEADER.to_string();
-    out += "/// Every modifier of the table that is not a type.\n";
-    out +=
-        "#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]\n#[repr(u16)]\npub enum Mod {\n";
-    for name in &names {
-        let _ = writeln!(out, "/// `.{name}`\n{},", variant(name));
+    names_enum(&NamesEnum {
+        names,
+        name: "Mod",
+        meaning: "Every modifier of the table that is not a type.",
+        dot: ".",
+        all: "Every modifier, in the order of their spellings.",
+        spelling: "The spelling without its dot.",
+        read: "The modifier with this spelling, without its dot.",
+    }) + "\nimpl Mod {\n/// The first of them, to fill arrays with.\npub(crate) const FIRST: Mod = Mod::ALL[0];\n}\n"
+}
+
+/// `opcodes.rs`: the enum of all opcodes.
+pub fn opcodes(table: &Table) -> String {
+    names_enum(&NamesEnum {
+        names: table.rows.iter().map(|row| row.opcode.as_str()).collect(),
+        name: "Opcode",
+        meaning: "Every opcode of the table: the first word of a mnemonic.",
+        dot: "",
+        all: "Every opcode, in the order of their spellings, which is that of the table.",
+        spelling: "The spelling.",
+        read: "The opcode with this spelling.",
+    })
+}
+
+/// An enum of names, with its texts.
+struct NamesEnum<'t> {
+    names: BTreeSet<&'t str>,
+    name: &'static str,
+    meaning: &'static str,
+    /// Stands before each name in its documentation.
+    dot: &'static str,
+    all: &'static str,
+    spelling: &'static str,
+    read: &'static str,
+}
+
+fn names_enum(texts: &NamesEnum) -> String {
+    let NamesEnum { names, name, meaning, dot, all, spelling, read } = texts;
+    let mut out = format!(
+        "{HEADER}/// {meaning}\n#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]\n#[repr(u16)]\npub enum {name} {{\n"
+    );
+    for one in names {
+        let _ = writeln!(out, "/// `{dot}{one}`\n{},", variant(one));
     }
-    out += "}\n\nimpl Mod {\n/// Every modifier, in the order of their spellings.\npub const ALL: &'static [Mod] = &[\n";
-    for name in &names {
-        let _ = write!(out, "Mod::{}, ", variant(name));
+    let _ = write!(out, "}}\n\nimpl {name} {{\n/// {all}\npub const ALL: &'static [{name}] = &[\n");
+    for one in names {
+        let _ = write!(out, "{name}::{}, ", variant(one));
     }
-    out +=
-        "];\n\n/// The first of them, to fill arrays with.\npub(crate) const FIRST: Mod = Mod::ALL[0];\n\n";
-    out += "const NAMES: &'static [&'static str] = &[\n";
-    for name in &names {
-        let _ = write!(out, "{name:?}, ");
+    out += "];\n\nconst NAMES: &'static [&'static str] = &[\n";
+    for one in names {
+        let _ = write!(out, "{one:?}, ");
     }
-    out += "];\n\n/// The spelling without its dot.\npub const fn name(self) -> &'static str {\nMod::NAMES[self as usize]\n}\n\n";
-    out += "/// The modifier with this spelling, without its dot.\npub fn from_name(name: &str) -> Option<Mod> {\n";
-    out += "Mod::NAMES.binary_search(&name).ok().map(|index| Mod::ALL[index])\n}\n}\n";
+    let _ = write!(
+        out,
+        "];\n\n/// {spelling}\npub const fn name(self) -> &'static str {{\n{name}::NAMES[self as usize]\n}}\n\n\
+         /// {read}\npub fn from_name(name: &str) -> Option<{name}> {{\n\
+         {name}::NAMES.binary_search(&name).ok().map(|index| {name}::ALL[index])\n}}\n}}\n"
+    );
     out
 }
 
@@ -116,7 +154,7 @@ pub fn forms(table: &Table) -> Result<String, String> {
     let mut out = HEADER.to_string();
     out += "use crate::form::{Access, Action, CarryFlag, Choice, Condition, Consequence, Effect, Elements, Fault};\n";
     out += "use crate::form::{Form, OperandKind as Kind, OperandSpec, OperandType as Ty, Presence, Rule, Second, Slot, Token};\n";
-    out += "use crate::gate::{Gate, Requirement, Stage, Suffix, Target, Version};\nuse crate::{Mod, Selectable, Type};\n\n";
+    out += "use crate::gate::{Gate, Requirement, Stage, Suffix, Target, Version};\nuse crate::{Mod, Opcode, Selectable, Type};\n\n";
     out += PRELUDE;
     for pool in [&pools.gates, &pools.choices, &pools.types, &pools.mods] {
         pool.emit(&mut out);
@@ -242,9 +280,9 @@ fn form(row: &Row, pools: &mut Pools) -> Result<String, String> {
         other => return Err(format!("unknown action `{other}`")),
     };
     Ok(format!(
-        "Form {{ opcode: {:?}, syntax: {:?}, section: {:?}, slots: &[{}], ignored: {}, head: {}, operands: &[{}], rules: &[{}], \
+        "Form {{ opcode: Opcode::{}, syntax: {:?}, section: {:?}, slots: &[{}], ignored: {}, head: {}, operands: &[{}], rules: &[{}], \
          gates: {gates}, carry: CarryFlag {{ reads: {}, writes: {} }}, action: {action} }},\n",
-        row.opcode,
+        variant(&row.opcode),
         row.syntax,
         row.section,
         slots.join(", "),

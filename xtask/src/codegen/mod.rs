@@ -31,7 +31,12 @@ pub fn run(options: &Options) -> Result<(), String> {
 pub fn generate(root: &Path, check: bool) -> Result<(), String> {
     let table = read_table(&root.join("isa"))?;
     let folder = root.join("crates/isa/src/generated");
-    for (name, text) in [("mods.rs", emit::mods(&table)), ("forms.rs", emit::forms(&table)?)] {
+    let files = [
+        ("opcodes.rs", emit::opcodes(&table)),
+        ("mods.rs", emit::mods(&table)),
+        ("forms.rs", emit::forms(&table)?),
+    ];
+    for (name, text) in files {
         let path = folder.join(name);
         let text = format(&text)?;
         let current = std::fs::read_to_string(&path).unwrap_or_default();

@@ -44,7 +44,7 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<(), String> {
     let version = Version::parse(&options.version).ok_or("no such version")?;
     let target = Target::parse(&options.target).ok_or("no such target")?;
-    let mut opcodes: Vec<&str> = isa::FORMS.iter().map(|form| form.opcode).collect();
+    let mut opcodes: Vec<&str> = isa::FORMS.iter().map(|form| form.opcode.name()).collect();
     opcodes.dedup();
     opcodes.retain(|opcode| options.opcode.is_empty() || options.opcode.iter().any(|o| o == opcode));
     let oracles = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.oracles");

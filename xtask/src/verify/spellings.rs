@@ -67,7 +67,7 @@ pub fn of(opcode: &str, limit: usize, legal: bool) -> Vec<Line> {
             lines.push(Line { modifiers, operands, text });
         }
     };
-    for (index, form) in isa::FORMS.iter().enumerate().filter(|(_, form)| form.opcode == opcode) {
+    for (index, form) in isa::FORMS.iter().enumerate().filter(|(_, form)| form.opcode.name() == opcode) {
         let id = FormId(index as u16);
         let optional = form.operands.iter().filter(|operand| operand.presence == Presence::Optional).count();
         let total = spellings(id).count();
@@ -98,8 +98,11 @@ fn mutations(id: FormId) -> Vec<Spelling> {
     let plain: Vec<Token> = required.iter().map(|slot| slot.choices[0].token).collect();
     let mut all = Vec::new();
     let strangers = STRANGERS.iter().filter_map(|name| Token::from_name(name));
-    let relatives =
-        isa::forms(form.opcode).iter().flat_map(|f| f.slots).flat_map(|slot| slot.choices).map(|c| c.token);
+    let relatives = isa::forms(form.opcode.name())
+        .iter()
+        .flat_map(|f| f.slots)
+        .flat_map(|slot| slot.choices)
+        .map(|c| c.token);
     let extra: BTreeSet<&str> = strangers.chain(relatives).map(Token::name).collect();
     for (place, slot) in required.iter().enumerate() {
         // Each choice of this slot, with the first of all others.

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use isa::{BoolOp, CmpOp, Mod, Type};
+use isa::{BoolOp, CmpOp, Mod, Opcode, Type};
 use sem::format::Format;
 
 use super::bits::{hex, lanes, value};
@@ -16,10 +16,10 @@ pub fn why(alone: &Alone, mnemonic: &str, sources: &[u64]) -> Vec<String> {
         lines.push(format!("{} implies .ftz", alone.target));
     }
     let explained = match alone.form.opcode {
-        "set" | "setp" => compare(alone, sources, &mut lines),
-        "selp" => choose(sources, 2, "c is true", "c is false", |c| c != 0, &mut lines),
-        "slct" => slct(alone, sources, &mut lines),
-        "min" | "max" => min_max(alone, sources, &mut lines),
+        Opcode::Set | Opcode::Setp => compare(alone, sources, &mut lines),
+        Opcode::Selp => choose(sources, 2, "c is true", "c is false", |c| c != 0, &mut lines),
+        Opcode::Slct => slct(alone, sources, &mut lines),
+        Opcode::Min | Opcode::Max => min_max(alone, sources, &mut lines),
         _ => None,
     };
     if explained.is_none() {

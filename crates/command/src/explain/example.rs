@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use isa::enumerate::Spelling;
-use isa::{Access, Action, OperandKind, OperandSpec, Second, Target, Type, Version};
+use isa::{Access, Action, Opcode, OperandKind, OperandSpec, Second, Target, Type, Version};
 
 use crate::facts::since;
 
@@ -18,7 +18,7 @@ pub fn example(spelling: &Spelling) -> Option<String> {
     let body = match form.action {
         Action::Pure(_) => pure(spelling),
         Action::Effect(_) => {
-            let (_, body) = EFFECTS.iter().find(|(opcode, _)| *opcode == form.opcode)?;
+            let (_, body) = EFFECTS.iter().find(|(opcode, _)| *opcode == form.opcode.name())?;
             let registers = ".reg .u32 %r<4>;\n.reg .u64 %rd<4>;\n.reg .pred %p<2>;\n";
             format!("{registers}ld.param.u64 %rd0, [out];\n{body}")
         }
@@ -32,11 +32,11 @@ pub fn example(spelling: &Spelling) -> Option<String> {
     let body = body.trim_end().replace('\n', "\n    ");
     // What a warp does together needs one; `wgmma` is done by four.
     let warp = match form.opcode {
-        "wgmma" => " .reqntid 128",
-        opcode if WARPS.contains(&opcode) => " .reqntid 32",
+        Opcode::Wgmma => " .reqntid 128",
+        opcode if WARPS.contains(&opcode.name()) => " .reqntid 32",
         _ => "",
     };
-    let function = if form.opcode == "call" { FUNCTION } else { "" };
+    let function = if form.opcode == Opcode::Call { FUNCTION } else { "" };
     Some(format!(
         ".version {version}\n.target {target}\n.address_size 64\n\n{function}\
          .visible .entry example(.param .u64 out){warp}\n{{\n    {body}\n    ret;\n}}\n"

@@ -70,7 +70,7 @@ fn tidy(page: &str) -> String {
 /// # Errors
 /// When there is none.
 pub fn explain_opcode(opcode: &str) -> Result<String, Failure> {
-    let forms: Vec<(FormId, &Form)> = rows().filter(|(_, form)| form.opcode == opcode).collect();
+    let forms: Vec<(FormId, &Form)> = rows().filter(|(_, form)| form.opcode.name() == opcode).collect();
     if forms.is_empty() {
         return Err(unknown(opcode));
     }

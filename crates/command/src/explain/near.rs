@@ -58,7 +58,7 @@ pub fn incomplete(words: &[&str], lacks: &str) -> Option<String> {
         form.slots.iter().any(|slot| slot.choices.iter().any(|choice| choice.token.name() == word))
     };
     let forms: Vec<(FormId, &Form)> = rows()
-        .filter(|(_, form)| form.opcode == opcode && modifiers.iter().all(|word| takes(form, word)))
+        .filter(|(_, form)| form.opcode.name() == opcode && modifiers.iter().all(|word| takes(form, word)))
         .collect();
     if forms.is_empty() {
         return None;

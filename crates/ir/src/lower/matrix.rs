@@ -1,7 +1,7 @@
 //! Operations of a whole warp on matrices.
 
 use check::module::{Instruction, Operand};
-use isa::{Access, OperandKind, Type};
+use isa::{Access, Opcode, OperandKind, Type};
 use smallvec::SmallVec;
 
 use super::Lowering;
@@ -30,7 +30,7 @@ impl Lowering<'_> {
                 _ if spec.access == Access::Write => {
                     op.dst.extend(parts.iter().map(|part| self.part(part)));
                     // The accumulator of `wgmma` is read, too.
-                    if i.form.opcode == "wgmma" {
+                    if i.form.opcode == Opcode::Wgmma {
                         op.src.extend(parts.iter().map(|part| self.source(part, ty)));
                     }
                 }

@@ -1,7 +1,7 @@
 //! Loads, stores and atomics.
 
 use check::module::{Instruction, Operand};
-use isa::{Mod, Space, Type};
+use isa::{Mod, Opcode, Space, Type};
 use smallvec::SmallVec;
 
 use super::Lowering;
@@ -76,7 +76,7 @@ impl Lowering<'_> {
         self.block().may_spin = true;
         let guard = self.guard(i);
         let ty = i.picks.ty(0);
-        let has_destination = i.form.opcode == "atom";
+        let has_destination = i.form.opcode == Opcode::Atom;
         let (dst, rest) = match &i.operands[..] {
             [dst, rest @ ..] if has_destination => (Some(dst), rest),
             rest => (None, rest),

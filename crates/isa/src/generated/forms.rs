@@ -5,7 +5,7 @@ use crate::form::{
     Form, OperandKind as Kind, OperandSpec, OperandType as Ty, Presence, Rule, Second, Slot, Token,
 };
 use crate::gate::{Gate, Requirement, Stage, Suffix, Target, Version};
-use crate::{Mod, Selectable, Type};
+use crate::{Mod, Opcode, Selectable, Type};
 
 const fn ty(ty: Type) -> Choice {
     Choice { token: Token::Type(ty), gates: &[] }
@@ -2879,7 +2879,7 @@ const M83: &[Mod] = &[Mod::M16n16k8];
 /// The table, sorted by opcode; within one, in the order of the files.
 pub static FORMS: &[Form] = &[
     Form {
-        opcode: "abs",
+        opcode: Opcode::Abs,
         syntax: "abs{.ftz}.f32 d, a",
         section: "9.7.3.9",
         slots: &[optional("ftz", C0), slot("f32", C1)],
@@ -2892,7 +2892,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::abs"),
     },
     Form {
-        opcode: "abs",
+        opcode: Opcode::Abs,
         syntax: "abs.f64 d, a",
         section: "9.7.3.9",
         slots: &[slot("f64", C2)],
@@ -2905,7 +2905,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::abs"),
     },
     Form {
-        opcode: "abs",
+        opcode: Opcode::Abs,
         syntax: "abs{.ftz}.half d, a",
         section: "9.7.4.6",
         slots: &[optional("ftz", C0), slot("half", C3)],
@@ -2918,7 +2918,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::abs"),
     },
     Form {
-        opcode: "abs",
+        opcode: Opcode::Abs,
         syntax: "abs.bf d, a",
         section: "9.7.4.6",
         slots: &[slot("bf", C4)],
@@ -2931,7 +2931,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::abs"),
     },
     Form {
-        opcode: "abs",
+        opcode: Opcode::Abs,
         syntax: "abs.type d, a",
         section: "9.7.1.10",
         slots: &[slot("type", C5)],
@@ -2944,7 +2944,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::abs"),
     },
     Form {
-        opcode: "activemask",
+        opcode: Opcode::Activemask,
         syntax: "activemask.b32 d",
         section: "9.7.13.11",
         slots: &[slot("b32", C6)],
@@ -2957,7 +2957,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Activemask),
     },
     Form {
-        opcode: "add",
+        opcode: Opcode::Add,
         syntax: "add{.rnd}{.ftz}{.sat}.f32 d, a, b",
         section: "9.7.3.3",
         slots: &[optional("rnd", C7), optional("ftz", C0), optional("sat", C8), slot("f32", C1)],
@@ -2974,7 +2974,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::add"),
     },
     Form {
-        opcode: "add",
+        opcode: Opcode::Add,
         syntax: "add{.rnd}{.ftz}.f32x2 d, a, b",
         section: "9.7.3.3",
         slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32x2", C9)],
@@ -2991,7 +2991,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::add"),
     },
     Form {
-        opcode: "add",
+        opcode: Opcode::Add,
         syntax: "add{.rnd}.f64 d, a, b",
         section: "9.7.3.3",
         slots: &[optional("rnd", C7), slot("f64", C2)],
@@ -3008,7 +3008,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::add"),
     },
     Form {
-        opcode: "add",
+        opcode: Opcode::Add,
         syntax: "add{.rn}{.ftz}{.sat}.half d, a, b",
         section: "9.7.4.1",
         slots: &[optional("rn", C10), optional("ftz", C0), optional("sat", C8), slot("half", C3)],
@@ -3025,7 +3025,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::add"),
     },
     Form {
-        opcode: "add",
+        opcode: Opcode::Add,
         syntax: "add{.rn}.bhalf d, a, b",
         section: "9.7.4.1",
         slots: &[optional("rn", C10), slot("bhalf", C11)],
@@ -3042,7 +3042,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::add"),
     },
     Form {
-        opcode: "add",
+        opcode: Opcode::Add,
         syntax: "add.type d, a, b",
         section: "9.7.1.1",
         slots: &[slot("type", C12)],
@@ -3059,7 +3059,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::add"),
     },
     Form {
-        opcode: "add",
+        opcode: Opcode::Add,
         syntax: "add{.sat}.s32 d, a, b",
         section: "9.7.1.1",
         slots: &[optional("sat", C8), slot("s32", C13)],
@@ -3076,7 +3076,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::add"),
     },
     Form {
-        opcode: "add",
+        opcode: Opcode::Add,
         syntax: "add.cc.type d, a, b",
         section: "9.7.2.1",
         slots: &[slot("cc", C14), slot("type", C15)],
@@ -3093,7 +3093,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::add"),
     },
     Form {
-        opcode: "add",
+        opcode: Opcode::Add,
         syntax: "add{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.1",
         slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C16)],
@@ -3110,7 +3110,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("mixed::add"),
     },
     Form {
-        opcode: "addc",
+        opcode: Opcode::Addc,
         syntax: "addc.type d, a, b",
         section: "9.7.2.2",
         slots: &[slot("type", C15)],
@@ -3127,7 +3127,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::addc"),
     },
     Form {
-        opcode: "addc",
+        opcode: Opcode::Addc,
         syntax: "addc.cc.type d, a, b",
         section: "9.7.2.2",
         slots: &[slot("cc", C14), slot("type", C15)],
@@ -3144,7 +3144,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::addc"),
     },
     Form {
-        opcode: "alloca",
+        opcode: Opcode::Alloca,
         syntax: "alloca.type d, size{, immAlign<imm>:u32}",
         section: "9.7.17.3",
         slots: &[slot("type", C17)],
@@ -3161,7 +3161,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Alloca),
     },
     Form {
-        opcode: "and",
+        opcode: Opcode::And,
         syntax: "and.logical d, a, b",
         section: "9.7.8.1",
         slots: &[slot("logical", C18)],
@@ -3178,7 +3178,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("logic::and"),
     },
     Form {
-        opcode: "applypriority",
+        opcode: Opcode::Applypriority,
         syntax: "applypriority{.global}.L2::evict_normal [a], size<imm 128>:u32",
         section: "9.7.9.16",
         slots: &[optional("global", C19), slot("L2::evict_normal", C20)],
@@ -3194,7 +3194,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::ApplyPriority),
     },
     Form {
-        opcode: "atom",
+        opcode: Opcode::Atom,
         syntax: "atom{.sem}{.scope}{.atom_space}.bitwise{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
@@ -3229,7 +3229,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Atom),
     },
     Form {
-        opcode: "atom",
+        opcode: Opcode::Atom,
         syntax: "atom{.sem}{.scope}{.atom_space}.exch{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
@@ -3265,7 +3265,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Atom),
     },
     Form {
-        opcode: "atom",
+        opcode: Opcode::Atom,
         syntax: "atom{.sem}{.scope}{.atom_space}.cas.type d, [a], b, c",
         section: "9.7.13.6",
         slots: &[
@@ -3296,7 +3296,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Atom),
     },
     Form {
-        opcode: "atom",
+        opcode: Opcode::Atom,
         syntax: "atom{.sem}{.scope}{.atom_space}.add{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
@@ -3333,7 +3333,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Atom),
     },
     Form {
-        opcode: "atom",
+        opcode: Opcode::Atom,
         syntax: "atom{.sem}{.scope}{.atom_space}.add{.noftz}{.cache_hint}.f32 d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
@@ -3369,7 +3369,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Atom),
     },
     Form {
-        opcode: "atom",
+        opcode: Opcode::Atom,
         syntax: "atom{.sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
@@ -3404,7 +3404,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Atom),
     },
     Form {
-        opcode: "atom",
+        opcode: Opcode::Atom,
         syntax: "atom{.sem}{.scope}{.atom_space}.step{.cache_hint}.u32 d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
@@ -3438,7 +3438,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Atom),
     },
     Form {
-        opcode: "atom",
+        opcode: Opcode::Atom,
         syntax: "atom{.sem}{.scope}{.atom_space}.minmax{.cache_hint}.type d, [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
@@ -3473,7 +3473,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Atom),
     },
     Form {
-        opcode: "atom",
+        opcode: Opcode::Atom,
         syntax: "atom{.sem}{.scope}{.global}.add{.noftz}{.cache_hint}.vec.f32 d.vec, [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
@@ -3506,7 +3506,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Atom),
     },
     Form {
-        opcode: "atom",
+        opcode: Opcode::Atom,
         syntax: "atom{.sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type d.vec, [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
@@ -3538,7 +3538,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Atom),
     },
     Form {
-        opcode: "atom",
+        opcode: Opcode::Atom,
         syntax: "atom{.sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type d.vec, [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.6",
         slots: &[
@@ -3570,7 +3570,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Atom),
     },
     Form {
-        opcode: "bar",
+        opcode: Opcode::Bar,
         syntax: "bar{.cta}.sync a:u32{, b:u32}",
         section: "9.7.13.1",
         slots: &[optional("cta", C43), slot("sync", C44)],
@@ -3586,7 +3586,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Barrier),
     },
     Form {
-        opcode: "bar",
+        opcode: Opcode::Bar,
         syntax: "bar{.cta}.arrive a:u32, b:u32",
         section: "9.7.13.1",
         slots: &[optional("cta", C43), slot("arrive", C45)],
@@ -3602,7 +3602,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Barrier),
     },
     Form {
-        opcode: "bar",
+        opcode: Opcode::Bar,
         syntax: "bar{.cta}.red.popc.u32 d, a:u32, {!}c",
         section: "9.7.13.1",
         slots: &[optional("cta", C43), slot("red", C46), slot("popc", C47), slot("u32", C36)],
@@ -3619,7 +3619,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Barrier),
     },
     Form {
-        opcode: "bar",
+        opcode: Opcode::Bar,
         syntax: "bar{.cta}.red.popc.u32 d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
         slots: &[optional("cta", C43), slot("red", C46), slot("popc", C47), slot("u32", C36)],
@@ -3637,7 +3637,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Barrier),
     },
     Form {
-        opcode: "bar",
+        opcode: Opcode::Bar,
         syntax: "bar{.cta}.red.op.pred d, a:u32, {!}c",
         section: "9.7.13.1",
         slots: &[optional("cta", C43), slot("red", C46), slot("op", C48), slot("pred", C49)],
@@ -3654,7 +3654,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Barrier),
     },
     Form {
-        opcode: "bar",
+        opcode: Opcode::Bar,
         syntax: "bar{.cta}.red.op.pred d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
         slots: &[optional("cta", C43), slot("red", C46), slot("op", C48), slot("pred", C49)],
@@ -3672,7 +3672,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Barrier),
     },
     Form {
-        opcode: "bar",
+        opcode: Opcode::Bar,
         syntax: "bar.warp.sync membermask:b32",
         section: "9.7.13.2",
         slots: &[slot("warp", C50), slot("sync", C44)],
@@ -3685,7 +3685,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::BarWarpSync),
     },
     Form {
-        opcode: "barrier",
+        opcode: Opcode::Barrier,
         syntax: "barrier{.cta}.sync{.aligned} a:u32{, b:u32}",
         section: "9.7.13.1",
         slots: &[optional("cta", C43), slot("sync", C44), optional("aligned", C51)],
@@ -3701,7 +3701,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Barrier),
     },
     Form {
-        opcode: "barrier",
+        opcode: Opcode::Barrier,
         syntax: "barrier{.cta}.arrive{.aligned} a:u32, b:u32",
         section: "9.7.13.1",
         slots: &[optional("cta", C43), slot("arrive", C45), optional("aligned", C51)],
@@ -3717,7 +3717,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Barrier),
     },
     Form {
-        opcode: "barrier",
+        opcode: Opcode::Barrier,
         syntax: "barrier{.cta}.red.popc{.aligned}.u32 d, a:u32, {!}c",
         section: "9.7.13.1",
         slots: &[
@@ -3740,7 +3740,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Barrier),
     },
     Form {
-        opcode: "barrier",
+        opcode: Opcode::Barrier,
         syntax: "barrier{.cta}.red.popc{.aligned}.u32 d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
         slots: &[
@@ -3764,7 +3764,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Barrier),
     },
     Form {
-        opcode: "barrier",
+        opcode: Opcode::Barrier,
         syntax: "barrier{.cta}.red.op{.aligned}.pred d, a:u32, {!}c",
         section: "9.7.13.1",
         slots: &[
@@ -3787,7 +3787,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Barrier),
     },
     Form {
-        opcode: "barrier",
+        opcode: Opcode::Barrier,
         syntax: "barrier{.cta}.red.op{.aligned}.pred d, a:u32, b:u32, {!}c",
         section: "9.7.13.1",
         slots: &[
@@ -3811,7 +3811,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Barrier),
     },
     Form {
-        opcode: "barrier",
+        opcode: Opcode::Barrier,
         syntax: "barrier.cluster.arrive{.cluster_sem}{.aligned}",
         section: "9.7.13.3",
         slots: &[
@@ -3829,7 +3829,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::BarrierCluster),
     },
     Form {
-        opcode: "barrier",
+        opcode: Opcode::Barrier,
         syntax: "barrier.cluster.wait{.acquire}{.aligned}",
         section: "9.7.13.3",
         slots: &[slot("cluster", C52), slot("wait", C54), optional("acquire", C55), optional("aligned", C51)],
@@ -3842,7 +3842,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::BarrierCluster),
     },
     Form {
-        opcode: "bfe",
+        opcode: Opcode::Bfe,
         syntax: "bfe.type d, a, b:u32, c:u32",
         section: "9.7.1.19",
         slots: &[slot("type", C56)],
@@ -3860,7 +3860,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::bfe"),
     },
     Form {
-        opcode: "bfi",
+        opcode: Opcode::Bfi,
         syntax: "bfi.type d, a, b, pos:u32, len:u32",
         section: "9.7.1.20",
         slots: &[slot("type", C26)],
@@ -3879,7 +3879,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::bfi"),
     },
     Form {
-        opcode: "bfind",
+        opcode: Opcode::Bfind,
         syntax: "bfind{.shiftamt}.type d:u32, a",
         section: "9.7.1.16",
         slots: &[optional("shiftamt", C57), slot("type", C56)],
@@ -3892,7 +3892,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::bfind"),
     },
     Form {
-        opcode: "bmsk",
+        opcode: Opcode::Bmsk,
         syntax: "bmsk.mode.b32 d, a, b",
         section: "9.7.1.22",
         slots: &[slot("mode", C58), slot("b32", C6)],
@@ -3909,7 +3909,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::bmsk"),
     },
     Form {
-        opcode: "bra",
+        opcode: Opcode::Bra,
         syntax: "bra{.uni} target<label>",
         section: "9.7.12.3",
         slots: &[optional("uni", C59)],
@@ -3922,7 +3922,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Bra),
     },
     Form {
-        opcode: "brev",
+        opcode: Opcode::Brev,
         syntax: "brev.type d, a",
         section: "9.7.1.18",
         slots: &[slot("type", C26)],
@@ -3935,7 +3935,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::brev"),
     },
     Form {
-        opcode: "brkpt",
+        opcode: Opcode::Brkpt,
         syntax: "brkpt",
         section: "9.7.19.1",
         slots: &[],
@@ -3948,7 +3948,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Brkpt),
     },
     Form {
-        opcode: "brx",
+        opcode: Opcode::Brx,
         syntax: "brx.idx{.uni} index:u32, list<targets>",
         section: "9.7.12.4",
         slots: &[slot("idx", C60), optional("uni", C59)],
@@ -3964,7 +3964,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::BrxIdx),
     },
     Form {
-        opcode: "call",
+        opcode: Opcode::Call,
         syntax: "call{.uni} callee<call>",
         section: "9.7.12.5",
         slots: &[optional("uni", C59)],
@@ -3977,7 +3977,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Call),
     },
     Form {
-        opcode: "clusterlaunchcontrol",
+        opcode: Opcode::Clusterlaunchcontrol,
         syntax: "clusterlaunchcontrol.try_cancel.async{.shared::cta}.bulk_mbarrier{.multicast::cluster::all}.b128 [dst], [mbar]",
         section: "9.7.13.16.1",
         slots: &[
@@ -3997,7 +3997,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "clusterlaunchcontrol",
+        opcode: Opcode::Clusterlaunchcontrol,
         syntax: "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 d, a:b128",
         section: "9.7.13.16.2",
         slots: &[slot("query_cancel", C67), slot("is_canceled", C68), slot("pred", C49), slot("b128", C66)],
@@ -4010,7 +4010,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "clusterlaunchcontrol",
+        opcode: Opcode::Clusterlaunchcontrol,
         syntax: "clusterlaunchcontrol.query_cancel.coordinate.b32.b128 d, a:b128",
         section: "9.7.13.16.2",
         slots: &[slot("query_cancel", C67), slot("coordinate", C69), slot("b32", C6), slot("b128", C66)],
@@ -4023,7 +4023,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "clusterlaunchcontrol",
+        opcode: Opcode::Clusterlaunchcontrol,
         syntax: "clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 d.vec, a:b128",
         section: "9.7.13.16.2",
         slots: &[
@@ -4045,7 +4045,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "clz",
+        opcode: Opcode::Clz,
         syntax: "clz.type d:u32, a",
         section: "9.7.1.15",
         slots: &[slot("type", C26)],
@@ -4058,7 +4058,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::clz"),
     },
     Form {
-        opcode: "cnot",
+        opcode: Opcode::Cnot,
         syntax: "cnot.bits d, a",
         section: "9.7.8.5",
         slots: &[slot("bits", C72)],
@@ -4071,7 +4071,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("logic::cnot"),
     },
     Form {
-        opcode: "copysign",
+        opcode: Opcode::Copysign,
         syntax: "copysign.type d, a, b",
         section: "9.7.3.2",
         slots: &[slot("type", C73)],
@@ -4088,7 +4088,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::copysign"),
     },
     Form {
-        opcode: "cos",
+        opcode: Opcode::Cos,
         syntax: "cos.approx{.ftz}.f32 d, a",
         section: "9.7.3.19",
         slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
@@ -4101,7 +4101,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::cos_approx"),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.level.cta_space.global{.prefetch_size} [dst], [src], cp-size<imm>:u32{, src-size:u32}",
         section: "9.7.9.25.3.1",
         slots: &[
@@ -4125,7 +4125,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CpAsync),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.level.cta_space.global.L2::cache_hint{.prefetch_size} [dst], [src], cp-size<imm>:u32, cache-policy:b64",
         section: "9.7.9.25.3.1",
         slots: &[
@@ -4150,7 +4150,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CpAsync),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.level.cta_space.global.L2::cache_hint{.prefetch_size} [dst], [src], cp-size<imm>:u32, src-size:u32, cache-policy:b64",
         section: "9.7.9.25.3.1",
         slots: &[
@@ -4176,7 +4176,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CpAsync),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.level.cta_space.global{.prefetch_size} [dst], [src], cp-size<imm>:u32, {!}ignore-src",
         section: "9.7.9.25.3.1",
         slots: &[
@@ -4200,7 +4200,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CpAsync),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.level.cta_space.global.L2::cache_hint{.prefetch_size} [dst], [src], cp-size<imm>:u32, {!}ignore-src, cache-policy:b64",
         section: "9.7.9.25.3.1",
         slots: &[
@@ -4226,7 +4226,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CpAsync),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.commit_group",
         section: "9.7.9.25.3.2",
         slots: &[slot("async", C62), slot("commit_group", C78)],
@@ -4239,7 +4239,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CpAsyncGroup),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.wait_group n<imm>:u32",
         section: "9.7.9.25.3.3",
         slots: &[slot("async", C62), slot("wait_group", C79)],
@@ -4252,7 +4252,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CpAsyncGroup),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.wait_all",
         section: "9.7.9.25.3.3",
         slots: &[slot("async", C62), slot("wait_all", C80)],
@@ -4265,7 +4265,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CpAsyncGroup),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.mbarrier.arrive{.noinc}{.cta_space}.b64 [a]",
         section: "9.7.13.15.17",
         slots: &[
@@ -4285,7 +4285,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CpAsyncArrive),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.target.global.bulk_mbarrier [dst], [src], size:u32, [mbar]",
         section: "9.7.9.25.4.1",
         slots: &[
@@ -4309,7 +4309,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CpAsyncBulk),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.target.global.bulk_mbarrier.L2::cache_hint [dst], [src], size:u32, [mbar], cache-policy:b64",
         section: "9.7.9.25.4.1",
         slots: &[
@@ -4335,7 +4335,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CpAsyncBulk),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.shared::cluster.shared::cta.bulk_mbarrier [dst], [src], size:u32, [mbar]",
         section: "9.7.9.25.4.1",
         slots: &[
@@ -4359,7 +4359,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CpAsyncBulk),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.global.shared::cta.bulk_group [dst], [src], size:u32",
         section: "9.7.9.25.4.1",
         slots: &[
@@ -4382,7 +4382,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CpAsyncBulk),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [dst], [src], size:u32, cache-policy:b64",
         section: "9.7.9.25.4.1",
         slots: &[
@@ -4407,7 +4407,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CpAsyncBulk),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.shared::cluster.global.bulk_mbarrier.multicast{.L2::cache_hint} [dst], [src], size:u32, [mbar], mask:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.4.1",
         slots: &[
@@ -4436,7 +4436,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CpAsyncBulk),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [dst], [src], size:u32, mask:u16",
         section: "9.7.9.25.4.1",
         slots: &[
@@ -4461,7 +4461,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CpAsyncBulk),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.cp_mask [dst], [src], size:u32, cache-policy:b64, mask:u16",
         section: "9.7.9.25.4.1",
         slots: &[
@@ -4488,7 +4488,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CpAsyncBulk),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.reduction{.noftz}.type [dst], [src], size:u32{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.4.2",
         slots: &[
@@ -4547,7 +4547,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CpAsyncBulk),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.reduce.async.bulk.shared::cluster.shared::cta.bulk_mbarrier.reduction.type [dst], [src], size:u32, [mbar]",
         section: "9.7.9.25.4.2",
         slots: &[
@@ -4591,7 +4591,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CpAsyncBulk),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.prefetch.L2.global{.L2::cache_hint} [src], size:u32{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.4.3",
         slots: &[
@@ -4616,7 +4616,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Prefetch),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.commit_group",
         section: "9.7.9.25.5.1",
         slots: &[slot("async", C62), slot("bulk", C84), slot("commit_group", C78)],
@@ -4629,7 +4629,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CpAsyncGroup),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.wait_group{.read} n<imm>:u32",
         section: "9.7.9.25.5.1",
         slots: &[slot("async", C62), slot("bulk", C84), slot("wait_group", C79), optional("read", C96)],
@@ -4642,7 +4642,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CpAsyncGroup),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
@@ -4675,7 +4675,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.tensor.dim.target.global{.tile}.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], mask:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
@@ -4710,7 +4710,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
@@ -4744,7 +4744,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.1:u16, mask:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
@@ -4780,7 +4780,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
@@ -4814,7 +4814,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.2:u16, mask:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
@@ -4850,7 +4850,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
@@ -4884,7 +4884,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.tensor.dim.target.global.im2col.bulk_mbarrier.multicast{.cta_group}{.L2::cache_hint} [dst], [tensor], [mbar], offsets.3:u16, mask:u16{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
@@ -4920,7 +4920,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.tensor.tensor_dim.global.shared::cta{.tile}.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
@@ -4948,7 +4948,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.tensor.tensor_dim.global.shared::cta.im2col_no_offs.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.2",
         slots: &[
@@ -4976,7 +4976,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.reduce.async.bulk.tensor.tensor_dim.global.shared::cta.reduction{.tile}.bulk_group{.L2::cache_hint} [tensor], [src]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.3",
         slots: &[
@@ -5006,7 +5006,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "cp",
+        opcode: Opcode::Cp,
         syntax: "cp.async.bulk.prefetch.tensor.tensor_dim.L2.global{.tile}{.L2::cache_hint} [tensor]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.25.5.4",
         slots: &[
@@ -5033,7 +5033,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "createpolicy",
+        opcode: Opcode::Createpolicy,
         syntax: "createpolicy.range{.global}.primary{.secondary}.b64 d, [a], size:u32, total-size:u32",
         section: "9.7.9.18",
         slots: &[
@@ -5057,7 +5057,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CreatePolicy),
     },
     Form {
-        opcode: "createpolicy",
+        opcode: Opcode::Createpolicy,
         syntax: "createpolicy.fractional.primary{.secondary}.b64 d{, fraction<imm>:f32}",
         section: "9.7.9.18",
         slots: &[
@@ -5078,7 +5078,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CreatePolicy),
     },
     Form {
-        opcode: "createpolicy",
+        opcode: Opcode::Createpolicy,
         syntax: "createpolicy.cvt.L2.b64 d, access-property:b64",
         section: "9.7.9.18",
         slots: &[slot("cvt", C111), slot("L2", C95), slot("b64", C83)],
@@ -5094,7 +5094,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::CreatePolicy),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt{.sat}.dtype.atype d+, a+",
         section: "9.7.9.21",
         slots: &[optional("sat", C8), slot("dtype", C112), slot("atype", C112)],
@@ -5143,7 +5143,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::int_to_int"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.irnd{.sat}.dtype.f16 d+, a+:f16",
         section: "9.7.9.21",
         slots: &[slot("irnd", C113), optional("sat", C8), slot("dtype", C112), slot("f16", C114)],
@@ -5162,7 +5162,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::float_to_int"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.irnd{.ftz}{.sat}.dtype.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
@@ -5187,7 +5187,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::float_to_int"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.irnd{.sat}.dtype.f64 d+, a+:f64",
         section: "9.7.9.21",
         slots: &[slot("irnd", C113), optional("sat", C8), slot("dtype", C112), slot("f64", C2)],
@@ -5206,7 +5206,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::float_to_int"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.irnd.dtype.bf16 d+, a+:bf16",
         section: "9.7.9.21",
         slots: &[slot("irnd", C113), slot("dtype", C112), slot("bf16", C115)],
@@ -5222,7 +5222,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::float_to_int"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f16.atype d+, a+",
         section: "9.7.9.21",
         slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C114), slot("atype", C112)],
@@ -5241,7 +5241,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::int_to_float"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.ftz}{.sat}.f32.atype d+, a+",
         section: "9.7.9.21",
         slots: &[
@@ -5266,7 +5266,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::int_to_float"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f64.atype d+, a+",
         section: "9.7.9.21",
         slots: &[slot("rnd", C7), optional("sat", C8), slot("f64", C2), slot("atype", C112)],
@@ -5285,7 +5285,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::int_to_float"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rnd.bf16.atype d+, a+",
         section: "9.7.9.21",
         slots: &[slot("rnd", C7), slot("bf16", C115), slot("atype", C112)],
@@ -5301,7 +5301,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::int_to_float"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}{.sat}.f16.f16 d+, a+:f16",
         section: "9.7.9.21",
         slots: &[optional("irnd", C113), optional("sat", C8), slot("f16", C114), slot("f16", C114)],
@@ -5317,7 +5317,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::float_to_float"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}{.ftz}{.sat}.f32.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
@@ -5339,7 +5339,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::float_to_float"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}{.sat}.f64.f64 d+, a+:f64",
         section: "9.7.9.21",
         slots: &[optional("irnd", C113), optional("sat", C8), slot("f64", C2), slot("f64", C2)],
@@ -5355,7 +5355,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::float_to_float"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.ftz}{.sat}.f16.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[
@@ -5377,7 +5377,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::float_to_float"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.sat}.f16.f64 d+, a+:f64",
         section: "9.7.9.21",
         slots: &[slot("rnd", C7), optional("sat", C8), slot("f16", C114), slot("f64", C2)],
@@ -5393,7 +5393,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::float_to_float"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt{.ftz}{.sat}.f32.f16 d+, a+:f16",
         section: "9.7.9.21",
         slots: &[optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f16", C114)],
@@ -5409,7 +5409,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::float_to_float"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt{.sat}.f64.f16 d+, a+:f16",
         section: "9.7.9.21",
         slots: &[optional("sat", C8), slot("f64", C2), slot("f16", C114)],
@@ -5425,7 +5425,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::float_to_float"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.ftz}{.sat}.f32.f64 d+, a+:f64",
         section: "9.7.9.21",
         slots: &[slot("rnd", C7), optional("ftz", C0), optional("sat", C8), slot("f32", C1), slot("f64", C2)],
@@ -5441,7 +5441,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::float_to_float"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rnd{.ftz}.bf16.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[slot("rnd", C7), optional("ftz", C0), slot("bf16", C115), slot("f32", C1)],
@@ -5457,7 +5457,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::float_to_float"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt{.ftz}{.sat}.f64.f32 d+, a+:f32",
         section: "9.7.9.21",
         slots: &[optional("ftz", C0), optional("sat", C8), slot("f64", C2), slot("f32", C1)],
@@ -5473,7 +5473,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::float_to_float"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}{.ftz}.f32.bf16 d+, a+:bf16",
         section: "9.7.9.21",
         slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32", C1), slot("bf16", C115)],
@@ -5489,7 +5489,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::float_to_float"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt{.irnd}.bf16.bf16 d+, a+:bf16",
         section: "9.7.9.21",
         slots: &[optional("irnd", C113), slot("bf16", C115), slot("bf16", C115)],
@@ -5505,7 +5505,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::float_to_float"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.f16.bf16 d+, a+:bf16",
         section: "9.7.9.21",
         slots: &[optional("rnd", C7), slot("f16", C114), slot("bf16", C115)],
@@ -5521,7 +5521,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::float_to_float"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.bf16.f16 d+, a+:f16",
         section: "9.7.9.21",
         slots: &[optional("rnd", C7), slot("bf16", C115), slot("f16", C114)],
@@ -5537,7 +5537,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::float_to_float"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rnd.bf16.f64 d+, a+:f64",
         section: "9.7.9.21",
         slots: &[slot("rnd", C7), slot("bf16", C115), slot("f64", C2)],
@@ -5553,7 +5553,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::float_to_float"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt{.rnd}.f64.bf16 d+, a+:bf16",
         section: "9.7.9.21",
         slots: &[optional("rnd", C7), slot("f64", C2), slot("bf16", C115)],
@@ -5569,7 +5569,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::float_to_float"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.frnd2{.relu}{.satfinite}.f16.f32 d, a:f32",
         section: "9.7.9.21",
         slots: &[
@@ -5588,7 +5588,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::narrow"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.frnd2{.relu}{.satfinite}.bf16.f32 d, a:f32",
         section: "9.7.9.21",
         slots: &[
@@ -5607,7 +5607,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::narrow"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rna{.satfinite}.tf32.f32 d:b32, a:f32",
         section: "9.7.9.21",
         slots: &[slot("rna", C119), optional("satfinite", C118), slot("tf32", C120), slot("f32", C1)],
@@ -5620,7 +5620,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::narrow"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.frnd2{.satfinite}{.relu}.tf32.f32 d:b32, a:f32",
         section: "9.7.9.21",
         slots: &[
@@ -5639,7 +5639,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::narrow"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.frnd2{.relu}{.satfinite}.f16x2.f32 d, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
@@ -5662,7 +5662,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::pack"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.frnd2{.relu}{.satfinite}.bf16x2.f32 d, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
@@ -5685,7 +5685,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::pack"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rs{.relu}{.satfinite}.f16x2.f32 d, a:f32, b:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
@@ -5709,7 +5709,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::pack_stochastic"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rs{.relu}{.satfinite}.bf16x2.f32 d, a:f32, b:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
@@ -5733,7 +5733,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::pack_stochastic"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rn.satfinite{.relu}.f8x2type.f32 d:b16, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
@@ -5756,7 +5756,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::pack"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rn.satfinite{.relu}.f8x2type.f16x2 d:b16, a:f16x2",
         section: "9.7.9.21",
         slots: &[
@@ -5775,7 +5775,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::packed"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.f8x2type d, a:b16",
         section: "9.7.9.21",
         slots: &[slot("rn", C10), optional("relu", C117), slot("f16x2", C121), slot("f8x2type", C124)],
@@ -5788,7 +5788,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::packed"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rn.satfinite{.relu}.f6x2type.f32 d:b16, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
@@ -5811,7 +5811,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::pack"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.f6x2type d, a:b16",
         section: "9.7.9.21",
         slots: &[slot("rn", C10), optional("relu", C117), slot("f16x2", C121), slot("f6x2type", C125)],
@@ -5824,7 +5824,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::packed"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rn.satfinite{.relu}.e2m1x2.f32 d:b8, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[
@@ -5847,7 +5847,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::pack"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rn{.relu}.f16x2.e2m1x2 d, a:b8",
         section: "9.7.9.21",
         slots: &[slot("rn", C10), optional("relu", C117), slot("f16x2", C121), slot("e2m1x2", C126)],
@@ -5860,7 +5860,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::packed"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.frnd3{.satfinite}.ue8m0x2.f32 d:b16, a:f32, b:f32",
         section: "9.7.9.21",
         slots: &[slot("frnd3", C127), optional("satfinite", C118), slot("ue8m0x2", C128), slot("f32", C1)],
@@ -5877,7 +5877,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::pack"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.frnd3{.satfinite}.ue8m0x2.bf16x2 d:b16, a:bf16x2",
         section: "9.7.9.21",
         slots: &[
@@ -5895,7 +5895,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::packed"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rn.bf16x2.ue8m0x2 d, a:b16",
         section: "9.7.9.21",
         slots: &[slot("rn", C10), slot("bf16x2", C122), slot("ue8m0x2", C128)],
@@ -5908,7 +5908,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::packed"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rs{.relu}.satfinite.f8x4type.f32 d:b32, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
@@ -5931,7 +5931,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::pack_stochastic"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rs{.relu}.satfinite.f6x4type.f32 d:b32, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
@@ -5954,7 +5954,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::pack_stochastic"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.rs{.relu}.satfinite.e2m1x4.f32 d:b16, a.4:f32, rbits:b32",
         section: "9.7.9.21",
         slots: &[
@@ -5977,7 +5977,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::pack_stochastic"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.pack.sat.convertType.s32 d:b32, a:s32, b:s32",
         section: "9.7.9.22",
         slots: &[slot("pack", C132), slot("sat", C8), slot("convertType", C133), slot("s32", C13)],
@@ -5994,7 +5994,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::pack_integers"),
     },
     Form {
-        opcode: "cvt",
+        opcode: Opcode::Cvt,
         syntax: "cvt.pack.sat.convertType.s32.b32 d:b32, a:s32, b:s32, c:b32",
         section: "9.7.9.22",
         slots: &[
@@ -6018,7 +6018,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("convert::pack_integers"),
     },
     Form {
-        opcode: "cvta",
+        opcode: Opcode::Cvta,
         syntax: "cvta.space.size d, a<address>",
         section: "9.7.9.20",
         slots: &[slot("space", C135), slot("size", C17)],
@@ -6034,7 +6034,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Cvta),
     },
     Form {
-        opcode: "cvta",
+        opcode: Opcode::Cvta,
         syntax: "cvta.to.space.size d, a<address>",
         section: "9.7.9.20",
         slots: &[slot("to", C136), slot("space", C135), slot("size", C17)],
@@ -6050,7 +6050,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Cvta),
     },
     Form {
-        opcode: "discard",
+        opcode: Opcode::Discard,
         syntax: "discard{.global}.L2 [a], size<imm 128>:u32",
         section: "9.7.9.17",
         slots: &[optional("global", C19), slot("L2", C95)],
@@ -6066,7 +6066,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Discard),
     },
     Form {
-        opcode: "div",
+        opcode: Opcode::Div,
         syntax: "div.approx{.ftz}.f32 d, a, b",
         section: "9.7.3.8",
         slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
@@ -6083,7 +6083,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::div_approx"),
     },
     Form {
-        opcode: "div",
+        opcode: Opcode::Div,
         syntax: "div.rnd{.ftz}.f32 d, a, b",
         section: "9.7.3.8",
         slots: &[slot("rnd", C7), optional("ftz", C0), slot("f32", C1)],
@@ -6100,7 +6100,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::div"),
     },
     Form {
-        opcode: "div",
+        opcode: Opcode::Div,
         syntax: "div.rnd.f64 d, a, b",
         section: "9.7.3.8",
         slots: &[slot("rnd", C7), slot("f64", C2)],
@@ -6117,7 +6117,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::div"),
     },
     Form {
-        opcode: "div",
+        opcode: Opcode::Div,
         syntax: "div.full{.ftz}.f32 d, a, b",
         section: "9.7.3.8",
         slots: &[slot("full", C137), optional("ftz", C0), slot("f32", C1)],
@@ -6134,7 +6134,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::div_approx"),
     },
     Form {
-        opcode: "div",
+        opcode: Opcode::Div,
         syntax: "div.type d, a, b",
         section: "9.7.1.8",
         slots: &[slot("type", C138)],
@@ -6151,7 +6151,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::div"),
     },
     Form {
-        opcode: "dp2a",
+        opcode: Opcode::Dp2a,
         syntax: "dp2a.mode.atype.btype d:u32, a:b32, b:b32, c:u32",
         section: "9.7.1.24",
         slots: &[slot("mode", C139), slot("atype", C140), slot("btype", C140)],
@@ -6169,7 +6169,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::dp2a"),
     },
     Form {
-        opcode: "dp4a",
+        opcode: Opcode::Dp4a,
         syntax: "dp4a.atype.btype d:u32, a:b32, b:b32, c:u32",
         section: "9.7.1.23",
         slots: &[slot("atype", C140), slot("btype", C140)],
@@ -6187,7 +6187,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::dp4a"),
     },
     Form {
-        opcode: "elect",
+        opcode: Opcode::Elect,
         syntax: "elect.sync d|p:b32, membermask:b32",
         section: "9.7.13.15",
         slots: &[slot("sync", C44)],
@@ -6203,7 +6203,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Elect),
     },
     Form {
-        opcode: "ex2",
+        opcode: Opcode::Ex2,
         syntax: "ex2.approx{.ftz}.f32 d, a",
         section: "9.7.3.21",
         slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
@@ -6216,7 +6216,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::ex2_approx"),
     },
     Form {
-        opcode: "ex2",
+        opcode: Opcode::Ex2,
         syntax: "ex2.approx.half d, a",
         section: "9.7.4.10",
         slots: &[slot("approx", C74), slot("half", C3)],
@@ -6229,7 +6229,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::ex2_approx"),
     },
     Form {
-        opcode: "ex2",
+        opcode: Opcode::Ex2,
         syntax: "ex2.approx.ftz.bhalf d, a",
         section: "9.7.4.10",
         slots: &[slot("approx", C74), slot("ftz", C0), slot("bhalf", C141)],
@@ -6242,7 +6242,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::ex2_approx"),
     },
     Form {
-        opcode: "exit",
+        opcode: Opcode::Exit,
         syntax: "exit",
         section: "9.7.12.7",
         slots: &[],
@@ -6255,7 +6255,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Exit),
     },
     Form {
-        opcode: "fence",
+        opcode: Opcode::Fence,
         syntax: "fence{.order}.scope",
         section: "9.7.13.4",
         slots: &[optional("order", C142), slot("scope", C22)],
@@ -6271,7 +6271,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Fence),
     },
     Form {
-        opcode: "fence",
+        opcode: Opcode::Fence,
         syntax: "fence.acquire.sync_restrict::shared::cluster.cluster",
         section: "9.7.13.4",
         slots: &[slot("acquire", C55), slot("sync_restrict::shared::cluster", C143), slot("cluster", C52)],
@@ -6287,7 +6287,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Fence),
     },
     Form {
-        opcode: "fence",
+        opcode: Opcode::Fence,
         syntax: "fence.release.sync_restrict::shared::cta.cluster",
         section: "9.7.13.4",
         slots: &[slot("release", C144), slot("sync_restrict::shared::cta", C145), slot("cluster", C52)],
@@ -6303,7 +6303,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Fence),
     },
     Form {
-        opcode: "fence",
+        opcode: Opcode::Fence,
         syntax: "fence.mbarrier_init.release.cluster",
         section: "9.7.13.4",
         slots: &[slot("mbarrier_init", C146), slot("release", C144), slot("cluster", C52)],
@@ -6319,7 +6319,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Fence),
     },
     Form {
-        opcode: "fence",
+        opcode: Opcode::Fence,
         syntax: "fence.proxy.alias",
         section: "9.7.13.4",
         slots: &[slot("proxy", C147), slot("alias", C148)],
@@ -6332,7 +6332,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Fence),
     },
     Form {
-        opcode: "fence",
+        opcode: Opcode::Fence,
         syntax: "fence.proxy.async{.async_space}",
         section: "9.7.13.4",
         slots: &[slot("proxy", C147), slot("async", C149), optional("async_space", C150)],
@@ -6345,7 +6345,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Fence),
     },
     Form {
-        opcode: "fence",
+        opcode: Opcode::Fence,
         syntax: "fence.proxy.tensormap::generic.release.scope",
         section: "9.7.13.4",
         slots: &[
@@ -6363,7 +6363,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Fence),
     },
     Form {
-        opcode: "fence",
+        opcode: Opcode::Fence,
         syntax: "fence.proxy.tensormap::generic.acquire.scope [a], size<imm 128>:u32",
         section: "9.7.13.4",
         slots: &[
@@ -6384,7 +6384,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Fence),
     },
     Form {
-        opcode: "fence",
+        opcode: Opcode::Fence,
         syntax: "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster",
         section: "9.7.13.4",
         slots: &[
@@ -6403,7 +6403,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Fence),
     },
     Form {
-        opcode: "fence",
+        opcode: Opcode::Fence,
         syntax: "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster",
         section: "9.7.13.4",
         slots: &[
@@ -6422,7 +6422,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Fence),
     },
     Form {
-        opcode: "fma",
+        opcode: Opcode::Fma,
         syntax: "fma.rnd{.ftz}{.sat}.f32 d, a, b, c",
         section: "9.7.3.6",
         slots: &[slot("rnd", C7), optional("ftz", C0), optional("sat", C8), slot("f32", C1)],
@@ -6440,7 +6440,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::fma"),
     },
     Form {
-        opcode: "fma",
+        opcode: Opcode::Fma,
         syntax: "fma.rnd{.ftz}.f32x2 d, a, b, c",
         section: "9.7.3.6",
         slots: &[slot("rnd", C7), optional("ftz", C0), slot("f32x2", C9)],
@@ -6458,7 +6458,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::fma"),
     },
     Form {
-        opcode: "fma",
+        opcode: Opcode::Fma,
         syntax: "fma.rnd.f64 d, a, b, c",
         section: "9.7.3.6",
         slots: &[slot("rnd", C7), slot("f64", C2)],
@@ -6476,7 +6476,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::fma"),
     },
     Form {
-        opcode: "fma",
+        opcode: Opcode::Fma,
         syntax: "fma.rn{.ftz}{.sat}.half d, a, b, c",
         section: "9.7.4.4",
         slots: &[slot("rn", C10), optional("ftz", C0), optional("sat", C8), slot("half", C3)],
@@ -6494,7 +6494,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::fma"),
     },
     Form {
-        opcode: "fma",
+        opcode: Opcode::Fma,
         syntax: "fma.rn{.ftz}.relu.half d, a, b, c",
         section: "9.7.4.4",
         slots: &[slot("rn", C10), optional("ftz", C0), slot("relu", C117), slot("half", C3)],
@@ -6512,7 +6512,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::fma"),
     },
     Form {
-        opcode: "fma",
+        opcode: Opcode::Fma,
         syntax: "fma.rn.oob.sat.half d, a, b, c",
         section: "9.7.4.4",
         slots: &[slot("rn", C10), slot("oob", C153), slot("sat", C8), slot("half", C3)],
@@ -6530,7 +6530,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::fma"),
     },
     Form {
-        opcode: "fma",
+        opcode: Opcode::Fma,
         syntax: "fma.rnd{.oob}{.relu}.bf d, a, b, c",
         section: "9.7.4.4",
         slots: &[slot("rnd", C7), optional("oob", C153), optional("relu", C117), slot("bf", C4)],
@@ -6548,7 +6548,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::fma"),
     },
     Form {
-        opcode: "fma",
+        opcode: Opcode::Fma,
         syntax: "fma.rn.oob{.relu}.half d, a, b, c",
         section: "9.7.4.4",
         slots: &[slot("rn", C10), slot("oob", C153), optional("relu", C117), slot("half", C3)],
@@ -6566,7 +6566,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::fma"),
     },
     Form {
-        opcode: "fma",
+        opcode: Opcode::Fma,
         syntax: "fma.rnd{.sat}.f32.abtype d, a, b, c",
         section: "9.7.5.3",
         slots: &[slot("rnd", C7), optional("sat", C8), slot("f32", C1), slot("abtype", C154)],
@@ -6584,7 +6584,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("mixed::fma"),
     },
     Form {
-        opcode: "fns",
+        opcode: Opcode::Fns,
         syntax: "fns.b32 d, mask, base:b32, offset:s32",
         section: "9.7.1.17",
         slots: &[slot("b32", C6)],
@@ -6602,7 +6602,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::fns"),
     },
     Form {
-        opcode: "getctarank",
+        opcode: Opcode::Getctarank,
         syntax: "getctarank{.space}.type d:u32, a<address>",
         section: "9.7.9.24",
         slots: &[optional("space", C86), slot("type", C17)],
@@ -6618,7 +6618,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::GetCtaRank),
     },
     Form {
-        opcode: "griddepcontrol",
+        opcode: Opcode::Griddepcontrol,
         syntax: "griddepcontrol.action",
         section: "9.7.13.13",
         slots: &[slot("action", C155)],
@@ -6631,7 +6631,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::GridDepControl),
     },
     Form {
-        opcode: "isspacep",
+        opcode: Opcode::Isspacep,
         syntax: "isspacep.space p, a<address>:address",
         section: "9.7.9.19",
         slots: &[slot("space", C135)],
@@ -6650,7 +6650,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::IsSpaceP),
     },
     Form {
-        opcode: "istypep",
+        opcode: Opcode::Istypep,
         syntax: "istypep.kind p, a<address>:u64",
         section: "9.7.10.6",
         slots: &[slot("kind", C156)],
@@ -6666,7 +6666,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("logic::istypep"),
     },
     Form {
-        opcode: "ld",
+        opcode: Opcode::Ld,
         syntax: "ld{.weak}{.load_space}{.cop}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
@@ -6741,7 +6741,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Ld),
     },
     Form {
-        opcode: "ld",
+        opcode: Opcode::Ld,
         syntax: "ld{.weak}{.load_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
@@ -6817,7 +6817,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Ld),
     },
     Form {
-        opcode: "ld",
+        opcode: Opcode::Ld,
         syntax: "ld.volatile{.load_space}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]",
         section: "9.7.9.8",
         slots: &[
@@ -6888,7 +6888,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Ld),
     },
     Form {
-        opcode: "ld",
+        opcode: Opcode::Ld,
         syntax: "ld.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.8",
         slots: &[
@@ -6965,7 +6965,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Ld),
     },
     Form {
-        opcode: "ld",
+        opcode: Opcode::Ld,
         syntax: "ld.mmio.relaxed.sys{.global}.memory_type d+, [a]",
         section: "9.7.9.8",
         slots: &[
@@ -7033,7 +7033,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Ld),
     },
     Form {
-        opcode: "ld",
+        opcode: Opcode::Ld,
         syntax: "ld.global{.cop}.nc{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.9",
         slots: &[
@@ -7100,7 +7100,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Ld),
     },
     Form {
-        opcode: "ld",
+        opcode: Opcode::Ld,
         syntax: "ld.global.nc{.level1_eviction}{.level2_eviction}{.cache_hint}{.prefetch_size}{.wide_vec}.memory_type d.vec+, [a]{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.9",
         slots: &[
@@ -7168,7 +7168,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Ld),
     },
     Form {
-        opcode: "ldmatrix",
+        opcode: Opcode::Ldmatrix,
         syntax: "ldmatrix.sync.aligned.m8n8.x1{.trans}{.ss}.b16 d.1:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
@@ -7192,7 +7192,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::LdMatrix),
     },
     Form {
-        opcode: "ldmatrix",
+        opcode: Opcode::Ldmatrix,
         syntax: "ldmatrix.sync.aligned.m8n8.x2{.trans}{.ss}.b16 d.2:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
@@ -7216,7 +7216,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::LdMatrix),
     },
     Form {
-        opcode: "ldmatrix",
+        opcode: Opcode::Ldmatrix,
         syntax: "ldmatrix.sync.aligned.m8n8.x4{.trans}{.ss}.b16 d.4:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
@@ -7240,7 +7240,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::LdMatrix),
     },
     Form {
-        opcode: "ldmatrix",
+        opcode: Opcode::Ldmatrix,
         syntax: "ldmatrix.sync.aligned.m8n16.x1{.ss}.b8x16.padded d.1:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
@@ -7264,7 +7264,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::LdMatrix),
     },
     Form {
-        opcode: "ldmatrix",
+        opcode: Opcode::Ldmatrix,
         syntax: "ldmatrix.sync.aligned.m8n16.x2{.ss}.b8x16.padded d.2:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
@@ -7288,7 +7288,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::LdMatrix),
     },
     Form {
-        opcode: "ldmatrix",
+        opcode: Opcode::Ldmatrix,
         syntax: "ldmatrix.sync.aligned.m8n16.x4{.ss}.b8x16.padded d.4:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
@@ -7312,7 +7312,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::LdMatrix),
     },
     Form {
-        opcode: "ldmatrix",
+        opcode: Opcode::Ldmatrix,
         syntax: "ldmatrix.sync.aligned.m16n16.x1.trans{.ss}.b8x16.padded d.2:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
@@ -7337,7 +7337,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::LdMatrix),
     },
     Form {
-        opcode: "ldmatrix",
+        opcode: Opcode::Ldmatrix,
         syntax: "ldmatrix.sync.aligned.m16n16.x2.trans{.ss}.b8x16.padded d.4:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
@@ -7362,7 +7362,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::LdMatrix),
     },
     Form {
-        opcode: "ldmatrix",
+        opcode: Opcode::Ldmatrix,
         syntax: "ldmatrix.sync.aligned.m16n16.x1.trans{.ss}.b8 d.2:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
@@ -7386,7 +7386,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::LdMatrix),
     },
     Form {
-        opcode: "ldmatrix",
+        opcode: Opcode::Ldmatrix,
         syntax: "ldmatrix.sync.aligned.m16n16.x2.trans{.ss}.b8 d.4:b32, [a]",
         section: "9.7.14.5.15",
         slots: &[
@@ -7410,7 +7410,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::LdMatrix),
     },
     Form {
-        opcode: "ldu",
+        opcode: Opcode::Ldu,
         syntax: "ldu{.global}{.vec}.memory_type d.vec+, [a]",
         section: "9.7.9.10",
         slots: &[optional("global", C19), optional("vec", C38), slot("memory_type", C160)],
@@ -7436,7 +7436,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Ld),
     },
     Form {
-        opcode: "lg2",
+        opcode: Opcode::Lg2,
         syntax: "lg2.approx{.ftz}.f32 d, a",
         section: "9.7.3.20",
         slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
@@ -7449,7 +7449,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::lg2_approx"),
     },
     Form {
-        opcode: "lop3",
+        opcode: Opcode::Lop3,
         syntax: "lop3.b32 d, a, b, c, immLut<imm>",
         section: "9.7.8.6",
         slots: &[slot("b32", C6)],
@@ -7468,7 +7468,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("logic::lop3"),
     },
     Form {
-        opcode: "lop3",
+        opcode: Opcode::Lop3,
         syntax: "lop3.BoolOp.b32 d|p, a, b, c, immLut<imm>, {!}q",
         section: "9.7.8.6",
         slots: &[slot("BoolOp", C181), slot("b32", C6)],
@@ -7488,7 +7488,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("logic::lop3"),
     },
     Form {
-        opcode: "mad",
+        opcode: Opcode::Mad,
         syntax: "mad.rnd{.ftz}{.sat}.f32 d, a, b, c",
         section: "9.7.3.7",
         slots: &[slot("rnd", C7), optional("ftz", C0), optional("sat", C8), slot("f32", C1)],
@@ -7506,7 +7506,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::mad"),
     },
     Form {
-        opcode: "mad",
+        opcode: Opcode::Mad,
         syntax: "mad.rnd.f64 d, a, b, c",
         section: "9.7.3.7",
         slots: &[slot("rnd", C7), slot("f64", C2)],
@@ -7524,7 +7524,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::mad"),
     },
     Form {
-        opcode: "mad",
+        opcode: Opcode::Mad,
         syntax: "mad.mode.type d, a, b, c",
         section: "9.7.1.4",
         slots: &[slot("mode", C182), slot("type", C138)],
@@ -7542,7 +7542,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::mad"),
     },
     Form {
-        opcode: "mad",
+        opcode: Opcode::Mad,
         syntax: "mad.wide.type d:wide(type), a, b, c:wide(type)",
         section: "9.7.1.4",
         slots: &[slot("wide", C183), slot("type", C184)],
@@ -7560,7 +7560,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::mad_wide"),
     },
     Form {
-        opcode: "mad",
+        opcode: Opcode::Mad,
         syntax: "mad.hi.sat.s32 d, a, b, c",
         section: "9.7.1.4",
         slots: &[slot("hi", C185), slot("sat", C8), slot("s32", C13)],
@@ -7578,7 +7578,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::mad"),
     },
     Form {
-        opcode: "mad",
+        opcode: Opcode::Mad,
         syntax: "mad.mode.cc.type d, a, b, c",
         section: "9.7.2.5",
         slots: &[slot("mode", C182), slot("cc", C14), slot("type", C15)],
@@ -7596,7 +7596,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::mad"),
     },
     Form {
-        opcode: "mad24",
+        opcode: Opcode::Mad24,
         syntax: "mad24.mode.type d, a, b, c",
         section: "9.7.1.6",
         slots: &[slot("mode", C182), slot("type", C140)],
@@ -7614,7 +7614,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::mad24"),
     },
     Form {
-        opcode: "mad24",
+        opcode: Opcode::Mad24,
         syntax: "mad24.hi.sat.s32 d, a, b, c",
         section: "9.7.1.6",
         slots: &[slot("hi", C185), slot("sat", C8), slot("s32", C13)],
@@ -7632,7 +7632,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::mad24"),
     },
     Form {
-        opcode: "madc",
+        opcode: Opcode::Madc,
         syntax: "madc.mode.type d, a, b, c",
         section: "9.7.2.6",
         slots: &[slot("mode", C182), slot("type", C15)],
@@ -7650,7 +7650,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::madc"),
     },
     Form {
-        opcode: "madc",
+        opcode: Opcode::Madc,
         syntax: "madc.mode.cc.type d, a, b, c",
         section: "9.7.2.6",
         slots: &[slot("mode", C182), slot("cc", C14), slot("type", C15)],
@@ -7668,7 +7668,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::madc"),
     },
     Form {
-        opcode: "mapa",
+        opcode: Opcode::Mapa,
         syntax: "mapa{.space}.type d, a<address>, b:u32",
         section: "9.7.9.23",
         slots: &[optional("space", C86), slot("type", C17)],
@@ -7685,7 +7685,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mapa),
     },
     Form {
-        opcode: "match",
+        opcode: Opcode::Match,
         syntax: "match.any.sync.type d:b32, a, membermask:b32",
         section: "9.7.13.10",
         slots: &[slot("any", C186), slot("sync", C44), slot("type", C26)],
@@ -7702,7 +7702,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::MatchSync),
     },
     Form {
-        opcode: "match",
+        opcode: Opcode::Match,
         syntax: "match.all.sync.type d[|p]:b32, a, membermask:b32",
         section: "9.7.13.10",
         slots: &[slot("all", C187), slot("sync", C44), slot("type", C26)],
@@ -7719,7 +7719,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::MatchSync),
     },
     Form {
-        opcode: "max",
+        opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.12",
         slots: &[optional("ftz", C0), optional("NaN", C188), slot("f32", C1)],
@@ -7736,7 +7736,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::max"),
     },
     Form {
-        opcode: "max",
+        opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}.xorsign.abs.f32 d, a, b",
         section: "9.7.3.12",
         slots: &[
@@ -7759,7 +7759,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::max"),
     },
     Form {
-        opcode: "max",
+        opcode: Opcode::Max,
         syntax: "max.f64 d, a, b",
         section: "9.7.3.12",
         slots: &[slot("f64", C2)],
@@ -7776,7 +7776,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::max"),
     },
     Form {
-        opcode: "max",
+        opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.12",
         slots: &[optional("ftz", C0), optional("NaN", C188), optional("abs", C190), slot("f32", C1)],
@@ -7794,7 +7794,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::max3"),
     },
     Form {
-        opcode: "max",
+        opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.8",
         slots: &[optional("ftz", C0), optional("NaN", C188), slot("half", C3)],
@@ -7811,7 +7811,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::max"),
     },
     Form {
-        opcode: "max",
+        opcode: Opcode::Max,
         syntax: "max{.ftz}{.NaN}.xorsign.abs.half d, a, b",
         section: "9.7.4.8",
         slots: &[
@@ -7834,7 +7834,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::max"),
     },
     Form {
-        opcode: "max",
+        opcode: Opcode::Max,
         syntax: "max{.NaN}.bf d, a, b",
         section: "9.7.4.8",
         slots: &[optional("NaN", C188), slot("bf", C4)],
@@ -7851,7 +7851,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::max"),
     },
     Form {
-        opcode: "max",
+        opcode: Opcode::Max,
         syntax: "max{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.8",
         slots: &[optional("NaN", C188), slot("xorsign", C189), slot("abs", C190), slot("bf", C4)],
@@ -7868,7 +7868,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::max"),
     },
     Form {
-        opcode: "max",
+        opcode: Opcode::Max,
         syntax: "max.type d, a, b",
         section: "9.7.1.13",
         slots: &[slot("type", C191)],
@@ -7885,7 +7885,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::max"),
     },
     Form {
-        opcode: "max",
+        opcode: Opcode::Max,
         syntax: "max{.relu}.type d, a, b",
         section: "9.7.1.13",
         slots: &[optional("relu", C117), slot("type", C192)],
@@ -7902,7 +7902,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::max"),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.init{.cta_space}.b64 [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.9",
         slots: &[slot("init", C193), optional("cta_space", C76), slot("b64", C83)],
@@ -7918,7 +7918,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.inval{.cta_space}.b64 [a]",
         section: "9.7.13.15.10",
         slots: &[slot("inval", C194), optional("cta_space", C76), slot("b64", C83)],
@@ -7931,7 +7931,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.expect_tx{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.11",
         slots: &[slot("expect_tx", C195), optional("any_shared", C196), slot("b64", C83)],
@@ -7944,7 +7944,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.expect_tx.relaxed.block_scope{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.11",
         slots: &[
@@ -7963,7 +7963,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.complete_tx{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.12",
         slots: &[slot("complete_tx", C198), optional("any_shared", C196), slot("b64", C83)],
@@ -7976,7 +7976,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.complete_tx.relaxed.block_scope{.any_shared}.b64 [a], tx:u32",
         section: "9.7.13.15.12",
         slots: &[
@@ -7995,7 +7995,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive{.any_shared}.b64 d, [a]",
         section: "9.7.13.15.13",
         slots: &[slot("arrive", C45), optional("any_shared", C196), slot("b64", C83)],
@@ -8008,7 +8008,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive.arrive_order.block_scope{.any_shared}.b64 d, [a]",
         section: "9.7.13.15.13",
         slots: &[
@@ -8027,7 +8027,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive{.any_shared}.b64 d, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.13",
         slots: &[slot("arrive", C45), optional("any_shared", C196), slot("b64", C83)],
@@ -8044,7 +8044,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive.arrive_order.block_scope{.any_shared}.b64 d, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.13",
         slots: &[
@@ -8067,7 +8067,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive.noComplete{.cta_space}.b64 d, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.13",
         slots: &[slot("arrive", C45), slot("noComplete", C200), optional("cta_space", C76), slot("b64", C83)],
@@ -8084,7 +8084,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive.noComplete.release.cta{.cta_space}.b64 d, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.13",
         slots: &[
@@ -8108,7 +8108,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive.expect_tx{.any_shared}.b64 d, [a], tx:u32",
         section: "9.7.13.15.13",
         slots: &[
@@ -8130,7 +8130,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive.expect_tx.arrive_order.block_scope{.any_shared}.b64 d, [a], tx:u32",
         section: "9.7.13.15.13",
         slots: &[
@@ -8154,7 +8154,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive_drop{.any_shared}.b64 d, [a]",
         section: "9.7.13.15.14",
         slots: &[slot("arrive_drop", C202), optional("any_shared", C196), slot("b64", C83)],
@@ -8167,7 +8167,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d, [a]",
         section: "9.7.13.15.14",
         slots: &[
@@ -8186,7 +8186,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive_drop{.any_shared}.b64 d, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.14",
         slots: &[slot("arrive_drop", C202), optional("any_shared", C196), slot("b64", C83)],
@@ -8203,7 +8203,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive_drop.arrive_order.block_scope{.any_shared}.b64 d, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.14",
         slots: &[
@@ -8226,7 +8226,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive_drop.noComplete{.cta_space}.b64 d, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.14",
         slots: &[
@@ -8248,7 +8248,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive_drop.noComplete.release.cta{.cta_space}.b64 d, [a], count<in 1..1048575>:u32",
         section: "9.7.13.15.14",
         slots: &[
@@ -8272,7 +8272,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive_drop.expect_tx{.any_shared}.b64 d, [a], tx:u32",
         section: "9.7.13.15.14",
         slots: &[
@@ -8294,7 +8294,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.arrive_drop.expect_tx.arrive_order.block_scope{.any_shared}.b64 d, [a], tx:u32",
         section: "9.7.13.15.14",
         slots: &[
@@ -8318,7 +8318,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.test_wait{.cta_space}.b64 d:pred, [a], state:b64",
         section: "9.7.13.15.16",
         slots: &[slot("test_wait", C205), optional("cta_space", C76), slot("b64", C83)],
@@ -8335,7 +8335,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.test_wait.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64",
         section: "9.7.13.15.16",
         slots: &[
@@ -8358,7 +8358,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.test_wait.parity{.cta_space}.b64 d:pred, [a], parity:u32",
         section: "9.7.13.15.16",
         slots: &[slot("test_wait", C205), slot("parity", C207), optional("cta_space", C76), slot("b64", C83)],
@@ -8375,7 +8375,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.test_wait.parity.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32",
         section: "9.7.13.15.16",
         slots: &[
@@ -8399,7 +8399,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.try_wait{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[slot("try_wait", C209), optional("cta_space", C76), slot("b64", C83)],
@@ -8417,7 +8417,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.try_wait.wait_order.block_scope{.cta_space}.b64 d:pred, [a], state:b64{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
@@ -8441,7 +8441,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.try_wait.parity{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[slot("try_wait", C209), slot("parity", C207), optional("cta_space", C76), slot("b64", C83)],
@@ -8459,7 +8459,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.try_wait.parity.wait_order.block_scope{.cta_space}.b64 d:pred, [a], parity:u32{, time:u32}",
         section: "9.7.13.15.16",
         slots: &[
@@ -8484,7 +8484,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "mbarrier",
+        opcode: Opcode::Mbarrier,
         syntax: "mbarrier.pending_count.b64 d:u32, state:b64",
         section: "9.7.13.15.15",
         slots: &[slot("pending_count", C212), slot("b64", C83)],
@@ -8500,7 +8500,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mbarrier),
     },
     Form {
-        opcode: "membar",
+        opcode: Opcode::Membar,
         syntax: "membar.level",
         section: "9.7.13.4",
         slots: &[slot("level", C213)],
@@ -8513,7 +8513,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Fence),
     },
     Form {
-        opcode: "membar",
+        opcode: Opcode::Membar,
         syntax: "membar.proxy.proxykind",
         section: "9.7.13.4",
         slots: &[slot("proxy", C147), slot("proxykind", C214)],
@@ -8526,7 +8526,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Fence),
     },
     Form {
-        opcode: "min",
+        opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}.f32 d, a, b",
         section: "9.7.3.11",
         slots: &[optional("ftz", C0), optional("NaN", C188), slot("f32", C1)],
@@ -8543,7 +8543,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::min"),
     },
     Form {
-        opcode: "min",
+        opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}.xorsign.abs.f32 d, a, b",
         section: "9.7.3.11",
         slots: &[
@@ -8566,7 +8566,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::min"),
     },
     Form {
-        opcode: "min",
+        opcode: Opcode::Min,
         syntax: "min.f64 d, a, b",
         section: "9.7.3.11",
         slots: &[slot("f64", C2)],
@@ -8583,7 +8583,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::min"),
     },
     Form {
-        opcode: "min",
+        opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}{.abs}.f32 d, a, b, c",
         section: "9.7.3.11",
         slots: &[optional("ftz", C0), optional("NaN", C188), optional("abs", C190), slot("f32", C1)],
@@ -8601,7 +8601,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::min3"),
     },
     Form {
-        opcode: "min",
+        opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}.half d, a, b",
         section: "9.7.4.7",
         slots: &[optional("ftz", C0), optional("NaN", C188), slot("half", C3)],
@@ -8618,7 +8618,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::min"),
     },
     Form {
-        opcode: "min",
+        opcode: Opcode::Min,
         syntax: "min{.ftz}{.NaN}.xorsign.abs.half d, a, b",
         section: "9.7.4.7",
         slots: &[
@@ -8641,7 +8641,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::min"),
     },
     Form {
-        opcode: "min",
+        opcode: Opcode::Min,
         syntax: "min{.NaN}.bf d, a, b",
         section: "9.7.4.7",
         slots: &[optional("NaN", C188), slot("bf", C4)],
@@ -8658,7 +8658,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::min"),
     },
     Form {
-        opcode: "min",
+        opcode: Opcode::Min,
         syntax: "min{.NaN}.xorsign.abs.bf d, a, b",
         section: "9.7.4.7",
         slots: &[optional("NaN", C188), slot("xorsign", C189), slot("abs", C190), slot("bf", C4)],
@@ -8675,7 +8675,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::min"),
     },
     Form {
-        opcode: "min",
+        opcode: Opcode::Min,
         syntax: "min.type d, a, b",
         section: "9.7.1.12",
         slots: &[slot("type", C215)],
@@ -8692,7 +8692,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::min"),
     },
     Form {
-        opcode: "min",
+        opcode: Opcode::Min,
         syntax: "min{.relu}.type d, a, b",
         section: "9.7.1.12",
         slots: &[optional("relu", C117), slot("type", C216)],
@@ -8709,7 +8709,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::min"),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sync.aligned.m8n8k4.alayout.blayout.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
@@ -8740,7 +8740,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
@@ -8779,7 +8779,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
@@ -8810,7 +8810,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
@@ -8842,7 +8842,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sync.aligned.shape.row.col{.rnd}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
@@ -8876,7 +8876,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
@@ -8909,7 +8909,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
@@ -8942,7 +8942,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype.bitOp.popc d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
@@ -8977,7 +8977,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sync.aligned.shape.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
@@ -9018,7 +9018,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.5.14",
         slots: &[
@@ -9057,7 +9057,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sparse.sync.aligned.shape.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
@@ -9097,7 +9097,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
@@ -9128,7 +9128,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sparse.sync.aligned.m16n8k32.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
@@ -9159,7 +9159,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sparse.sync.aligned.m16n8k8.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..3>:u32",
         section: "9.7.14.5.14",
         slots: &[
@@ -9190,7 +9190,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sparse.sync.aligned.m16n8k16.row.col.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
@@ -9221,7 +9221,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sparse.sync.aligned.m16n8k32.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
@@ -9253,7 +9253,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
@@ -9285,7 +9285,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..1>:u32",
         section: "9.7.14.5.14",
         slots: &[
@@ -9317,7 +9317,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sparse.sync.aligned.m16n8k128.row.col{.satfinite}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
@@ -9349,7 +9349,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sparse.sync.aligned.m16n8k64.row.col{.kind::f8f6f4}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
@@ -9400,7 +9400,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32",
         section: "9.7.14.5.14",
         slots: &[
@@ -9441,7 +9441,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
@@ -9477,7 +9477,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
@@ -9519,7 +9519,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
@@ -9555,7 +9555,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4.block_scale{.scale_vec::2X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
@@ -9594,7 +9594,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec_size.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
@@ -9639,7 +9639,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mma",
+        opcode: Opcode::Mma,
         syntax: "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.dtype.atype.btype.ctype.stype d.frag, a.frag, b.frag, c.frag, e:b32, selector<imm 0..0>:u32, scale-a.braced:b32, ids-a.2:u16, scale-b.braced:b32, ids-b.2:u16",
         section: "9.7.14.5.14",
         slots: &[
@@ -9678,7 +9678,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "mov",
+        opcode: Opcode::Mov,
         syntax: "mov.type d<unpack>, a<pack>",
         section: "9.7.9.3",
         slots: &[slot("type", C253)],
@@ -9691,7 +9691,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mov),
     },
     Form {
-        opcode: "movmatrix",
+        opcode: Opcode::Movmatrix,
         syntax: "movmatrix.sync.aligned.m8n8.trans.b16 d:b32, a<reg>:b32",
         section: "9.7.14.5.17",
         slots: &[
@@ -9713,7 +9713,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::MovMatrix),
     },
     Form {
-        opcode: "mul",
+        opcode: Opcode::Mul,
         syntax: "mul{.rnd}{.ftz}{.sat}.f32 d, a, b",
         section: "9.7.3.5",
         slots: &[optional("rnd", C7), optional("ftz", C0), optional("sat", C8), slot("f32", C1)],
@@ -9730,7 +9730,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::mul"),
     },
     Form {
-        opcode: "mul",
+        opcode: Opcode::Mul,
         syntax: "mul{.rnd}{.ftz}.f32x2 d, a, b",
         section: "9.7.3.5",
         slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32x2", C9)],
@@ -9747,7 +9747,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::mul"),
     },
     Form {
-        opcode: "mul",
+        opcode: Opcode::Mul,
         syntax: "mul{.rnd}.f64 d, a, b",
         section: "9.7.3.5",
         slots: &[optional("rnd", C7), slot("f64", C2)],
@@ -9764,7 +9764,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::mul"),
     },
     Form {
-        opcode: "mul",
+        opcode: Opcode::Mul,
         syntax: "mul{.rn}{.ftz}{.sat}.half d, a, b",
         section: "9.7.4.3",
         slots: &[optional("rn", C10), optional("ftz", C0), optional("sat", C8), slot("half", C3)],
@@ -9781,7 +9781,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::mul"),
     },
     Form {
-        opcode: "mul",
+        opcode: Opcode::Mul,
         syntax: "mul{.rn}.bhalf d, a, b",
         section: "9.7.4.3",
         slots: &[optional("rn", C10), slot("bhalf", C254)],
@@ -9798,7 +9798,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::mul"),
     },
     Form {
-        opcode: "mul",
+        opcode: Opcode::Mul,
         syntax: "mul.mode.type d, a, b",
         section: "9.7.1.3",
         slots: &[slot("mode", C182), slot("type", C138)],
@@ -9815,7 +9815,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::mul"),
     },
     Form {
-        opcode: "mul",
+        opcode: Opcode::Mul,
         syntax: "mul.wide.type d:wide(type), a, b",
         section: "9.7.1.3",
         slots: &[slot("wide", C183), slot("type", C184)],
@@ -9832,7 +9832,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::mul_wide"),
     },
     Form {
-        opcode: "mul24",
+        opcode: Opcode::Mul24,
         syntax: "mul24.mode.type d, a, b",
         section: "9.7.1.5",
         slots: &[slot("mode", C182), slot("type", C140)],
@@ -9849,7 +9849,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::mul24"),
     },
     Form {
-        opcode: "multimem",
+        opcode: Opcode::Multimem,
         syntax: "multimem.ld_reduce{.weak}{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
@@ -9881,7 +9881,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "multimem",
+        opcode: Opcode::Multimem,
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
@@ -9914,7 +9914,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "multimem",
+        opcode: Opcode::Multimem,
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
@@ -9947,7 +9947,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "multimem",
+        opcode: Opcode::Multimem,
         syntax: "multimem.ld_reduce{.weak}{.global}.op{.acc::f32}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
@@ -9993,7 +9993,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "multimem",
+        opcode: Opcode::Multimem,
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op{.acc::f32}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
@@ -10040,7 +10040,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "multimem",
+        opcode: Opcode::Multimem,
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op{.acc::f32}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
@@ -10087,7 +10087,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "multimem",
+        opcode: Opcode::Multimem,
         syntax: "multimem.st{.weak}{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
@@ -10118,7 +10118,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "multimem",
+        opcode: Opcode::Multimem,
         syntax: "multimem.st.relaxed.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
@@ -10150,7 +10150,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "multimem",
+        opcode: Opcode::Multimem,
         syntax: "multimem.st.release.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
@@ -10182,7 +10182,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "multimem",
+        opcode: Opcode::Multimem,
         syntax: "multimem.red{.global}.op{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
@@ -10225,7 +10225,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "multimem",
+        opcode: Opcode::Multimem,
         syntax: "multimem.red.relaxed.scope{.global}.op{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
@@ -10270,7 +10270,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "multimem",
+        opcode: Opcode::Multimem,
         syntax: "multimem.red.release.scope{.global}.op{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
@@ -10315,7 +10315,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "nanosleep",
+        opcode: Opcode::Nanosleep,
         syntax: "nanosleep.u32 a",
         section: "9.7.19.2",
         slots: &[slot("u32", C36)],
@@ -10328,7 +10328,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Nanosleep),
     },
     Form {
-        opcode: "neg",
+        opcode: Opcode::Neg,
         syntax: "neg{.ftz}.f32 d, a",
         section: "9.7.3.10",
         slots: &[optional("ftz", C0), slot("f32", C1)],
@@ -10341,7 +10341,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::neg"),
     },
     Form {
-        opcode: "neg",
+        opcode: Opcode::Neg,
         syntax: "neg.f64 d, a",
         section: "9.7.3.10",
         slots: &[slot("f64", C2)],
@@ -10354,7 +10354,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::neg"),
     },
     Form {
-        opcode: "neg",
+        opcode: Opcode::Neg,
         syntax: "neg{.ftz}.half d, a",
         section: "9.7.4.5",
         slots: &[optional("ftz", C0), slot("half", C3)],
@@ -10367,7 +10367,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::neg"),
     },
     Form {
-        opcode: "neg",
+        opcode: Opcode::Neg,
         syntax: "neg.bf d, a",
         section: "9.7.4.5",
         slots: &[slot("bf", C4)],
@@ -10380,7 +10380,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::neg"),
     },
     Form {
-        opcode: "neg",
+        opcode: Opcode::Neg,
         syntax: "neg.type d, a",
         section: "9.7.1.11",
         slots: &[slot("type", C5)],
@@ -10393,7 +10393,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::neg"),
     },
     Form {
-        opcode: "not",
+        opcode: Opcode::Not,
         syntax: "not.logical d, a",
         section: "9.7.8.4",
         slots: &[slot("logical", C18)],
@@ -10406,7 +10406,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("logic::not"),
     },
     Form {
-        opcode: "or",
+        opcode: Opcode::Or,
         syntax: "or.logical d, a, b",
         section: "9.7.8.2",
         slots: &[slot("logical", C18)],
@@ -10423,7 +10423,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("logic::or"),
     },
     Form {
-        opcode: "pmevent",
+        opcode: Opcode::Pmevent,
         syntax: "pmevent a<imm>:u32",
         section: "9.7.19.3",
         slots: &[],
@@ -10436,7 +10436,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::PmEvent),
     },
     Form {
-        opcode: "pmevent",
+        opcode: Opcode::Pmevent,
         syntax: "pmevent.mask a<imm>:u32",
         section: "9.7.19.3",
         slots: &[slot("mask", C263)],
@@ -10449,7 +10449,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::PmEvent),
     },
     Form {
-        opcode: "popc",
+        opcode: Opcode::Popc,
         syntax: "popc.type d:u32, a",
         section: "9.7.1.14",
         slots: &[slot("type", C26)],
@@ -10462,7 +10462,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::popc"),
     },
     Form {
-        opcode: "prefetch",
+        opcode: Opcode::Prefetch,
         syntax: "prefetch{.space}.level [a]",
         section: "9.7.9.15",
         slots: &[optional("space", C264), slot("level", C265)],
@@ -10475,7 +10475,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Prefetch),
     },
     Form {
-        opcode: "prefetch",
+        opcode: Opcode::Prefetch,
         syntax: "prefetch.global.priority [a]",
         section: "9.7.9.15",
         slots: &[slot("global", C19), slot("priority", C266)],
@@ -10488,7 +10488,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Prefetch),
     },
     Form {
-        opcode: "prefetch",
+        opcode: Opcode::Prefetch,
         syntax: "prefetch{.tensormap_space}.tensormap [a]",
         section: "9.7.9.15",
         slots: &[optional("tensormap_space", C267), slot("tensormap", C268)],
@@ -10501,7 +10501,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Prefetch),
     },
     Form {
-        opcode: "prefetchu",
+        opcode: Opcode::Prefetchu,
         syntax: "prefetchu.L1 [a]",
         section: "9.7.9.15",
         slots: &[slot("L1", C269)],
@@ -10514,7 +10514,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Prefetch),
     },
     Form {
-        opcode: "prmt",
+        opcode: Opcode::Prmt,
         syntax: "prmt.b32{.mode} d, a, b, c",
         section: "9.7.9.7",
         slots: &[slot("b32", C6), optional("mode", C270)],
@@ -10532,7 +10532,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("logic::prmt"),
     },
     Form {
-        opcode: "rcp",
+        opcode: Opcode::Rcp,
         syntax: "rcp.approx{.ftz}.f32 d, a",
         section: "9.7.3.13",
         slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
@@ -10545,7 +10545,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::rcp_approx"),
     },
     Form {
-        opcode: "rcp",
+        opcode: Opcode::Rcp,
         syntax: "rcp.rnd{.ftz}.f32 d, a",
         section: "9.7.3.13",
         slots: &[slot("rnd", C7), optional("ftz", C0), slot("f32", C1)],
@@ -10558,7 +10558,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::rcp"),
     },
     Form {
-        opcode: "rcp",
+        opcode: Opcode::Rcp,
         syntax: "rcp.rnd{.ftz}.f64 d, a",
         section: "9.7.3.13",
         slots: &[slot("rnd", C7), optional("ftz", C0), slot("f64", C2)],
@@ -10571,7 +10571,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::rcp"),
     },
     Form {
-        opcode: "rcp",
+        opcode: Opcode::Rcp,
         syntax: "rcp.approx.ftz.f64 d, a",
         section: "9.7.3.14",
         slots: &[slot("approx", C74), slot("ftz", C0), slot("f64", C2)],
@@ -10584,7 +10584,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::rcp_approx"),
     },
     Form {
-        opcode: "red",
+        opcode: Opcode::Red,
         syntax: "red{.red_sem}{.scope}{.atom_space}.bitwise{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
@@ -10618,7 +10618,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Red),
     },
     Form {
-        opcode: "red",
+        opcode: Opcode::Red,
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
@@ -10654,7 +10654,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Red),
     },
     Form {
-        opcode: "red",
+        opcode: Opcode::Red,
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.noftz}{.cache_hint}.f32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
@@ -10689,7 +10689,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Red),
     },
     Form {
-        opcode: "red",
+        opcode: Opcode::Red,
         syntax: "red{.red_sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
@@ -10723,7 +10723,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Red),
     },
     Form {
-        opcode: "red",
+        opcode: Opcode::Red,
         syntax: "red{.red_sem}{.scope}{.atom_space}.step{.cache_hint}.u32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
@@ -10756,7 +10756,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Red),
     },
     Form {
-        opcode: "red",
+        opcode: Opcode::Red,
         syntax: "red{.red_sem}{.scope}{.atom_space}.minmax{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
@@ -10790,7 +10790,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Red),
     },
     Form {
-        opcode: "red",
+        opcode: Opcode::Red,
         syntax: "red{.red_sem}{.scope}{.global}.add{.noftz}{.cache_hint}.vec.f32 [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
@@ -10822,7 +10822,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Red),
     },
     Form {
-        opcode: "red",
+        opcode: Opcode::Red,
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
@@ -10853,7 +10853,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Red),
     },
     Form {
-        opcode: "red",
+        opcode: Opcode::Red,
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
@@ -10884,7 +10884,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Red),
     },
     Form {
-        opcode: "redux",
+        opcode: Opcode::Redux,
         syntax: "redux.sync.op.type d, a, membermask:b32",
         section: "9.7.13.12",
         slots: &[slot("sync", C44), slot("op", C39), slot("type", C140)],
@@ -10901,7 +10901,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Redux),
     },
     Form {
-        opcode: "redux",
+        opcode: Opcode::Redux,
         syntax: "redux.sync.bitwise.b32 d, a, membermask:b32",
         section: "9.7.13.12",
         slots: &[slot("sync", C44), slot("bitwise", C24), slot("b32", C6)],
@@ -10918,7 +10918,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Redux),
     },
     Form {
-        opcode: "redux",
+        opcode: Opcode::Redux,
         syntax: "redux.sync.op{.abs}{.NaN}.f32 d, a, membermask:b32",
         section: "9.7.13.12",
         slots: &[
@@ -10941,7 +10941,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Redux),
     },
     Form {
-        opcode: "rem",
+        opcode: Opcode::Rem,
         syntax: "rem.type d, a, b",
         section: "9.7.1.9",
         slots: &[slot("type", C138)],
@@ -10958,7 +10958,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::rem"),
     },
     Form {
-        opcode: "ret",
+        opcode: Opcode::Ret,
         syntax: "ret{.uni}",
         section: "9.7.12.6",
         slots: &[optional("uni", C59)],
@@ -10971,7 +10971,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Ret),
     },
     Form {
-        opcode: "rsqrt",
+        opcode: Opcode::Rsqrt,
         syntax: "rsqrt.approx{.ftz}.f32 d, a",
         section: "9.7.3.16",
         slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
@@ -10984,7 +10984,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::rsqrt_approx"),
     },
     Form {
-        opcode: "rsqrt",
+        opcode: Opcode::Rsqrt,
         syntax: "rsqrt.approx.f64 d, a",
         section: "9.7.3.16",
         slots: &[slot("approx", C74), slot("f64", C2)],
@@ -10997,7 +10997,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::rsqrt_approx"),
     },
     Form {
-        opcode: "rsqrt",
+        opcode: Opcode::Rsqrt,
         syntax: "rsqrt.approx.ftz.f64 d, a",
         section: "9.7.3.17",
         slots: &[slot("approx", C74), slot("ftz", C0), slot("f64", C2)],
@@ -11010,7 +11010,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::rsqrt_approx"),
     },
     Form {
-        opcode: "sad",
+        opcode: Opcode::Sad,
         syntax: "sad.type d, a, b, c",
         section: "9.7.1.7",
         slots: &[slot("type", C138)],
@@ -11028,7 +11028,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::sad"),
     },
     Form {
-        opcode: "selp",
+        opcode: Opcode::Selp,
         syntax: "selp.type d, a, b, {!}c",
         section: "9.7.6.3",
         slots: &[slot("type", C273)],
@@ -11046,7 +11046,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("compare::selp"),
     },
     Form {
-        opcode: "set",
+        opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.stype d, a, b",
         section: "9.7.6.1",
         slots: &[slot("CmpOp", C274), optional("ftz", C0), slot("dtype", C275), slot("stype", C273)],
@@ -11080,7 +11080,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("compare::set"),
     },
     Form {
-        opcode: "set",
+        opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.stype d, a, b, {!}c",
         section: "9.7.6.1",
         slots: &[
@@ -11121,7 +11121,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("compare::set"),
     },
     Form {
-        opcode: "set",
+        opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.f16.stype d, a, b",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C274), optional("ftz", C0), slot("f16", C114), slot("stype", C276)],
@@ -11155,7 +11155,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half_compare::set"),
     },
     Form {
-        opcode: "set",
+        opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp{.ftz}.f16.stype d, a, b, {!}c",
         section: "9.7.7.1",
         slots: &[
@@ -11196,7 +11196,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half_compare::set"),
     },
     Form {
-        opcode: "set",
+        opcode: Opcode::Set,
         syntax: "set.CmpOp.bf16.stype d, a, b",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C274), slot("bf16", C115), slot("stype", C277)],
@@ -11226,7 +11226,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half_compare::set"),
     },
     Form {
-        opcode: "set",
+        opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.bf16.stype d, a, b, {!}c",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C274), slot("BoolOp", C24), slot("bf16", C115), slot("stype", C277)],
@@ -11257,7 +11257,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half_compare::set"),
     },
     Form {
-        opcode: "set",
+        opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16 d, a:f16, b:f16",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C274), optional("ftz", C0), slot("dtype", C278), slot("f16", C114)],
@@ -11277,7 +11277,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half_compare::set"),
     },
     Form {
-        opcode: "set",
+        opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16 d, a:f16, b:f16, {!}c",
         section: "9.7.7.1",
         slots: &[
@@ -11304,7 +11304,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half_compare::set"),
     },
     Form {
-        opcode: "set",
+        opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16 d, a:bf16, b:bf16",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C274), slot("dtype", C278), slot("bf16", C115)],
@@ -11324,7 +11324,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half_compare::set"),
     },
     Form {
-        opcode: "set",
+        opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16 d, a:bf16, b:bf16, {!}c",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C274), slot("BoolOp", C24), slot("dtype", C278), slot("bf16", C115)],
@@ -11345,7 +11345,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half_compare::set"),
     },
     Form {
-        opcode: "set",
+        opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C274), optional("ftz", C0), slot("dtype", C279), slot("f16x2", C121)],
@@ -11368,7 +11368,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half_compare::set"),
     },
     Form {
-        opcode: "set",
+        opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2, {!}c",
         section: "9.7.7.1",
         slots: &[
@@ -11398,7 +11398,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half_compare::set"),
     },
     Form {
-        opcode: "set",
+        opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C274), slot("dtype", C280), slot("bf16x2", C122)],
@@ -11418,7 +11418,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half_compare::set"),
     },
     Form {
-        opcode: "set",
+        opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2, {!}c",
         section: "9.7.7.1",
         slots: &[slot("CmpOp", C274), slot("BoolOp", C24), slot("dtype", C280), slot("bf16x2", C122)],
@@ -11439,7 +11439,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half_compare::set"),
     },
     Form {
-        opcode: "setmaxnreg",
+        opcode: Opcode::Setmaxnreg,
         syntax: "setmaxnreg.action.sync.aligned.u32 a<imm 24..256>",
         section: "9.7.19.5",
         slots: &[slot("action", C35), slot("sync", C44), slot("aligned", C51), slot("u32", C36)],
@@ -11452,7 +11452,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::SetMaxNReg),
     },
     Form {
-        opcode: "setp",
+        opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.type p[|q], a, b",
         section: "9.7.6.2",
         slots: &[slot("CmpOp", C274), optional("ftz", C0), slot("type", C273)],
@@ -11486,7 +11486,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("compare::setp"),
     },
     Form {
-        opcode: "setp",
+        opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.type p[|q], a, b, {!}c",
         section: "9.7.6.2",
         slots: &[slot("CmpOp", C274), slot("BoolOp", C24), optional("ftz", C0), slot("type", C273)],
@@ -11521,7 +11521,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("compare::setp"),
     },
     Form {
-        opcode: "setp",
+        opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16 p, a, b",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C274), optional("ftz", C0), slot("f16", C114)],
@@ -11541,7 +11541,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half_compare::setp"),
     },
     Form {
-        opcode: "setp",
+        opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16 p, a, b, {!}c",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C274), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C114)],
@@ -11562,7 +11562,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half_compare::setp"),
     },
     Form {
-        opcode: "setp",
+        opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16x2 p[|q], a, b",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C274), optional("ftz", C0), slot("f16x2", C121)],
@@ -11582,7 +11582,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half_compare::setp"),
     },
     Form {
-        opcode: "setp",
+        opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C274), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C121)],
@@ -11603,7 +11603,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half_compare::setp"),
     },
     Form {
-        opcode: "setp",
+        opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16 p, a, b",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C274), slot("bf16", C115)],
@@ -11623,7 +11623,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half_compare::setp"),
     },
     Form {
-        opcode: "setp",
+        opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16 p, a, b, {!}c",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C274), slot("BoolOp", C24), slot("bf16", C115)],
@@ -11644,7 +11644,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half_compare::setp"),
     },
     Form {
-        opcode: "setp",
+        opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16x2 p[|q], a, b",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C274), slot("bf16x2", C122)],
@@ -11664,7 +11664,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half_compare::setp"),
     },
     Form {
-        opcode: "setp",
+        opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
         slots: &[slot("CmpOp", C274), slot("BoolOp", C24), slot("bf16x2", C122)],
@@ -11685,7 +11685,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half_compare::setp"),
     },
     Form {
-        opcode: "shf",
+        opcode: Opcode::Shf,
         syntax: "shf.direction.mode.b32 d, a, b, c",
         section: "9.7.8.7",
         slots: &[slot("direction", C281), slot("mode", C58), slot("b32", C6)],
@@ -11703,7 +11703,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("logic::shf"),
     },
     Form {
-        opcode: "shfl",
+        opcode: Opcode::Shfl,
         syntax: "shfl.mode.b32 d[|p], a, b:u32, c:u32",
         section: "9.7.9.5",
         slots: &[slot("mode", C282), slot("b32", C6)],
@@ -11721,7 +11721,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Shfl),
     },
     Form {
-        opcode: "shfl",
+        opcode: Opcode::Shfl,
         syntax: "shfl.sync.mode.b32 d[|p], a, b:u32, c:u32, membermask:b32",
         section: "9.7.9.6",
         slots: &[slot("sync", C44), slot("mode", C282), slot("b32", C6)],
@@ -11740,7 +11740,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Shfl),
     },
     Form {
-        opcode: "shl",
+        opcode: Opcode::Shl,
         syntax: "shl.bits d, a, b:u32",
         section: "9.7.8.8",
         slots: &[slot("bits", C72)],
@@ -11757,7 +11757,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("logic::shl"),
     },
     Form {
-        opcode: "shr",
+        opcode: Opcode::Shr,
         syntax: "shr.type d, a, b:u32",
         section: "9.7.8.9",
         slots: &[slot("type", C283)],
@@ -11774,7 +11774,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("logic::shr"),
     },
     Form {
-        opcode: "sin",
+        opcode: Opcode::Sin,
         syntax: "sin.approx{.ftz}.f32 d, a",
         section: "9.7.3.18",
         slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
@@ -11787,7 +11787,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::sin_approx"),
     },
     Form {
-        opcode: "slct",
+        opcode: Opcode::Slct,
         syntax: "slct.dtype.s32 d, a, b, c:s32",
         section: "9.7.6.4",
         slots: &[slot("dtype", C273), slot("s32", C13)],
@@ -11805,7 +11805,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("compare::slct"),
     },
     Form {
-        opcode: "slct",
+        opcode: Opcode::Slct,
         syntax: "slct{.ftz}.dtype.f32 d, a, b, c:f32",
         section: "9.7.6.4",
         slots: &[optional("ftz", C0), slot("dtype", C273), slot("f32", C1)],
@@ -11823,7 +11823,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("compare::slct"),
     },
     Form {
-        opcode: "sqrt",
+        opcode: Opcode::Sqrt,
         syntax: "sqrt.approx{.ftz}.f32 d, a",
         section: "9.7.3.15",
         slots: &[slot("approx", C74), optional("ftz", C0), slot("f32", C1)],
@@ -11836,7 +11836,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::sqrt_approx"),
     },
     Form {
-        opcode: "sqrt",
+        opcode: Opcode::Sqrt,
         syntax: "sqrt.rnd{.ftz}.f32 d, a",
         section: "9.7.3.15",
         slots: &[slot("rnd", C7), optional("ftz", C0), slot("f32", C1)],
@@ -11849,7 +11849,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::sqrt"),
     },
     Form {
-        opcode: "sqrt",
+        opcode: Opcode::Sqrt,
         syntax: "sqrt.rnd.f64 d, a",
         section: "9.7.3.15",
         slots: &[slot("rnd", C7), slot("f64", C2)],
@@ -11862,7 +11862,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::sqrt"),
     },
     Form {
-        opcode: "st",
+        opcode: Opcode::St,
         syntax: "st{.weak}{.store_space}{.cop}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
@@ -11932,7 +11932,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::St),
     },
     Form {
-        opcode: "st",
+        opcode: Opcode::St,
         syntax: "st{.weak}{.store_space}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
@@ -12003,7 +12003,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::St),
     },
     Form {
-        opcode: "st",
+        opcode: Opcode::St,
         syntax: "st.volatile{.store_space}{.wide_vec}.memory_type [a], b.vec+",
         section: "9.7.9.11",
         slots: &[
@@ -12069,7 +12069,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::St),
     },
     Form {
-        opcode: "st",
+        opcode: Opcode::St,
         syntax: "st.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
@@ -12141,7 +12141,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::St),
     },
     Form {
-        opcode: "st",
+        opcode: Opcode::St,
         syntax: "st.mmio.relaxed.sys{.global}.memory_type [a], b+",
         section: "9.7.9.11",
         slots: &[
@@ -12205,7 +12205,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::St),
     },
     Form {
-        opcode: "stackrestore",
+        opcode: Opcode::Stackrestore,
         syntax: "stackrestore.type a<reg>",
         section: "9.7.17.2",
         slots: &[slot("type", C17)],
@@ -12218,7 +12218,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::StackRestore),
     },
     Form {
-        opcode: "stacksave",
+        opcode: Opcode::Stacksave,
         syntax: "stacksave.type d",
         section: "9.7.17.1",
         slots: &[slot("type", C17)],
@@ -12231,7 +12231,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::StackSave),
     },
     Form {
-        opcode: "stmatrix",
+        opcode: Opcode::Stmatrix,
         syntax: "stmatrix.sync.aligned.m8n8.x1{.trans}{.ss}.b16 [a], b.1:b32",
         section: "9.7.14.5.16",
         slots: &[
@@ -12255,7 +12255,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::StMatrix),
     },
     Form {
-        opcode: "stmatrix",
+        opcode: Opcode::Stmatrix,
         syntax: "stmatrix.sync.aligned.m8n8.x2{.trans}{.ss}.b16 [a], b.2:b32",
         section: "9.7.14.5.16",
         slots: &[
@@ -12279,7 +12279,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::StMatrix),
     },
     Form {
-        opcode: "stmatrix",
+        opcode: Opcode::Stmatrix,
         syntax: "stmatrix.sync.aligned.m8n8.x4{.trans}{.ss}.b16 [a], b.4:b32",
         section: "9.7.14.5.16",
         slots: &[
@@ -12303,7 +12303,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::StMatrix),
     },
     Form {
-        opcode: "stmatrix",
+        opcode: Opcode::Stmatrix,
         syntax: "stmatrix.sync.aligned.m16n8.x1.trans{.ss}.b8 [a], b.1:b32",
         section: "9.7.14.5.16",
         slots: &[
@@ -12327,7 +12327,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::StMatrix),
     },
     Form {
-        opcode: "stmatrix",
+        opcode: Opcode::Stmatrix,
         syntax: "stmatrix.sync.aligned.m16n8.x2.trans{.ss}.b8 [a], b.2:b32",
         section: "9.7.14.5.16",
         slots: &[
@@ -12351,7 +12351,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::StMatrix),
     },
     Form {
-        opcode: "stmatrix",
+        opcode: Opcode::Stmatrix,
         syntax: "stmatrix.sync.aligned.m16n8.x4.trans{.ss}.b8 [a], b.4:b32",
         section: "9.7.14.5.16",
         slots: &[
@@ -12375,7 +12375,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::StMatrix),
     },
     Form {
-        opcode: "sub",
+        opcode: Opcode::Sub,
         syntax: "sub{.rnd}{.ftz}{.sat}.f32 d, a, b",
         section: "9.7.3.4",
         slots: &[optional("rnd", C7), optional("ftz", C0), optional("sat", C8), slot("f32", C1)],
@@ -12392,7 +12392,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::sub"),
     },
     Form {
-        opcode: "sub",
+        opcode: Opcode::Sub,
         syntax: "sub{.rnd}{.ftz}.f32x2 d, a, b",
         section: "9.7.3.4",
         slots: &[optional("rnd", C7), optional("ftz", C0), slot("f32x2", C9)],
@@ -12409,7 +12409,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::sub"),
     },
     Form {
-        opcode: "sub",
+        opcode: Opcode::Sub,
         syntax: "sub{.rnd}.f64 d, a, b",
         section: "9.7.3.4",
         slots: &[optional("rnd", C7), slot("f64", C2)],
@@ -12426,7 +12426,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::sub"),
     },
     Form {
-        opcode: "sub",
+        opcode: Opcode::Sub,
         syntax: "sub{.rn}{.ftz}{.sat}.half d, a, b",
         section: "9.7.4.2",
         slots: &[optional("rn", C10), optional("ftz", C0), optional("sat", C8), slot("half", C3)],
@@ -12443,7 +12443,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::sub"),
     },
     Form {
-        opcode: "sub",
+        opcode: Opcode::Sub,
         syntax: "sub{.rn}.bhalf d, a, b",
         section: "9.7.4.2",
         slots: &[optional("rn", C10), slot("bhalf", C288)],
@@ -12460,7 +12460,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::sub"),
     },
     Form {
-        opcode: "sub",
+        opcode: Opcode::Sub,
         syntax: "sub.type d, a, b",
         section: "9.7.1.2",
         slots: &[slot("type", C138)],
@@ -12477,7 +12477,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::sub"),
     },
     Form {
-        opcode: "sub",
+        opcode: Opcode::Sub,
         syntax: "sub{.sat}.s32 d, a, b",
         section: "9.7.1.2",
         slots: &[optional("sat", C8), slot("s32", C13)],
@@ -12494,7 +12494,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::sub"),
     },
     Form {
-        opcode: "sub",
+        opcode: Opcode::Sub,
         syntax: "sub.cc.type d, a, b",
         section: "9.7.2.3",
         slots: &[slot("cc", C14), slot("type", C15)],
@@ -12511,7 +12511,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::sub"),
     },
     Form {
-        opcode: "sub",
+        opcode: Opcode::Sub,
         syntax: "sub{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.2",
         slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C289)],
@@ -12528,7 +12528,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("mixed::sub"),
     },
     Form {
-        opcode: "subc",
+        opcode: Opcode::Subc,
         syntax: "subc.type d, a, b",
         section: "9.7.2.4",
         slots: &[slot("type", C15)],
@@ -12545,7 +12545,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::subc"),
     },
     Form {
-        opcode: "subc",
+        opcode: Opcode::Subc,
         syntax: "subc.cc.type d, a, b",
         section: "9.7.2.4",
         slots: &[slot("cc", C14), slot("type", C15)],
@@ -12562,7 +12562,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::subc"),
     },
     Form {
-        opcode: "suld",
+        opcode: Opcode::Suld,
         syntax: "suld.b.geom{.cop}{.vec}.dtype.out_of_bounds d.vec+, [surface]",
         section: "9.7.11.1",
         slots: &[
@@ -12588,7 +12588,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "suq",
+        opcode: Opcode::Suq,
         syntax: "suq.query.b32 d, [surfref]",
         section: "9.7.11.4",
         slots: &[slot("query", C295), slot("b32", C6)],
@@ -12601,7 +12601,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "sured",
+        opcode: Opcode::Sured,
         syntax: "sured.b.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
@@ -12634,7 +12634,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "sured",
+        opcode: Opcode::Sured,
         syntax: "sured.p.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
@@ -12656,7 +12656,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "sust",
+        opcode: Opcode::Sust,
         syntax: "sust.b.geom{.cop}{.vec}.ctype.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
@@ -12682,7 +12682,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "sust",
+        opcode: Opcode::Sust,
         syntax: "sust.p.geom{.cop}{.vec}.b32.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
@@ -12705,7 +12705,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "szext",
+        opcode: Opcode::Szext,
         syntax: "szext.mode.type d, a, b:u32",
         section: "9.7.1.21",
         slots: &[slot("mode", C58), slot("type", C140)],
@@ -12722,7 +12722,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("integer::szext"),
     },
     Form {
-        opcode: "tanh",
+        opcode: Opcode::Tanh,
         syntax: "tanh.approx.f32 d, a",
         section: "9.7.3.22",
         slots: &[slot("approx", C74), slot("f32", C1)],
@@ -12735,7 +12735,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::tanh_approx"),
     },
     Form {
-        opcode: "tanh",
+        opcode: Opcode::Tanh,
         syntax: "tanh.approx.half d, a",
         section: "9.7.4.9",
         slots: &[slot("approx", C74), slot("half", C3)],
@@ -12748,7 +12748,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::tanh_approx"),
     },
     Form {
-        opcode: "tanh",
+        opcode: Opcode::Tanh,
         syntax: "tanh.approx.bhalf d, a",
         section: "9.7.4.9",
         slots: &[slot("approx", C74), slot("bhalf", C302)],
@@ -12761,7 +12761,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("half::tanh_approx"),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.alloc.cta_group.sync.aligned{.cta_space}.b32 [dst], columns:u32",
         section: "9.7.16.7.1",
         slots: &[
@@ -12787,7 +12787,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.dealloc.cta_group.sync.aligned.b32 taddr<reg>:b32, columns:u32",
         section: "9.7.16.7.1",
         slots: &[
@@ -12812,7 +12812,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.relinquish_alloc_permit.cta_group.sync.aligned",
         section: "9.7.16.7.1",
         slots: &[
@@ -12833,7 +12833,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 d.frag, [taddr]",
         section: "9.7.16.8.2",
         slots: &[
@@ -12866,7 +12866,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.ld.sync.aligned.16x32bx2.num{.pack::16b}.b32 d.frag, [taddr], split<imm>:u32",
         section: "9.7.16.8.2",
         slots: &[
@@ -12900,7 +12900,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32 [taddr], b.frag",
         section: "9.7.16.8.3",
         slots: &[
@@ -12933,7 +12933,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.st.sync.aligned.16x32bx2.num{.unpack::16b}.b32 [taddr], split<imm>:u32, b.frag",
         section: "9.7.16.8.3",
         slots: &[
@@ -12967,7 +12967,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.wait.sync.aligned",
         section: "9.7.16.8.4",
         slots: &[slot("wait", C312), slot("sync", C44), slot("aligned", C51)],
@@ -12980,7 +12980,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.shape [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[slot("cp", C313), slot("cta_group", C101), slot("shape", C314)],
@@ -12996,7 +12996,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.64x128b.half [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[slot("cp", C313), slot("cta_group", C101), slot("64x128b", C315), slot("half", C316)],
@@ -13012,7 +13012,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4 [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[slot("cp", C313), slot("cta_group", C101), slot("32x128b", C317), slot("warpx4", C318)],
@@ -13028,7 +13028,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.shape.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
@@ -13050,7 +13050,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.64x128b.half.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
@@ -13073,7 +13073,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
@@ -13096,7 +13096,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.shift.cta_group.down [taddr]",
         section: "9.7.16.9.3",
         slots: &[slot("shift", C319), slot("cta_group", C101), slot("down", C320)],
@@ -13112,7 +13112,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[slot("mma", C321), slot("cta_group", C101), slot("kind", C322), optional("collector", C323)],
@@ -13137,7 +13137,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[slot("mma", C321), slot("cta_group", C101), slot("kind", C322), optional("collector", C323)],
@@ -13163,7 +13163,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[slot("mma", C321), slot("cta_group", C101), slot("kind", C322), optional("collector", C323)],
@@ -13189,7 +13189,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[slot("mma", C321), slot("cta_group", C101), slot("kind", C322), optional("collector", C323)],
@@ -13214,7 +13214,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[slot("mma", C321), slot("cta_group", C101), slot("kind", C322), optional("collector", C323)],
@@ -13240,7 +13240,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[slot("mma", C321), slot("cta_group", C101), slot("kind", C322), optional("collector", C323)],
@@ -13266,7 +13266,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
@@ -13298,7 +13298,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
@@ -13331,7 +13331,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
@@ -13364,7 +13364,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
@@ -13396,7 +13396,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
@@ -13429,7 +13429,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
@@ -13462,7 +13462,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
@@ -13493,7 +13493,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
@@ -13524,7 +13524,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
@@ -13557,7 +13557,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
@@ -13590,7 +13590,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.b64 [mbar]",
         section: "9.7.16.11.1",
         slots: &[
@@ -13612,7 +13612,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.multicast.b64 [mbar], mask:u16",
         section: "9.7.16.11.1",
         slots: &[
@@ -13635,7 +13635,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tcgen05",
+        opcode: Opcode::Tcgen05,
         syntax: "tcgen05.order",
         section: "9.7.16.12.1",
         slots: &[slot("order", C329)],
@@ -13648,7 +13648,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tensormap",
+        opcode: Opcode::Tensormap,
         syntax: "tensormap.replace.tile.field.map_space.b1024.type [a], value:type",
         section: "9.7.9.26.1",
         slots: &[
@@ -13677,7 +13677,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tensormap",
+        opcode: Opcode::Tensormap,
         syntax: "tensormap.replace.tile.field.map_space.b1024.type [a], ordinal<imm 0..4>:u32, value:type",
         section: "9.7.9.26.1",
         slots: &[
@@ -13710,7 +13710,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tensormap",
+        opcode: Opcode::Tensormap,
         syntax: "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [dst], [src], size<imm 128>:u32",
         section: "9.7.9.26.1",
         slots: &[
@@ -13736,7 +13736,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "testp",
+        opcode: Opcode::Testp,
         syntax: "testp.op.type p, a",
         section: "9.7.3.1",
         slots: &[slot("op", C336), slot("type", C73)],
@@ -13749,7 +13749,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("float::testp"),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex{.uni}.geom.v4.dtype.ctype d[|p].4, [texture]",
         section: "9.7.10.3",
         slots: &[
@@ -13780,7 +13780,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture]",
         section: "9.7.10.3",
         slots: &[
@@ -13812,7 +13812,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
@@ -13849,7 +13849,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
@@ -13888,7 +13888,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
@@ -13920,7 +13920,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
@@ -13953,7 +13953,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
@@ -13991,7 +13991,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
@@ -14031,7 +14031,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
@@ -14054,7 +14054,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
@@ -14078,7 +14078,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
@@ -14103,7 +14103,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
@@ -14129,7 +14129,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
@@ -14153,7 +14153,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
@@ -14178,7 +14178,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
@@ -14204,7 +14204,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
@@ -14231,7 +14231,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex{.uni}.geom.v2.dtype.ctype d[|p].2, [texture]",
         section: "9.7.10.3",
         slots: &[
@@ -14262,7 +14262,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture]",
         section: "9.7.10.3",
         slots: &[
@@ -14294,7 +14294,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
@@ -14331,7 +14331,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
@@ -14370,7 +14370,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
@@ -14402,7 +14402,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
@@ -14435,7 +14435,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
@@ -14473,7 +14473,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
@@ -14513,7 +14513,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
@@ -14536,7 +14536,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
@@ -14560,7 +14560,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
@@ -14585,7 +14585,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
@@ -14611,7 +14611,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
@@ -14635,7 +14635,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
@@ -14660,7 +14660,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
@@ -14686,7 +14686,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tex",
+        opcode: Opcode::Tex,
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
@@ -14713,7 +14713,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tld4",
+        opcode: Opcode::Tld4,
         syntax: "tld4{.uni}.component.geom.v4.dtype.f32 d[|p].4, [texture]",
         section: "9.7.10.4",
         slots: &[
@@ -14736,7 +14736,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tld4",
+        opcode: Opcode::Tld4,
         syntax: "tld4{.uni}.component.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32",
         section: "9.7.10.4",
         slots: &[
@@ -14760,7 +14760,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tld4",
+        opcode: Opcode::Tld4,
         syntax: "tld4{.uni}.component.geom.v4.dtype.f32 d[|p].4, [texture], f.geom:f32",
         section: "9.7.10.4",
         slots: &[
@@ -14784,7 +14784,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "tld4",
+        opcode: Opcode::Tld4,
         syntax: "tld4{.uni}.component.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.4",
         slots: &[
@@ -14809,7 +14809,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "trap",
+        opcode: Opcode::Trap,
         syntax: "trap",
         section: "9.7.19.4",
         slots: &[],
@@ -14822,7 +14822,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Trap),
     },
     Form {
-        opcode: "txq",
+        opcode: Opcode::Txq,
         syntax: "txq.query.b32 d, [texref]",
         section: "9.7.10.5",
         slots: &[slot("query", C349), slot("b32", C6)],
@@ -14835,7 +14835,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "txq",
+        opcode: Opcode::Txq,
         syntax: "txq.level.query.b32 d, [texref], lod:s32",
         section: "9.7.10.5",
         slots: &[slot("level", C341), slot("query", C350), slot("b32", C6)],
@@ -14852,7 +14852,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
-        opcode: "vabsdiff",
+        opcode: Opcode::Vabsdiff,
         syntax: "vabsdiff.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
         slots: &[slot("dtype", C140), slot("atype", C140), slot("btype", C140), optional("sat", C8)],
@@ -14869,7 +14869,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::absdiff"),
     },
     Form {
-        opcode: "vabsdiff",
+        opcode: Opcode::Vabsdiff,
         syntax: "vabsdiff.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[slot("dtype", C140), slot("atype", C140), slot("btype", C140), optional("sat", C8)],
@@ -14887,7 +14887,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::absdiff"),
     },
     Form {
-        opcode: "vabsdiff",
+        opcode: Opcode::Vabsdiff,
         syntax: "vabsdiff.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
@@ -14911,7 +14911,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::absdiff"),
     },
     Form {
-        opcode: "vabsdiff2",
+        opcode: Opcode::Vabsdiff2,
         syntax: "vabsdiff2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
@@ -14938,7 +14938,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::absdiff2"),
     },
     Form {
-        opcode: "vabsdiff4",
+        opcode: Opcode::Vabsdiff4,
         syntax: "vabsdiff4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
@@ -14965,7 +14965,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::absdiff4"),
     },
     Form {
-        opcode: "vadd",
+        opcode: Opcode::Vadd,
         syntax: "vadd.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
         slots: &[slot("dtype", C140), slot("atype", C140), slot("btype", C140), optional("sat", C8)],
@@ -14982,7 +14982,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::add"),
     },
     Form {
-        opcode: "vadd",
+        opcode: Opcode::Vadd,
         syntax: "vadd.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[slot("dtype", C140), slot("atype", C140), slot("btype", C140), optional("sat", C8)],
@@ -15000,7 +15000,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::add"),
     },
     Form {
-        opcode: "vadd",
+        opcode: Opcode::Vadd,
         syntax: "vadd.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
@@ -15024,7 +15024,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::add"),
     },
     Form {
-        opcode: "vadd2",
+        opcode: Opcode::Vadd2,
         syntax: "vadd2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
@@ -15051,7 +15051,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::add2"),
     },
     Form {
-        opcode: "vadd4",
+        opcode: Opcode::Vadd4,
         syntax: "vadd4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
@@ -15078,7 +15078,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::add4"),
     },
     Form {
-        opcode: "vavrg2",
+        opcode: Opcode::Vavrg2,
         syntax: "vavrg2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
@@ -15105,7 +15105,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::avrg2"),
     },
     Form {
-        opcode: "vavrg4",
+        opcode: Opcode::Vavrg4,
         syntax: "vavrg4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
@@ -15132,7 +15132,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::avrg4"),
     },
     Form {
-        opcode: "vmad",
+        opcode: Opcode::Vmad,
         syntax: "vmad.dtype.atype.btype{.sat}{.scale} d, {-}a.part, {-}b.part, {-}c",
         section: "9.7.18.1.3",
         slots: &[
@@ -15156,7 +15156,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::mad"),
     },
     Form {
-        opcode: "vmad",
+        opcode: Opcode::Vmad,
         syntax: "vmad.dtype.atype.btype.po{.sat}{.scale} d, a.part, b.part, c",
         section: "9.7.18.1.3",
         slots: &[
@@ -15181,7 +15181,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::mad"),
     },
     Form {
-        opcode: "vmax",
+        opcode: Opcode::Vmax,
         syntax: "vmax.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
         slots: &[slot("dtype", C140), slot("atype", C140), slot("btype", C140), optional("sat", C8)],
@@ -15198,7 +15198,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::max"),
     },
     Form {
-        opcode: "vmax",
+        opcode: Opcode::Vmax,
         syntax: "vmax.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[slot("dtype", C140), slot("atype", C140), slot("btype", C140), optional("sat", C8)],
@@ -15216,7 +15216,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::max"),
     },
     Form {
-        opcode: "vmax",
+        opcode: Opcode::Vmax,
         syntax: "vmax.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
@@ -15240,7 +15240,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::max"),
     },
     Form {
-        opcode: "vmax2",
+        opcode: Opcode::Vmax2,
         syntax: "vmax2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
@@ -15267,7 +15267,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::max2"),
     },
     Form {
-        opcode: "vmax4",
+        opcode: Opcode::Vmax4,
         syntax: "vmax4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
@@ -15294,7 +15294,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::max4"),
     },
     Form {
-        opcode: "vmin",
+        opcode: Opcode::Vmin,
         syntax: "vmin.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
         slots: &[slot("dtype", C140), slot("atype", C140), slot("btype", C140), optional("sat", C8)],
@@ -15311,7 +15311,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::min"),
     },
     Form {
-        opcode: "vmin",
+        opcode: Opcode::Vmin,
         syntax: "vmin.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[slot("dtype", C140), slot("atype", C140), slot("btype", C140), optional("sat", C8)],
@@ -15329,7 +15329,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::min"),
     },
     Form {
-        opcode: "vmin",
+        opcode: Opcode::Vmin,
         syntax: "vmin.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
@@ -15353,7 +15353,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::min"),
     },
     Form {
-        opcode: "vmin2",
+        opcode: Opcode::Vmin2,
         syntax: "vmin2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
@@ -15380,7 +15380,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::min2"),
     },
     Form {
-        opcode: "vmin4",
+        opcode: Opcode::Vmin4,
         syntax: "vmin4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
@@ -15407,7 +15407,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::min4"),
     },
     Form {
-        opcode: "vote",
+        opcode: Opcode::Vote,
         syntax: "vote.mode.pred d, {!}a",
         section: "9.7.13.8",
         slots: &[slot("mode", C353), slot("pred", C49)],
@@ -15423,7 +15423,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Vote),
     },
     Form {
-        opcode: "vote",
+        opcode: Opcode::Vote,
         syntax: "vote.ballot.b32 d, {!}a",
         section: "9.7.13.8",
         slots: &[slot("ballot", C354), slot("b32", C6)],
@@ -15439,7 +15439,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Vote),
     },
     Form {
-        opcode: "vote",
+        opcode: Opcode::Vote,
         syntax: "vote.sync.mode.pred d, {!}a, membermask:b32",
         section: "9.7.13.9",
         slots: &[slot("sync", C44), slot("mode", C353), slot("pred", C49)],
@@ -15456,7 +15456,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Vote),
     },
     Form {
-        opcode: "vote",
+        opcode: Opcode::Vote,
         syntax: "vote.sync.ballot.b32 d, {!}a, membermask:b32",
         section: "9.7.13.9",
         slots: &[slot("sync", C44), slot("ballot", C354), slot("b32", C6)],
@@ -15473,7 +15473,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Vote),
     },
     Form {
-        opcode: "vset",
+        opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d:u32, a.part, b.part",
         section: "9.7.18.1.4",
         slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C274)],
@@ -15499,7 +15499,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::set"),
     },
     Form {
-        opcode: "vset",
+        opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
         slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C274)],
@@ -15526,7 +15526,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::set"),
     },
     Form {
-        opcode: "vset",
+        opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp.op2 d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
         slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C274), slot("op2", C39)],
@@ -15553,7 +15553,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::set"),
     },
     Form {
-        opcode: "vset2",
+        opcode: Opcode::Vset2,
         syntax: "vset2.atype.btype.CmpOp{.add} d.halfmask:u32, a.halves, b.halves, c:u32",
         section: "9.7.18.2.2",
         slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C274), optional("add", C31)],
@@ -15581,7 +15581,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::set2"),
     },
     Form {
-        opcode: "vset4",
+        opcode: Opcode::Vset4,
         syntax: "vset4.atype.btype.CmpOp{.add} d.bytemask:u32, a.bytes, b.bytes, c:u32",
         section: "9.7.18.2.4",
         slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C274), optional("add", C31)],
@@ -15609,7 +15609,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::set4"),
     },
     Form {
-        opcode: "vshl",
+        opcode: Opcode::Vshl,
         syntax: "vshl.dtype.atype.btype{.sat}.mode d, a.part, b.part",
         section: "9.7.18.1.2",
         slots: &[
@@ -15635,7 +15635,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::shl"),
     },
     Form {
-        opcode: "vshl",
+        opcode: Opcode::Vshl,
         syntax: "vshl.dtype.atype.btype{.sat}.mode d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
@@ -15662,7 +15662,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::shl"),
     },
     Form {
-        opcode: "vshl",
+        opcode: Opcode::Vshl,
         syntax: "vshl.dtype.atype.btype{.sat}.mode.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
@@ -15690,7 +15690,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::shl"),
     },
     Form {
-        opcode: "vshr",
+        opcode: Opcode::Vshr,
         syntax: "vshr.dtype.atype.btype{.sat}.mode d, a.part, b.part",
         section: "9.7.18.1.2",
         slots: &[
@@ -15716,7 +15716,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::shr"),
     },
     Form {
-        opcode: "vshr",
+        opcode: Opcode::Vshr,
         syntax: "vshr.dtype.atype.btype{.sat}.mode d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
@@ -15743,7 +15743,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::shr"),
     },
     Form {
-        opcode: "vshr",
+        opcode: Opcode::Vshr,
         syntax: "vshr.dtype.atype.btype{.sat}.mode.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.2",
         slots: &[
@@ -15771,7 +15771,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::shr"),
     },
     Form {
-        opcode: "vsub",
+        opcode: Opcode::Vsub,
         syntax: "vsub.dtype.atype.btype{.sat} d, a.part, b.part",
         section: "9.7.18.1.1",
         slots: &[slot("dtype", C140), slot("atype", C140), slot("btype", C140), optional("sat", C8)],
@@ -15788,7 +15788,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::sub"),
     },
     Form {
-        opcode: "vsub",
+        opcode: Opcode::Vsub,
         syntax: "vsub.dtype.atype.btype{.sat} d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[slot("dtype", C140), slot("atype", C140), slot("btype", C140), optional("sat", C8)],
@@ -15806,7 +15806,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::sub"),
     },
     Form {
-        opcode: "vsub",
+        opcode: Opcode::Vsub,
         syntax: "vsub.dtype.atype.btype{.sat}.op2 d.part, a.part, b.part, c",
         section: "9.7.18.1.1",
         slots: &[
@@ -15830,7 +15830,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::sub"),
     },
     Form {
-        opcode: "vsub2",
+        opcode: Opcode::Vsub2,
         syntax: "vsub2.dtype.atype.btype{.sat}{.add} d.halfmask, a.halves, b.halves, c",
         section: "9.7.18.2.1",
         slots: &[
@@ -15857,7 +15857,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::sub2"),
     },
     Form {
-        opcode: "vsub4",
+        opcode: Opcode::Vsub4,
         syntax: "vsub4.dtype.atype.btype{.sat}{.add} d.bytemask, a.bytes, b.bytes, c",
         section: "9.7.18.2.3",
         slots: &[
@@ -15884,7 +15884,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Pure("video::sub4"),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
@@ -15914,7 +15914,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
@@ -15943,7 +15943,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
@@ -15973,7 +15973,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
@@ -16002,7 +16002,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
@@ -16030,7 +16030,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
@@ -16058,7 +16058,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
@@ -16086,7 +16086,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
@@ -16114,7 +16114,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.mma_async.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
@@ -16150,7 +16150,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.mma_async.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
@@ -16186,7 +16186,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype.and.popc d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
@@ -16214,7 +16214,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype.and.popc d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
@@ -16242,7 +16242,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
@@ -16275,7 +16275,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
@@ -16307,7 +16307,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
@@ -16340,7 +16340,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
@@ -16372,7 +16372,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
@@ -16403,7 +16403,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
@@ -16434,7 +16434,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
@@ -16465,7 +16465,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
@@ -16496,7 +16496,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.mma_async.sp.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
@@ -16535,7 +16535,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.mma_async.sp.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
@@ -16574,7 +16574,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Wgmma),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.fence.sync.aligned",
         section: "9.7.15.7.1",
         slots: &[slot("fence", C365), slot("sync", C44), slot("aligned", C51)],
@@ -16587,7 +16587,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WgmmaGroup),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.commit_group.sync.aligned",
         section: "9.7.15.7.2",
         slots: &[slot("commit_group", C78), slot("sync", C44), slot("aligned", C51)],
@@ -16600,7 +16600,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WgmmaGroup),
     },
     Form {
-        opcode: "wgmma",
+        opcode: Opcode::Wgmma,
         syntax: "wgmma.wait_group.sync.aligned n<imm>:u32",
         section: "9.7.15.7.3",
         slots: &[slot("wait_group", C79), slot("sync", C44), slot("aligned", C51)],
@@ -16613,7 +16613,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WgmmaGroup),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
@@ -16643,7 +16643,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WmmaLoad),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
@@ -16673,7 +16673,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WmmaLoad),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
@@ -16703,7 +16703,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WmmaLoad),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
@@ -16733,7 +16733,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WmmaLoad),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
@@ -16759,7 +16759,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WmmaLoad),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
@@ -16785,7 +16785,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WmmaLoad),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
@@ -16815,7 +16815,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WmmaLoad),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
@@ -16845,7 +16845,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WmmaLoad),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
@@ -16871,7 +16871,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WmmaLoad),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
@@ -16897,7 +16897,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WmmaLoad),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
@@ -16927,7 +16927,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WmmaLoad),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
@@ -16957,7 +16957,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WmmaLoad),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
@@ -16983,7 +16983,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WmmaLoad),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
@@ -17009,7 +17009,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WmmaLoad),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
@@ -17035,7 +17035,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WmmaLoad),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
@@ -17061,7 +17061,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WmmaLoad),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
@@ -17094,7 +17094,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WmmaLoad),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
@@ -17127,7 +17127,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WmmaLoad),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
@@ -17159,7 +17159,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WmmaLoad),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
@@ -17192,7 +17192,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WmmaStore),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
@@ -17225,7 +17225,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WmmaStore),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
@@ -17257,7 +17257,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::WmmaStore),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d.frag, a.frag:f16, b.frag:f16, c.frag",
         section: "9.7.14.4.5",
         slots: &[
@@ -17288,7 +17288,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
@@ -17321,7 +17321,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
@@ -17350,7 +17350,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape{.rnd}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
@@ -17386,7 +17386,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
@@ -17420,7 +17420,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
@@ -17454,7 +17454,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
@@ -17484,7 +17484,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
@@ -17514,7 +17514,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "wmma",
+        opcode: Opcode::Wmma,
         syntax: "wmma.mma.bitOp.popc.sync.aligned.row.col.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
@@ -17545,7 +17545,7 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Mma),
     },
     Form {
-        opcode: "xor",
+        opcode: Opcode::Xor,
         syntax: "xor.logical d, a, b",
         section: "9.7.8.3",
         slots: &[slot("logical", C18)],
@@ -17566,7 +17566,7 @@ pub static FORMS: &[Form] = &[
 /// Forms that ptxas rejects, sorted likewise.
 pub static LENIENT: &[Form] = &[
     Form {
-        opcode: "cos",
+        opcode: Opcode::Cos,
         syntax: "cos.approx.f64 d, a",
         section: "-",
         slots: &[slot("approx", C74), slot("f64", C2)],
@@ -17579,7 +17579,7 @@ pub static LENIENT: &[Form] = &[
         action: Action::Pure("float::cos_approx"),
     },
     Form {
-        opcode: "ex2",
+        opcode: Opcode::Ex2,
         syntax: "ex2.approx.f64 d, a",
         section: "-",
         slots: &[slot("approx", C74), slot("f64", C2)],
@@ -17592,7 +17592,7 @@ pub static LENIENT: &[Form] = &[
         action: Action::Pure("float::ex2_approx"),
     },
     Form {
-        opcode: "lg2",
+        opcode: Opcode::Lg2,
         syntax: "lg2.approx.f64 d, a",
         section: "-",
         slots: &[slot("approx", C74), slot("f64", C2)],
@@ -17605,7 +17605,7 @@ pub static LENIENT: &[Form] = &[
         action: Action::Pure("float::lg2_approx"),
     },
     Form {
-        opcode: "rcp",
+        opcode: Opcode::Rcp,
         syntax: "rcp.approx.f64 d, a",
         section: "-",
         slots: &[slot("approx", C74), slot("f64", C2)],
@@ -17618,7 +17618,7 @@ pub static LENIENT: &[Form] = &[
         action: Action::Pure("float::rcp_approx"),
     },
     Form {
-        opcode: "sin",
+        opcode: Opcode::Sin,
         syntax: "sin.approx.f64 d, a",
         section: "-",
         slots: &[slot("approx", C74), slot("f64", C2)],
@@ -17631,7 +17631,7 @@ pub static LENIENT: &[Form] = &[
         action: Action::Pure("float::sin_approx"),
     },
     Form {
-        opcode: "sqrt",
+        opcode: Opcode::Sqrt,
         syntax: "sqrt.approx.f64 d, a",
         section: "-",
         slots: &[slot("approx", C74), slot("f64", C2)],

@@ -2,6 +2,8 @@
 
 mod forms;
 mod mods;
+mod opcodes;
 
 pub use forms::{FORMS, LENIENT};
 pub use mods::Mod;
+pub use opcodes::Opcode;

@@ -1433,9 +1433,6 @@ impl Mod {
         Mod::Zero,
     ];
 
-    /// The first of them, to fill arrays with.
-    pub(crate) const FIRST: Mod = Mod::ALL[0];
-
     const NAMES: &'static [&'static str] = &[
         "128x128b",
         "128x256b",
@@ -1922,4 +1919,9 @@ impl Mod {
     pub fn from_name(name: &str) -> Option<Mod> {
         Mod::NAMES.binary_search(&name).ok().map(|index| Mod::ALL[index])
     }
+}
+
+impl Mod {
+    /// The first of them, to fill arrays with.
+    pub(crate) const FIRST: Mod = Mod::ALL[0];
 }

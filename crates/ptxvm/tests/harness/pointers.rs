@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use check::module::{AddressBase, Function, Instruction, Node, Operand, RegId, Symbol};
+use isa::Opcode;
 
 /// A parameter's number, and the byte offset in it of what was loaded.
 type Place = (usize, usize);
@@ -40,7 +41,7 @@ fn flow(i: &Instruction, from: &mut BTreeMap<RegId, BTreeSet<Place>>, pointers: 
         }
     }
     let sources = match (i.form.opcode, &i.operands[..]) {
-        ("ld", [destination, Operand::Address(AddressBase::Symbol(Symbol::Param(index)), offset)]) => {
+        (Opcode::Ld, [destination, Operand::Address(AddressBase::Symbol(Symbol::Param(index)), offset)]) => {
             let registers: Vec<&Operand> = match destination {
                 Operand::Vector(elements) => elements.iter().collect(),
                 one => vec![one],
@@ -55,8 +56,11 @@ fn flow(i: &Instruction, from: &mut BTreeMap<RegId, BTreeSet<Place>>, pointers: 
             return;
         }
         // A product is an offset, not a pointer; the sum with it is.
-        ("mad", [_, _, _, c]) => std::slice::from_ref(c),
-        ("add" | "sub" | "mov" | "cvta" | "selp" | "and" | "or", [_, sources @ ..]) => sources,
+        (Opcode::Mad, [_, _, _, c]) => std::slice::from_ref(c),
+        (
+            Opcode::Add | Opcode::Sub | Opcode::Mov | Opcode::Cvta | Opcode::Selp | Opcode::And | Opcode::Or,
+            [_, sources @ ..],
+        ) => sources,
         _ => return,
     };
     for source in sources {

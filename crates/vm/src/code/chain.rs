@@ -5,7 +5,7 @@
 //! running ([`crate::exec`]).
 
 use ir::{Op, OpKind, Slot};
-use isa::{Mod, Type};
+use isa::{Mod, Opcode, Type};
 
 use super::LinkIndex;
 
@@ -28,7 +28,7 @@ impl Candidate {
     /// The slots of an operation that could be a link.
     pub fn slots(op: &Op) -> Option<([Slot; 2], Slot, Slot)> {
         let OpKind::Pure { form, picks, dst: [Some(result), None], src, .. } = &op.kind else { return None };
-        let plain = form.opcode == "fma" && picks.types() == [Type::F32] && picks.mods() == [Mod::Rn];
+        let plain = form.opcode == Opcode::Fma && picks.types() == [Type::F32] && picks.mods() == [Mod::Rn];
         let [a, b, c] = src[..] else { return None };
         (plain && op.guard.is_none()).then_some(([a, b], c, *result))
     }

@@ -1,7 +1,7 @@
 //! Values that step evenly from lane to lane: how pure instructions map them.
 
 use ir::Width;
-use isa::{CmpOp, Form, Mod, Picks, Type};
+use isa::{CmpOp, Form, Mod, Opcode, Picks, Type};
 
 use crate::scalar::{Rows, Scalar};
 
@@ -53,20 +53,20 @@ impl Linear {
             return Linear::No;
         }
         match form.opcode {
-            "add" => Linear::Add,
-            "sub" => Linear::Sub,
-            "mul" if picks.has(Mod::Wide) => Linear::MulWide(ty.into()),
-            "mad" if picks.has(Mod::Wide) => Linear::MadWide(ty.into()),
-            "mul" if picks.has(Mod::Lo) => Linear::Mul,
-            "mad" if picks.has(Mod::Lo) => Linear::Mad,
-            "shl" => Linear::Shl,
-            "shr" => Linear::Shr(ty.into()),
-            "and" => Linear::And(Range { bits: ty.bits(), signed: false }),
-            "setp" if picks.bool_op().is_none() => match picks.cmp() {
+            Opcode::Add => Linear::Add,
+            Opcode::Sub => Linear::Sub,
+            Opcode::Mul if picks.has(Mod::Wide) => Linear::MulWide(ty.into()),
+            Opcode::Mad if picks.has(Mod::Wide) => Linear::MadWide(ty.into()),
+            Opcode::Mul if picks.has(Mod::Lo) => Linear::Mul,
+            Opcode::Mad if picks.has(Mod::Lo) => Linear::Mad,
+            Opcode::Shl => Linear::Shl,
+            Opcode::Shr => Linear::Shr(ty.into()),
+            Opcode::And => Linear::And(Range { bits: ty.bits(), signed: false }),
+            Opcode::Setp if picks.bool_op().is_none() => match picks.cmp() {
                 Some(op) => Linear::Compare(op, ty.into()),
                 None => Linear::No,
             },
-            "cvt" if picks.types().len() == 2 && !picks.ty(1).is_float() => {
+            Opcode::Cvt if picks.types().len() == 2 && !picks.ty(1).is_float() => {
                 // A result that is wider than its source is extended from the source's type.
                 let (to, from) = (ty, picks.ty(1));
                 Linear::Convert(if from.bits() <= to.bits() { from } else { to }.into())
@@ -336,9 +336,9 @@ mod tests {
             let unary = spelling.starts_with("cvt");
             let source = Width::of(*picks.types().last().unwrap());
             let result = match form.opcode {
-                "setp" => Width::Pred,
-                "mul" if picks.has(Mod::Wide) && source == Width::W16 => Width::W32,
-                "mul" if picks.has(Mod::Wide) => Width::W64,
+                Opcode::Setp => Width::Pred,
+                Opcode::Mul if picks.has(Mod::Wide) && source == Width::W16 => Width::W32,
+                Opcode::Mul if picks.has(Mod::Wide) => Width::W64,
                 _ => Width::of(picks.ty(0)),
             };
             for rows in shapes {

@@ -17,7 +17,7 @@ use diag::Span;
 use ir::{
     AtomicOp, BarrierReduction, Clock, CopyGroup, MbarrierOp, ReduxOp, ShuffleMode, StackOp, VoteMode, Width,
 };
-use isa::{Picks, Space, Type};
+use isa::{Opcode, Picks, Space, Type};
 use sem::PureFn;
 use smallvec::SmallVec;
 
@@ -131,7 +131,7 @@ pub(crate) enum WarpOp {
     Sync,
     Matrix(MatrixOp),
     Unsupported {
-        opcode: &'static str,
+        opcode: Opcode,
     },
 }
 
@@ -307,7 +307,7 @@ pub(crate) enum Kind {
         members: Option<SlotRef>,
     },
     Unsupported {
-        opcode: &'static str,
+        opcode: Opcode,
     },
 }
 

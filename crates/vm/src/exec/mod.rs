@@ -27,6 +27,7 @@ mod warp;
 mod windows;
 
 use diag::Span;
+use isa::Opcode;
 
 use crate::code::{Block, Code, Function, Guard, Kind, Op, Terminator};
 use crate::cta::Shared;
@@ -518,12 +519,12 @@ impl<'l> Chunk<'l> {
             Kind::CopyGroup(group) => self.copy_group(*group, active.mask),
             Kind::Mbarrier(mbarrier) => return self.mbarrier(mbarrier, active, shared, op.span),
             Kind::Warp { op: warp, members } => return self.warp(warp, *members, active, shared, op.span),
-            Kind::Unsupported { opcode } => return Err(self.unsupported(opcode, active, op.span)),
+            Kind::Unsupported { opcode } => return Err(self.unsupported(*opcode, active, op.span)),
         }
         Ok(())
     }
 
-    fn unsupported(&self, opcode: &str, active: &Active, span: Span) -> Box<Fault> {
+    fn unsupported(&self, opcode: Opcode, active: &Active, span: Span) -> Box<Fault> {
         let note = format!("`{opcode}` is known and checked, but not executed yet");
         self.fault(FaultKind::Unsupported, span, active.mask, None, &note)
     }

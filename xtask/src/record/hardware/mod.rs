@@ -105,7 +105,7 @@ fn programs(
     let forms = (0..FORMS.len()).map(|id| FormId(id as u16)).filter(move |id| {
         let form = id.form();
         matches!(form.action, Action::Pure(_))
-            && wanted(form.opcode)
+            && wanted(form.opcode.name())
             && !form.carry.reads
             && !form.carry.writes
     });
