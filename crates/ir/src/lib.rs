@@ -13,6 +13,7 @@ mod op;
 mod order;
 mod pairs;
 mod reach;
+mod semantics;
 mod unused;
 mod visit;
 
@@ -20,7 +21,8 @@ use check::module::{FuncId, Module};
 
 pub use op::*;
 pub use reach::Unsupported;
-pub use visit::Touch;
+pub use semantics::{Order, Scope, Semantics};
+pub use visit::{Access, AccessKind, Extent, Start, Touch, accesses, orders_memory};
 
 /// A lowered module.
 #[derive(Clone, Debug)]

@@ -10,6 +10,8 @@ use diag::Span;
 use isa::{Form, Picks, Space, SpecialRegister, Type};
 use smallvec::SmallVec;
 
+use crate::semantics::Semantics;
+
 /// A slot of the function's register window: index into [`Function::slots`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(pub u32);
@@ -262,9 +264,30 @@ pub enum Clock {
     },
 }
 
+/// Kinds of operations on matrices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MatrixKind {
+    /// `mma` and `wmma.mma`: registers only.
+    Multiply,
+    /// `wgmma.mma_async`, whose factors may lie in shared memory.
+    GroupMultiply,
+    /// `ldmatrix`
+    LoadRows,
+    /// `stmatrix`
+    StoreRows,
+    /// `movmatrix`
+    Transpose,
+    /// `wmma.load`
+    Load,
+    /// `wmma.store`
+    Store,
+}
+
 /// What a whole warp does with a matrix: `mma`, `ldmatrix`, `wmma.load` and their kin, as `form` and `picks` say.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatrixOp {
+    /// What it does.
+    pub kind: MatrixKind,
     /// The row of the instruction.
     pub form: &'static Form,
     /// What was picked of its modifiers.
@@ -448,12 +471,14 @@ pub enum OpKind {
         dst: SmallVec<[Option<Slot>; 4]>,
         bytes: u32,
         signed: bool,
+        semantics: Semantics,
     },
     /// Elements of `bytes` bytes each, one after the other.
     Store {
         address: Address,
         src: SmallVec<[Slot; 4]>,
         bytes: u32,
+        semantics: Semantics,
     },
     /// `atom` (with `dst`) and `red`. `b` is the new value for [`AtomicOp::CompareAndSwap`], whose compare value is `a`.
     /// `flush`: subnormal operands and results of an addition are zeros of their sign, unless the address, which may be
@@ -466,6 +491,7 @@ pub enum OpKind {
         dst: Option<Slot>,
         a: Slot,
         b: Option<Slot>,
+        semantics: Semantics,
     },
     /// `atom.exch.b128` and `atom.cas.b128`: of values of two halves, low first; what is written if `compare` (or there is
     /// none) stands there.
@@ -474,6 +500,7 @@ pub enum OpKind {
         dst: [Option<Slot>; 2],
         compare: Option<[Slot; 2]>,
         new: [Slot; 2],
+        semantics: Semantics,
     },
     /// `alloca`, `stacksave` and `stackrestore`: `value` is the number of bytes, or where the stack is to end.
     Stack {
@@ -502,8 +529,10 @@ pub enum OpKind {
     ActiveMask {
         dst: Slot,
     },
-    /// Orders memory accesses between host threads.
-    Fence,
+    /// `fence` and `membar`: orders the thread's accesses.
+    Fence {
+        semantics: Semantics,
+    },
     /// First operation of its block; `members` is the member mask (`None` for the old forms without one:
     /// whatever lanes are together).
     Warp {
@@ -535,6 +564,7 @@ pub enum OpKind {
         address: Option<Address>,
         dst: Option<Slot>,
         value: Option<Slot>,
+        semantics: Semantics,
     },
     /// Known, checked, not executed by any engine: a kernel that can reach it is not launched.
     Unsupported {

@@ -1,8 +1,14 @@
-//! Walks over the slots of an operation.
+//! What an operation touches: its slots, and memory.
+
+use isa::matrix::{Matrix, Shape};
+use isa::{Elements, Mod, OperandKind};
+use smallvec::{SmallVec, smallvec};
 
 use crate::op::{
-    Address, Argument, Base, BulkMask, Callee, Guard, Op, OpKind, Returned, Slot, Terminator, WarpOp,
+    Address, Argument, Base, BulkMask, Callee, Guard, MatrixKind, MatrixOp, MbarrierOp, Op, OpKind, Returned,
+    Slot, Terminator, WarpOp,
 };
+use crate::semantics::{Order, Scope, Semantics};
 
 /// How an operation touches a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +91,7 @@ impl Op {
                 uses(b, f);
                 defs([dst], f);
             }
-            OpKind::AtomicWide { address: at, dst, compare, new } => {
+            OpKind::AtomicWide { address: at, dst, compare, new, .. } => {
                 address(at, f);
                 uses(compare.iter_mut().flatten(), f);
                 uses(new, f);
@@ -145,7 +151,7 @@ impl Op {
                 uses(value, f);
                 defs([dst], f);
             }
-            OpKind::CopyGroup(_) | OpKind::Fence | OpKind::Unsupported { .. } => {}
+            OpKind::CopyGroup(_) | OpKind::Fence { .. } | OpKind::Unsupported { .. } => {}
         }
     }
 }
@@ -214,5 +220,297 @@ impl Terminator {
             Terminator::BranchIndexed { targets, .. } => targets.iter_mut().for_each(|t| *t = name(*t)),
             Terminator::Return | Terminator::Exit | Terminator::Trap => {}
         }
+    }
+}
+
+/// What an access does to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AccessKind {
+    /// Reads registers' values.
+    Load,
+    /// Writes them.
+    Store,
+    /// Reads, combines and writes, in one step.
+    Atomic,
+    /// Reads what an asynchronous copy brings elsewhere.
+    CopyRead,
+    /// Writes it.
+    CopyWrite,
+    /// Combines it with what is there, each element in one step.
+    CopyReduce,
+    /// Changes an mbarrier object.
+    Mbarrier,
+    /// Looks at an mbarrier object.
+    MbarrierTest,
+    /// Reads a part of a matrix.
+    MatrixLoad,
+    /// Writes a part of a matrix.
+    MatrixStore,
+}
+
+impl AccessKind {
+    /// It changes memory.
+    pub fn writes(self) -> bool {
+        match self {
+            AccessKind::Store
+            | AccessKind::Atomic
+            | AccessKind::CopyWrite
+            | AccessKind::CopyReduce
+            | AccessKind::Mbarrier
+            | AccessKind::MatrixStore => true,
+            AccessKind::Load | AccessKind::CopyRead | AccessKind::MbarrierTest | AccessKind::MatrixLoad => {
+                false
+            }
+        }
+    }
+
+    /// What is in memory matters to it.
+    pub fn reads(self) -> bool {
+        match self {
+            AccessKind::Load
+            | AccessKind::Atomic
+            | AccessKind::CopyRead
+            | AccessKind::CopyReduce
+            | AccessKind::Mbarrier
+            | AccessKind::MbarrierTest
+            | AccessKind::MatrixLoad => true,
+            AccessKind::Store | AccessKind::CopyWrite | AccessKind::MatrixStore => false,
+        }
+    }
+}
+
+/// Where an access begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// At an address, which each lane has for itself.
+    Address(Address),
+    /// In shared memory, where the matrix descriptor in this slot says: 9.7.15.5.
+    Descriptor(Slot),
+}
+
+/// How much an access touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Every lane so many bytes.
+    Bytes(u32),
+    /// Every lane at most so many bytes, less where the instruction says so.
+    AtMost(u32),
+    /// Every lane as many bytes as the slot says.
+    Slot(Slot),
+    /// The first so many lanes of a warp name a row of 16 bytes each.
+    Rows(u32),
+    /// The whole warp a matrix at the lowest lane's address.
+    Matrix {
+        /// Rows, or columns if it is stored column by column.
+        lines: u32,
+        /// Bits of a line.
+        line_bits: u32,
+        /// Bits of an element.
+        element_bits: u32,
+        /// Elements from one line to the next; without it they lie one after the other.
+        stride: Option<Slot>,
+    },
+    /// The factor of a product that a descriptor describes.
+    Factor,
+}
+
+/// An access of an operation to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// What it does.
+    pub kind: AccessKind,
+    /// Where it begins.
+    pub start: Start,
+    /// How much it touches.
+    pub extent: Extent,
+    /// How strong it is.
+    pub semantics: Semantics,
+}
+
+impl Access {
+    fn new(kind: AccessKind, address: &Address, extent: Extent, semantics: Semantics) -> Access {
+        Access { kind, start: Start::Address(*address), extent, semantics }
+    }
+}
+
+/// Bytes of an mbarrier object.
+const MBARRIER_BYTES: u32 = 8;
+
+/// All accesses of an operation to memory, those that read before those that write. This is what every engine and checker
+/// goes by; an operation that is not listed here touches registers only.
+pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
+    let weak = Semantics::WEAK;
+    match op {
+        OpKind::Pure { .. }
+        | OpKind::Copy { .. }
+        | OpKind::Not { .. }
+        | OpKind::Resize { .. }
+        | OpKind::Offset { .. }
+        | OpKind::AddressOf { .. }
+        | OpKind::Pack { .. }
+        | OpKind::Unpack { .. }
+        | OpKind::SelectPair { .. }
+        | OpKind::Cvta { .. }
+        | OpKind::IsSpace { .. }
+        | OpKind::ReadClock { .. }
+        | OpKind::ActiveMask { .. }
+        | OpKind::Stack { .. }
+        | OpKind::Fence { .. }
+        | OpKind::CopyGroup(_)
+        | OpKind::Unsupported { .. } => SmallVec::new(),
+        OpKind::Load { address, dst, bytes, semantics, .. } => {
+            let extent = Extent::Bytes(bytes * dst.len() as u32);
+            smallvec![Access::new(AccessKind::Load, address, extent, *semantics)]
+        }
+        OpKind::Store { address, src, bytes, semantics } => {
+            let extent = Extent::Bytes(bytes * src.len() as u32);
+            smallvec![Access::new(AccessKind::Store, address, extent, *semantics)]
+        }
+        OpKind::Atomic { address, ty, semantics, .. } => {
+            smallvec![Access::new(AccessKind::Atomic, address, Extent::Bytes(ty.bytes()), *semantics)]
+        }
+        OpKind::AtomicWide { address, semantics, .. } => {
+            smallvec![Access::new(AccessKind::Atomic, address, Extent::Bytes(16), *semantics)]
+        }
+        OpKind::CopyAsync { dst, src, bytes, size, ignore } => {
+            let whole = size.is_none() && ignore.is_none();
+            let read = if whole { Extent::Bytes(*bytes) } else { Extent::AtMost(*bytes) };
+            smallvec![
+                Access::new(AccessKind::CopyRead, src, read, weak),
+                Access::new(AccessKind::CopyWrite, dst, Extent::Bytes(*bytes), weak),
+            ]
+        }
+        OpKind::CopyBulk { dst, src, size, mbarrier, mask: _, reduction } => {
+            let extent = Extent::Slot(*size);
+            let written = match reduction {
+                // Each reduction is `.relaxed.gpu` (9.7.9.25.5).
+                Some(_) => {
+                    let relaxed = Semantics::new(Order::Relaxed, Scope::Gpu);
+                    Access::new(AccessKind::CopyReduce, dst, extent, relaxed)
+                }
+                None => Access::new(AccessKind::CopyWrite, dst, extent, weak),
+            };
+            let mut all = smallvec![Access::new(AccessKind::CopyRead, src, extent, weak), written];
+            // That the bytes have come is `.release` at cluster scope.
+            all.extend(mbarrier.as_ref().map(|address| {
+                let release = Semantics::new(Order::Release, Scope::Cluster);
+                Access::new(AccessKind::Mbarrier, address, Extent::Bytes(MBARRIER_BYTES), release)
+            }));
+            all
+        }
+        OpKind::Mbarrier { op, address, semantics, .. } => {
+            let kind = match op {
+                MbarrierOp::Test { .. } => AccessKind::MbarrierTest,
+                MbarrierOp::Init
+                | MbarrierOp::Invalidate
+                | MbarrierOp::ExpectTransactions
+                | MbarrierOp::CompleteTransactions
+                | MbarrierOp::Arrive { .. }
+                | MbarrierOp::ArriveExpecting { .. }
+                | MbarrierOp::ArriveAfterCopies { .. } => AccessKind::Mbarrier,
+                MbarrierOp::PendingCount => return SmallVec::new(),
+            };
+            let access = |a| Access::new(kind, a, Extent::Bytes(MBARRIER_BYTES), *semantics);
+            address.iter().map(access).collect()
+        }
+        OpKind::Warp { op, .. } => match op {
+            WarpOp::Shuffle { .. }
+            | WarpOp::Vote { .. }
+            | WarpOp::Match { .. }
+            | WarpOp::Redux { .. }
+            | WarpOp::Elect { .. }
+            | WarpOp::Sync => SmallVec::new(),
+            WarpOp::Matrix(op) => op.accesses(),
+        },
+    }
+}
+
+/// An operation that orders the accesses around it, or ends something's life, though it names no memory itself: no access may
+/// be moved across it.
+pub fn orders_memory(op: &OpKind) -> bool {
+    match op {
+        OpKind::Fence { .. } | OpKind::CopyGroup(_) | OpKind::Stack { .. } | OpKind::Unsupported { .. } => {
+            true
+        }
+        OpKind::Pure { .. }
+        | OpKind::Copy { .. }
+        | OpKind::Not { .. }
+        | OpKind::Resize { .. }
+        | OpKind::Offset { .. }
+        | OpKind::AddressOf { .. }
+        | OpKind::Pack { .. }
+        | OpKind::Unpack { .. }
+        | OpKind::SelectPair { .. }
+        | OpKind::Cvta { .. }
+        | OpKind::IsSpace { .. }
+        | OpKind::ReadClock { .. }
+        | OpKind::ActiveMask { .. } => false,
+        // The lanes of a warp meet there, and `bar.warp.sync` orders their accesses.
+        OpKind::Warp { .. } => true,
+        OpKind::Load { .. }
+        | OpKind::Store { .. }
+        | OpKind::Atomic { .. }
+        | OpKind::AtomicWide { .. }
+        | OpKind::CopyAsync { .. }
+        | OpKind::CopyBulk { .. }
+        | OpKind::Mbarrier { .. } => accesses(op).iter().any(|access| access.semantics.is_strong()),
+    }
+}
+
+impl MatrixOp {
+    /// The slots of the operand of this name, among [`MatrixOp::src`].
+    pub fn operand(&self, name: &str) -> Option<&[Slot]> {
+        let mut start = 0;
+        for spec in self.form.operands_with(&self.picks) {
+            let read = match (spec.kind, spec.access) {
+                (OperandKind::Address, _) => false,
+                (_, isa::Access::Write) => self.kind == MatrixKind::GroupMultiply,
+                _ => spec.name != "stride",
+            };
+            let count = if read { spec.count(self.form, &self.picks).0 } else { 0 };
+            if spec.name == name {
+                return self.src.get(start..start + count);
+            }
+            start += count;
+        }
+        None
+    }
+
+    fn accesses(&self) -> SmallVec<[Access; 3]> {
+        let weak = Semantics::WEAK;
+        let at =
+            |kind, extent| self.address.iter().map(move |a| Access::new(kind, a, extent, weak)).collect();
+        match self.kind {
+            MatrixKind::Multiply | MatrixKind::Transpose => SmallVec::new(),
+            MatrixKind::GroupMultiply => {
+                let factor = |name| {
+                    let start = Start::Descriptor(*self.operand(name)?.first()?);
+                    Some(Access {
+                        kind: AccessKind::MatrixLoad,
+                        start,
+                        extent: Extent::Factor,
+                        semantics: weak,
+                    })
+                };
+                ["a-desc", "b-desc"].into_iter().filter_map(factor).collect()
+            }
+            MatrixKind::LoadRows => at(AccessKind::MatrixLoad, Extent::Rows(8 * self.dst.len() as u32)),
+            MatrixKind::StoreRows => at(AccessKind::MatrixStore, Extent::Rows(8 * self.src.len() as u32)),
+            MatrixKind::Load => at(AccessKind::MatrixLoad, self.matrix()),
+            MatrixKind::Store => at(AccessKind::MatrixStore, self.matrix()),
+        }
+    }
+
+    /// The matrix of `wmma.load` and `wmma.store`.
+    fn matrix(&self) -> Extent {
+        let fragment = self.form.operands.iter().find(|spec| spec.elements == Elements::Fragment);
+        let found = fragment.and_then(|spec| {
+            let (shape, ty) = (Shape::of(&self.picks)?, spec.element(&self.picks)?);
+            Some((Matrix::of(self.form, &self.picks, spec).size(shape, false), ty.bits()))
+        });
+        let ((rows, columns), element_bits) = found.unwrap_or_default();
+        let (lines, length) = if self.picks.has(Mod::Col) { (columns, rows) } else { (rows, columns) };
+        let line_bits = length as u32 * element_bits;
+        Extent::Matrix { lines: lines as u32, line_bits, element_bits, stride: self.stride }
     }
 }

@@ -8,6 +8,7 @@ use isa::Space;
 
 use super::Lowering;
 use crate::op::{Address, Argument, Base, Callee, OpKind, Returned, Terminator, Width};
+use crate::semantics::Semantics;
 
 impl Lowering<'_> {
     pub(super) fn call(&mut self, i: &Instruction) {
@@ -79,7 +80,12 @@ impl Lowering<'_> {
             let address = Address { space: Space::Local, base: Base::Frame(offset), offset: 0 };
             self.push(
                 None,
-                OpKind::Store { address, src: [src].into_iter().collect(), bytes: param.ty.bytes() },
+                OpKind::Store {
+                    address,
+                    src: [src].into_iter().collect(),
+                    bytes: param.ty.bytes(),
+                    semantics: Semantics::WEAK,
+                },
             );
             offset
         }))
@@ -118,5 +124,6 @@ fn load(param: &Param, offset: u32, dst: crate::op::Slot) -> OpKind {
         dst: [Some(dst)].into_iter().collect(),
         bytes: param.ty.bytes(),
         signed: param.ty.is_signed(),
+        semantics: Semantics::WEAK,
     }
 }

@@ -6,6 +6,7 @@ use isa::{Effect, Mod, OperandKind, Type};
 use super::Lowering;
 use super::memory::atomic_op;
 use crate::op::{BulkMask, CopyGroup, Guard, MbarrierOp, OpKind, Reduction};
+use crate::semantics::{Order, Semantics};
 
 impl Lowering<'_> {
     /// The operand of this name.
@@ -78,7 +79,21 @@ impl Lowering<'_> {
             (spec.kind == OperandKind::Address).then(|| self.address(operand, i.picks.space()))
         });
         let dst = if address_first(i) { None } else { self.destination(i, 0) };
-        self.push(guard, OpKind::Mbarrier { op, address, dst, value });
+        let semantics = Semantics::of_mbarrier(order(op), &i.picks);
+        self.push(guard, OpKind::Mbarrier { op, address, dst, value, semantics });
+    }
+}
+
+/// The order of an operation on an mbarrier object without one of its own (9.7.13.15): arrivals release, tests acquire, and
+/// counts of bytes are relaxed.
+fn order(op: MbarrierOp) -> Order {
+    match op {
+        MbarrierOp::Init | MbarrierOp::Invalidate | MbarrierOp::PendingCount => Order::Weak,
+        MbarrierOp::ExpectTransactions | MbarrierOp::CompleteTransactions => Order::Relaxed,
+        MbarrierOp::Arrive { .. }
+        | MbarrierOp::ArriveExpecting { .. }
+        | MbarrierOp::ArriveAfterCopies { .. } => Order::Release,
+        MbarrierOp::Test { .. } => Order::Acquire,
     }
 }
 

@@ -5,7 +5,8 @@ use isa::{Access, Action, Effect, Mod, Space, Type};
 use smallvec::SmallVec;
 
 use super::Lowering;
-use crate::op::{Clock, Guard, OpKind, Slot, SlotKind, StackOp, Width};
+use crate::op::{Clock, Guard, MatrixKind, OpKind, Slot, SlotKind, StackOp, Width};
+use crate::semantics::Semantics;
 
 /// Alignment of what `alloca` takes, in bytes, unless it asks for more.
 const STACK_ALIGN: u32 = 8;
@@ -48,13 +49,13 @@ impl Lowering<'_> {
             | Effect::Redux
             | Effect::Elect
             | Effect::BarWarpSync => self.warp(i, effect),
-            Effect::LdMatrix
-            | Effect::StMatrix
-            | Effect::MovMatrix
-            | Effect::Mma
-            | Effect::Wgmma
-            | Effect::WmmaLoad
-            | Effect::WmmaStore => self.matrix(i),
+            Effect::Mma => self.matrix(i, MatrixKind::Multiply),
+            Effect::Wgmma => self.matrix(i, MatrixKind::GroupMultiply),
+            Effect::LdMatrix => self.matrix(i, MatrixKind::LoadRows),
+            Effect::StMatrix => self.matrix(i, MatrixKind::StoreRows),
+            Effect::MovMatrix => self.matrix(i, MatrixKind::Transpose),
+            Effect::WmmaLoad => self.matrix(i, MatrixKind::Load),
+            Effect::WmmaStore => self.matrix(i, MatrixKind::Store),
             Effect::CpAsync => self.copy_async(i),
             Effect::CpAsyncBulk => self.copy_bulk(i),
             Effect::CpAsyncGroup => self.copy_group(i),
@@ -76,7 +77,7 @@ impl Lowering<'_> {
             }
             Effect::Fence => {
                 self.block().may_spin = true;
-                self.push(None, OpKind::Fence);
+                self.push(None, OpKind::Fence { semantics: Semantics::of_fence(i.form.opcode, &i.picks) });
             }
             // A hint that others should run.
             Effect::Nanosleep => self.block().may_spin = true,

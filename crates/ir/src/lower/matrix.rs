@@ -5,12 +5,13 @@ use isa::{Access, Opcode, OperandKind, Type};
 use smallvec::SmallVec;
 
 use super::Lowering;
-use crate::op::{MatrixOp, Slot, WarpOp, Width};
+use crate::op::{MatrixKind, MatrixOp, Slot, WarpOp, Width};
 
 impl Lowering<'_> {
-    pub(super) fn matrix(&mut self, i: &Instruction) {
+    pub(super) fn matrix(&mut self, i: &Instruction, kind: MatrixKind) {
         let guard = self.guard(i);
         let mut op = MatrixOp {
+            kind,
             form: i.form,
             picks: i.picks,
             dst: SmallVec::new(),

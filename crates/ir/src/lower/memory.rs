@@ -6,18 +6,19 @@ use smallvec::SmallVec;
 
 use super::Lowering;
 use crate::op::{Address, AtomicOp, Base, Guard, OpKind, Slot, StackOp, Width};
+use crate::semantics::{Order, Semantics};
 
 impl Lowering<'_> {
-    /// Accesses that another thread may answer: whoever loops around them must let others run.
-    fn note_ordering(&mut self, i: &Instruction) {
-        if i.picks.mods().iter().any(|m| matches!(m, Mod::Volatile | Mod::Acquire | Mod::Relaxed | Mod::Mmio))
-        {
-            self.block().may_spin = true;
-        }
+    /// Order and scope of `ld` and `st`. Other threads may answer strong accesses: whoever loops around them must let others
+    /// run. A release is an answer.
+    fn semantics(&mut self, i: &Instruction) -> Semantics {
+        let semantics = Semantics::of_access(&i.picks);
+        self.block().may_spin |= semantics.is_strong() && semantics.order != Order::Release;
+        semantics
     }
 
     pub(super) fn load(&mut self, i: &Instruction) {
-        self.note_ordering(i);
+        let semantics = self.semantics(i);
         let guard = self.guard(i);
         let [dst, address, ..] = &i.operands[..] else { return };
         let ty = i.picks.ty(0);
@@ -37,11 +38,11 @@ impl Lowering<'_> {
             }
         }
         let bytes = ty.bytes() / u32::from(halves);
-        self.push(guard, OpKind::Load { address, dst: slots, bytes, signed: ty.is_signed() });
+        self.push(guard, OpKind::Load { address, dst: slots, bytes, signed: ty.is_signed(), semantics });
     }
 
     pub(super) fn store(&mut self, i: &Instruction) {
-        self.note_ordering(i);
+        let semantics = self.semantics(i);
         let guard = self.guard(i);
         let [address, src, ..] = &i.operands[..] else { return };
         let ty = i.picks.ty(0);
@@ -61,7 +62,7 @@ impl Lowering<'_> {
             }
         }
         let bytes = if ty.bits() > 64 { ty.bytes() / 2 } else { ty.bytes() };
-        self.push(guard, OpKind::Store { address, src: slots, bytes });
+        self.push(guard, OpKind::Store { address, src: slots, bytes, semantics });
     }
 
     /// A source of a store: the low bytes of a register of any width.
@@ -76,6 +77,7 @@ impl Lowering<'_> {
         self.block().may_spin = true;
         let guard = self.guard(i);
         let ty = i.picks.ty(0);
+        let semantics = Semantics::of_atomic(&i.picks);
         let has_destination = i.form.opcode == Opcode::Atom;
         let (dst, rest) = match &i.operands[..] {
             [dst, rest @ ..] if has_destination => (Some(dst), rest),
@@ -95,10 +97,10 @@ impl Lowering<'_> {
                 (AtomicOp::CompareAndSwap, Some(b)) => (Some(a), b),
                 _ => (None, a),
             };
-            return self.push(guard, OpKind::AtomicWide { address, dst, compare, new });
+            return self.push(guard, OpKind::AtomicWide { address, dst, compare, new, semantics });
         }
         if let Operand::Vector(parts) = a {
-            return self.atomic_vector(guard, op, ty, address, dst, parts);
+            return self.atomic_vector(guard, op, ty, (address, semantics), dst, parts);
         }
         let a = self.source(a, ty);
         let b = match (op, more.first()) {
@@ -120,6 +122,7 @@ impl Lowering<'_> {
             dst,
             a,
             b,
+            semantics,
         });
     }
 
@@ -129,7 +132,7 @@ impl Lowering<'_> {
         guard: Option<Guard>,
         op: AtomicOp,
         ty: Type,
-        address: Address,
+        (address, semantics): (Address, Semantics),
         dst: Option<&Operand>,
         parts: &[Operand],
     ) {
@@ -156,7 +159,7 @@ impl Lowering<'_> {
             let old = register.map(|_| self.temporary(Width::of(ty)));
             let offset = address.offset + i as i64 * i64::from(ty.bytes());
             let address = Address { base, offset, ..address };
-            self.push(guard, OpKind::Atomic { op, ty, flush, address, dst: old, a, b: None });
+            self.push(guard, OpKind::Atomic { op, ty, flush, address, dst: old, a, b: None, semantics });
             results.extend(register.zip(old));
         }
         for (dst, src) in results {

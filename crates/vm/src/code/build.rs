@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 
 use check::module::{Body, FuncId, Prototype, VarId};
+use isa::Space;
 
 use super::{
     Address, Argument, Atomic, AtomicWide, Barrier, Base, Block, BulkMask, Call, Callee, Code, CopyAsync,
@@ -54,6 +55,17 @@ pub(crate) fn build(
 fn select_pair(_: &isa::Picks, values: &[u64]) -> [u64; 2] {
     let half = |pred: u64, mask: u64| values[usize::from(pred == 0)] & mask;
     [half(values[2], 0xffff) | half(values[3], 0xffff_0000), 0]
+}
+
+/// Threads on other host threads can see it: all of a block run on one, which has its shared and local memory for itself.
+pub(super) fn is_strong(address: &ir::Address, semantics: ir::Semantics) -> bool {
+    let reaches_others = match address.space {
+        Space::Global | Space::Generic => true,
+        Space::Shared | Space::Local | Space::Const | Space::Param => false,
+        // No memory.
+        Space::Reg | Space::SpecialRegister | Space::Tex => false,
+    };
+    semantics.is_strong() && reaches_others
 }
 
 /// What has been counted of all functions so far.
@@ -288,40 +300,52 @@ impl<'a> Builder<'a> {
                 let dst = dst.iter().map(|&d| self.maybe(d)).collect();
                 Kind::Unpack { dst, src: self.slot(*src), bits: *bits }
             }
-            ir::OpKind::Load { address, dst, bytes, signed }
+            ir::OpKind::Load { address, dst, bytes, signed, .. }
                 if let (ir::Base::KernelParam(index), [Some(slot)]) = (address.base, &dst[..])
                     && let Some(offset) = self.param(index, address.offset, *bytes) =>
             {
                 Kind::Param { dst: self.slot(*slot), offset, bytes: *bytes, signed: *signed }
             }
-            ir::OpKind::Load { address, dst, bytes, signed } => Kind::Load(Box::new(Load {
-                address: self.address(address),
-                dst: dst.iter().map(|&d| self.maybe(d)).collect(),
-                bytes: *bytes,
-                signed: *signed,
-                once: false,
-                chained: None,
-            })),
-            ir::OpKind::Store { address, src, bytes } => Kind::Store(Box::new(Store {
-                address: self.address(address),
-                src: src.iter().map(|&s| self.slot(s)).collect(),
-                bytes: *bytes,
-            })),
-            ir::OpKind::Atomic { op, ty, flush, address, dst, a, b } => Kind::Atomic(Box::new(Atomic {
-                op: *op,
-                ty: *ty,
-                flush: *flush,
-                address: self.address(address),
-                dst: self.maybe(*dst),
-                a: self.slot(*a),
-                b: self.maybe(*b),
-            })),
-            ir::OpKind::AtomicWide { address, dst, compare, new } => Kind::AtomicWide(Box::new(AtomicWide {
-                address: self.address(address),
-                dst: dst.map(|d| self.maybe(d)),
-                compare: compare.map(|halves| halves.map(|half| self.slot(half))),
-                new: new.map(|half| self.slot(half)),
-            })),
+            ir::OpKind::Load { address, dst, bytes, signed, semantics } => {
+                let load = Box::new(Load {
+                    address: self.address(address),
+                    dst: dst.iter().map(|&d| self.maybe(d)).collect(),
+                    bytes: *bytes,
+                    signed: *signed,
+                    order: semantics.order,
+                    once: false,
+                    chained: None,
+                });
+                if is_strong(address, *semantics) { Kind::LoadStrong(load) } else { Kind::Load(load) }
+            }
+            ir::OpKind::Store { address, src, bytes, semantics } => {
+                let store = Box::new(Store {
+                    address: self.address(address),
+                    src: src.iter().map(|&s| self.slot(s)).collect(),
+                    bytes: *bytes,
+                    order: semantics.order,
+                });
+                if is_strong(address, *semantics) { Kind::StoreStrong(store) } else { Kind::Store(store) }
+            }
+            ir::OpKind::Atomic { op, ty, flush, address, dst, a, b, semantics: _ } => {
+                Kind::Atomic(Box::new(Atomic {
+                    op: *op,
+                    ty: *ty,
+                    flush: *flush,
+                    address: self.address(address),
+                    dst: self.maybe(*dst),
+                    a: self.slot(*a),
+                    b: self.maybe(*b),
+                }))
+            }
+            ir::OpKind::AtomicWide { address, dst, compare, new, semantics: _ } => {
+                Kind::AtomicWide(Box::new(AtomicWide {
+                    address: self.address(address),
+                    dst: dst.map(|d| self.maybe(d)),
+                    compare: compare.map(|halves| halves.map(|half| self.slot(half))),
+                    new: new.map(|half| self.slot(half)),
+                }))
+            }
             ir::OpKind::Stack { op, dst, value } => {
                 Kind::Stack { op: *op, dst: self.maybe(*dst), value: self.maybe(*value) }
             }
@@ -339,7 +363,7 @@ impl<'a> Builder<'a> {
             }
             ir::OpKind::ReadClock { dst, clock } => Kind::ReadClock { dst: self.slot(*dst), clock: *clock },
             ir::OpKind::ActiveMask { dst } => Kind::ActiveMask { dst: self.slot(*dst) },
-            ir::OpKind::Fence => Kind::Fence,
+            ir::OpKind::Fence { semantics } => Kind::Fence(semantics.order),
             ir::OpKind::CopyAsync { dst, src, bytes, size, ignore } => Kind::CopyAsync(Box::new(CopyAsync {
                 dst: self.address(dst),
                 src: self.address(src),
@@ -361,12 +385,14 @@ impl<'a> Builder<'a> {
                     reduction: *reduction,
                 }))
             }
-            ir::OpKind::Mbarrier { op, address, dst, value } => Kind::Mbarrier(Box::new(Mbarrier {
-                op: *op,
-                address: address.as_ref().map(|a| self.address(a)),
-                dst: self.maybe(*dst),
-                value: self.maybe(*value),
-            })),
+            ir::OpKind::Mbarrier { op, address, dst, value, semantics: _ } => {
+                Kind::Mbarrier(Box::new(Mbarrier {
+                    op: *op,
+                    address: address.as_ref().map(|a| self.address(a)),
+                    dst: self.maybe(*dst),
+                    value: self.maybe(*value),
+                }))
+            }
             ir::OpKind::Warp { op, members } => {
                 Kind::Warp { op: Box::new(self.warp(op)), members: self.maybe(*members) }
             }

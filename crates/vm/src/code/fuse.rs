@@ -2,7 +2,7 @@
 
 use ir::{OpKind, Slot, SlotKind, Touch};
 
-use super::build::Builder;
+use super::build::{Builder, is_strong};
 use super::chain::{self, Candidate};
 use super::{Kind, Link, Op, PureStore};
 
@@ -16,6 +16,9 @@ struct Reads {
     /// The next operation that writes it.
     write: Option<usize>,
 }
+
+/// Stands in an operation while it is rewritten.
+const PLACEHOLDER: Kind = Kind::Fence(ir::Order::Weak);
 
 impl Builder<'_> {
     /// Marks loads whose value is read once, joins pure operations with the store of their result, and makes chains.
@@ -106,8 +109,9 @@ impl Builder<'_> {
 
     /// The operation stores the whole of `result`, alone and always, at an address that is not it.
     fn stores(&self, op: &ir::Op, result: Slot) -> bool {
-        let OpKind::Store { address, src, bytes } = &op.kind else { return false };
+        let OpKind::Store { address, src, bytes, semantics } = &op.kind else { return false };
         op.guard.is_none()
+            && !is_strong(address, *semantics)
             && src[..] == [result]
             && self.slot(result).width.bytes() == *bytes as usize
             && address.base != ir::Base::Slot(result)
@@ -133,7 +137,7 @@ fn reads_first(op: &OpKind) -> bool {
 
 /// Makes an operation a link of a chain.
 fn link(op: &mut Op, place: &chain::Place) {
-    if let Kind::Pure(pure) = std::mem::replace(&mut op.kind, Kind::Fence) {
+    if let Kind::Pure(pure) = std::mem::replace(&mut op.kind, PLACEHOLDER) {
         let chain::Place { index, stable, last, .. } = *place;
         op.kind = Kind::Link(Box::new(Link { pure: *pure, index, stable, last }));
     }
@@ -147,7 +151,7 @@ fn join(ops: &mut Vec<Op>, index: usize) {
     let Op { kind: Kind::Store(store), span, .. } = ops.remove(index + 1) else { return };
     // Whatever faults is the store.
     ops[index].span = span;
-    if let Kind::Pure(pure) = std::mem::replace(&mut ops[index].kind, Kind::Fence) {
+    if let Kind::Pure(pure) = std::mem::replace(&mut ops[index].kind, PLACEHOLDER) {
         ops[index].kind = Kind::PureStore(Box::new(PureStore { pure: *pure, store: *store }));
     }
 }

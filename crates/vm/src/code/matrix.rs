@@ -1,7 +1,8 @@
 //! Matrix operations with every element's place looked up: which lane holds it in which part of which register.
 
+use ir::MatrixKind;
 use isa::matrix::{Matrix, Shape, element_bits};
-use isa::{Effect, Mod, Space, Type};
+use isa::{Mod, Space, Type};
 use lanes::MatrixHelpers;
 use sem::matrix::{BlockScale, Product, Sparsity};
 
@@ -137,7 +138,6 @@ impl MatrixOp {
         operands: MatrixOperands,
         helpers: &'static MatrixHelpers,
     ) -> Option<MatrixOp> {
-        let isa::Action::Effect(effect) = op.form.action else { return None };
         let MatrixOperands { dst, src, address, stride } = operands;
         let sources = || src.iter().copied().map(Some).collect::<Vec<_>>();
         let strided = |registers| {
@@ -148,15 +148,16 @@ impl MatrixOp {
             let by_column = op.picks.has(Mod::Col);
             Some(Strided { fragment, address: address?, stride, by_column })
         };
-        Some(match effect {
-            Effect::Mma => MatrixOp::Multiply(Box::new(Multiply::new(op, dst, src, helpers)?)),
-            Effect::Wgmma => MatrixOp::Multiply(Box::new(Multiply::of_group(op, dst, src, helpers)?)),
-            Effect::LdMatrix => MatrixOp::LoadRows(MatrixRows::new(op, address?, dst)),
-            Effect::StMatrix => MatrixOp::StoreRows(MatrixRows::new(op, address?, sources())),
-            Effect::MovMatrix => MatrixOp::Transpose { dst: *dst.first()?, src: *src.first()? },
-            Effect::WmmaLoad => MatrixOp::Load(strided(dst)?),
-            Effect::WmmaStore => MatrixOp::Store(strided(sources())?),
-            _ => return None,
+        Some(match op.kind {
+            MatrixKind::Multiply => MatrixOp::Multiply(Box::new(Multiply::new(op, dst, src, helpers)?)),
+            MatrixKind::GroupMultiply => {
+                MatrixOp::Multiply(Box::new(Multiply::of_group(op, dst, src, helpers)?))
+            }
+            MatrixKind::LoadRows => MatrixOp::LoadRows(MatrixRows::new(op, address?, dst)),
+            MatrixKind::StoreRows => MatrixOp::StoreRows(MatrixRows::new(op, address?, sources())),
+            MatrixKind::Transpose => MatrixOp::Transpose { dst: *dst.first()?, src: *src.first()? },
+            MatrixKind::Load => MatrixOp::Load(strided(dst)?),
+            MatrixKind::Store => MatrixOp::Store(strided(sources())?),
         })
     }
 }

@@ -15,7 +15,8 @@ mod special;
 
 use diag::Span;
 use ir::{
-    AtomicOp, BarrierReduction, Clock, CopyGroup, MbarrierOp, ReduxOp, ShuffleMode, StackOp, VoteMode, Width,
+    AtomicOp, BarrierReduction, Clock, CopyGroup, MbarrierOp, Order, ReduxOp, ShuffleMode, StackOp, VoteMode,
+    Width,
 };
 use isa::{Opcode, Picks, Space, Type};
 use sem::PureFn;
@@ -175,6 +176,7 @@ pub(crate) struct Load {
     /// Bytes of one element.
     pub bytes: u32,
     pub signed: bool,
+    pub order: Order,
     /// One element, read by one operation only, before anything is written to memory: it can stay there until then.
     pub once: bool,
     /// That operation is a link of a chain, which takes rows of memory as they are: the link, and which factor it is.
@@ -193,6 +195,7 @@ pub(crate) struct Store {
     pub src: SmallVec<[SlotRef; 4]>,
     /// Bytes of one element.
     pub bytes: u32,
+    pub order: Order,
 }
 
 /// A pure operation whose result goes to memory and nowhere else.
@@ -276,6 +279,9 @@ pub(crate) enum Kind {
     },
     Load(Box<Load>),
     Store(Box<Store>),
+    /// A load or store that other host threads may answer, or that answers them.
+    LoadStrong(Box<Load>),
+    StoreStrong(Box<Store>),
     PureStore(Box<PureStore>),
     Link(Box<Link>),
     Atomic(Box<Atomic>),
@@ -297,7 +303,7 @@ pub(crate) enum Kind {
     ActiveMask {
         dst: SlotRef,
     },
-    Fence,
+    Fence(Order),
     CopyAsync(Box<CopyAsync>),
     CopyGroup(CopyGroup),
     CopyBulk(Box<CopyBulk>),

@@ -279,12 +279,12 @@ impl Chunk<'_> {
         let request = Request { space: op.address.space, bytes, write: false, span };
         let mut addresses = self.addresses(&op.address, active);
         let Some(region) = self.checked_region(shared, &request, &mut addresses, active.mask) else {
-            return self.load_each(op, active, shared, &request, &addresses);
+            return self.load_each(op, active, shared, &request, &addresses, read);
         };
         if let Addresses::Even(even) = &addresses {
             if even.scalar.is_uniform() {
                 // SAFETY: the region holds all elements of the access.
-                self.load_uniform(op, active, unsafe { region.at(even.scalar.base) });
+                self.load_uniform(op, active, unsafe { region.at(even.scalar.base) }, read);
                 return Ok(());
             }
             if let Some(plan) = AccessPlan::new(even, region, bytes, &op.address, active) {
@@ -310,7 +310,14 @@ impl Chunk<'_> {
     }
 
     /// A load of the same elements for all lanes.
-    fn load_uniform(&mut self, op: &Load, active: &Active, start: *const u8) {
+    #[inline]
+    pub(super) fn load_uniform(
+        &mut self,
+        op: &Load,
+        active: &Active,
+        start: *const u8,
+        read: unsafe fn(*const u8, u32, bool) -> u64,
+    ) {
         for (i, slot) in op.dst.iter().enumerate() {
             let Some(slot) = *slot else { continue };
             // SAFETY: the caller has checked the access.
@@ -320,7 +327,7 @@ impl Chunk<'_> {
         }
     }
 
-    fn transfer<'a>(
+    pub(super) fn transfer<'a>(
         &self,
         region: Region,
         addresses: &'a Addresses,
@@ -354,7 +361,7 @@ impl Chunk<'_> {
 
     /// Addresses that stay while the destinations of a load are written: a single destination may be the register
     /// that they stand in, since each lane's address is read before its value is written.
-    fn kept(&self, op: &Load, addresses: Addresses) -> Addresses {
+    pub(super) fn kept(&self, op: &Load, addresses: Addresses) -> Addresses {
         match addresses {
             Addresses::Each(each) if op.dst.len() > 1 => {
                 let copy = self.registers.scratch(1);
@@ -397,13 +404,14 @@ impl Chunk<'_> {
 
     /// Lane by lane: local memory, and accesses that fault or are spread over several allocations.
     #[inline(never)]
-    fn load_each(
+    pub(super) fn load_each(
         &mut self,
         op: &Load,
         active: &Active,
         shared: &Shared,
         request: &Request,
         addresses: &Addresses,
+        read: unsafe fn(*const u8, u32, bool) -> u64,
     ) -> Step {
         let arrays: Vec<Option<(*mut u8, SlotRef)>> = op
             .dst
@@ -451,18 +459,7 @@ impl Chunk<'_> {
             for slot in &op.src {
                 self.registers.read(active.window, *slot);
             }
-            return self.each_place(shared, &request, &addresses, active.mask, |chunk, lane, place| {
-                for (i, slot) in op.src.iter().enumerate() {
-                    let value = chunk.registers.get(active.window, *slot, lane);
-                    match place {
-                        // SAFETY: the place holds all elements of the access.
-                        Place::Host(at) => unsafe { write(at.add(i * op.bytes as usize), op.bytes, value) },
-                        Place::Local(at) => {
-                            chunk.local.write(lane, at + (i as u64) * u64::from(op.bytes), op.bytes, value);
-                        }
-                    }
-                }
-            });
+            return self.store_each(op, active, shared, &request, &addresses, write);
         };
         let transfer = self.transfer(region, &addresses, active, op.bytes, bytes);
         if self.store_vectors(op, active, &transfer) {

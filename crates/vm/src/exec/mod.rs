@@ -22,6 +22,7 @@ mod observe;
 mod plan;
 mod pure;
 mod stack;
+mod strong;
 mod transfer;
 mod warp;
 mod windows;
@@ -503,6 +504,8 @@ impl<'l> Chunk<'l> {
             Kind::Unpack { dst, src, bits } => self.unpack(dst, *src, *bits, active),
             Kind::Load(load) => return self.load(load, active, shared, op.span),
             Kind::Store(store) => return self.store(store, active, shared, op.span),
+            Kind::LoadStrong(load) => return self.load_strong(load, active, shared, op.span),
+            Kind::StoreStrong(store) => return self.store_strong(store, active, shared, op.span),
             Kind::Link(link) => self.link(link, active),
             Kind::PureStore(both) => return self.pure_store(both, active, shared, op.span),
             Kind::Atomic(atomic) => return self.atomic(atomic, active, shared, op.span),
@@ -513,7 +516,7 @@ impl<'l> Chunk<'l> {
             Kind::IsSpace { dst, src, space } => self.is_space(*dst, *src, *space, active),
             Kind::ReadClock { dst, clock } => self.read_clock(*dst, *clock, active),
             Kind::ActiveMask { dst } => self.active_mask(*dst, active),
-            Kind::Fence => std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst),
+            Kind::Fence(order) => strong::execute_fence(*order),
             Kind::CopyAsync(copy) => return self.copy_async(copy, active, shared, op.span),
             Kind::CopyBulk(copy) => return self.copy_bulk(copy, active, shared, op.span),
             Kind::CopyGroup(group) => self.copy_group(*group, active.mask),

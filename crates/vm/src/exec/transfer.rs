@@ -275,7 +275,7 @@ impl Transfer<'_> {
     /// # Safety
     /// The lane must be one of those whose accesses the region holds.
     #[inline]
-    unsafe fn at(&self, lane: usize) -> *mut u8 {
+    pub unsafe fn at(&self, lane: usize) -> *mut u8 {
         // SAFETY: the caller's promise; every block has such memory.
         unsafe {
             match self.addresses {
