@@ -4,6 +4,7 @@
 
 use super::helpers::{Element, Rows, Width};
 use super::mask_ops::group;
+use super::memory;
 use super::path::{BLOCK, Path};
 
 /// `f(lane)` for every lane of the mask, in ascending order.
@@ -50,7 +51,7 @@ macro_rules! with_offsets {
 /// # Safety
 /// As for [`gather`].
 #[inline(always)]
-unsafe fn load_lanes<M, R>(
+unsafe fn load_lanes<M: Copy, R>(
     dst: *mut u8,
     base: *const u8,
     mask: &[u64],
@@ -60,7 +61,7 @@ unsafe fn load_lanes<M, R>(
     let dst = dst.cast::<R>();
     // SAFETY: the caller's promise.
     each_lane(mask, |lane| unsafe {
-        dst.add(lane).write(f(base.wrapping_add(offset(lane)).cast::<M>().read_unaligned()));
+        dst.add(lane).write(f(memory::read::<M>(base.wrapping_add(offset(lane)))));
     });
 }
 
@@ -91,7 +92,7 @@ pub(super) unsafe fn gather<P: Path>(
 /// # Safety
 /// As for [`scatter`].
 #[inline(always)]
-unsafe fn store_lanes<A, M>(
+unsafe fn store_lanes<A, M: Copy>(
     src: *const u8,
     base: *mut u8,
     mask: &[u64],
@@ -101,7 +102,7 @@ unsafe fn store_lanes<A, M>(
     let src = src.cast::<A>();
     // SAFETY: the caller's promise.
     each_lane(mask, |lane| unsafe {
-        base.wrapping_add(offset(lane)).cast::<M>().write_unaligned(f(src.add(lane).read()));
+        memory::write::<M>(base.wrapping_add(offset(lane)), f(src.add(lane).read()));
     });
 }
 
@@ -131,7 +132,7 @@ pub(super) unsafe fn widen_bytes<P: Path>(dst: *mut u8, src: *const u8, signed: 
     for i in 0..lanes / BLOCK {
         // SAFETY: the caller's promise.
         unsafe {
-            let bytes = src.cast::<[u8; BLOCK]>().add(i).read_unaligned();
+            let bytes: [u8; BLOCK] = P::read(src.add(i * BLOCK));
             let mut out = [0u16; BLOCK];
             for k in 0..BLOCK {
                 // Extends the sign without a choice in the loop.
@@ -152,7 +153,7 @@ pub(super) unsafe fn narrow_bytes<P: Path>(dst: *mut u8, src: *const u8, lanes: 
             for k in 0..BLOCK {
                 out[k] = words[k] as u8;
             }
-            dst.cast::<[u8; BLOCK]>().add(i).write_unaligned(out);
+            P::write::<[u8; BLOCK]>(dst.add(i * BLOCK), out);
         }
     }
 }
@@ -183,11 +184,11 @@ macro_rules! with_width {
 /// # Safety
 /// As for [`deinterleave`].
 #[inline(always)]
-unsafe fn split<T: Copy + Default, const N: usize>(dst: [*mut u8; N], src: *const u8, lanes: usize) {
+unsafe fn split<P: Path, T: Copy + Default, const N: usize>(dst: [*mut u8; N], src: *const u8, lanes: usize) {
     for i in 0..lanes / BLOCK {
         // SAFETY: the caller's promise. Memory is aligned to its elements at least.
         unsafe {
-            let vectors = src.cast::<[[T; N]; BLOCK]>().add(i).read_unaligned();
+            let vectors = P::read::<[[T; N]; BLOCK]>(src.cast::<[[T; N]; BLOCK]>().add(i).cast());
             for k in 0..N {
                 let mut out = [T::default(); BLOCK];
                 for lane in 0..BLOCK {
@@ -204,11 +205,11 @@ unsafe fn split<T: Copy + Default, const N: usize>(dst: [*mut u8; N], src: *cons
 /// # Safety
 /// As for [`deinterleave`].
 #[inline(always)]
-unsafe fn split_words(low: *mut u8, high: *mut u8, src: *const u8, lanes: usize) {
+unsafe fn split_words<P: Path>(low: *mut u8, high: *mut u8, src: *const u8, lanes: usize) {
     for i in 0..lanes / BLOCK {
         // SAFETY: the caller's promise.
         unsafe {
-            let pairs = src.cast::<[u32; BLOCK]>().add(i).read_unaligned();
+            let pairs: [u32; BLOCK] = P::read(src.cast::<[u32; BLOCK]>().add(i).cast());
             let (mut a, mut b) = ([0u16; BLOCK], [0u16; BLOCK]);
             for lane in 0..BLOCK {
                 a[lane] = pairs[lane] as u16;
@@ -225,7 +226,7 @@ unsafe fn split_words(low: *mut u8, high: *mut u8, src: *const u8, lanes: usize)
 /// # Safety
 /// As for [`interleave`].
 #[inline(always)]
-unsafe fn join_words(dst: *mut u8, low: *const u8, high: *const u8, lanes: usize) {
+unsafe fn join_words<P: Path>(dst: *mut u8, low: *const u8, high: *const u8, lanes: usize) {
     for i in 0..lanes / BLOCK {
         // SAFETY: the caller's promise.
         unsafe {
@@ -235,7 +236,7 @@ unsafe fn join_words(dst: *mut u8, low: *const u8, high: *const u8, lanes: usize
             for lane in 0..BLOCK {
                 pairs[lane] = u32::from(a[lane]) | u32::from(b[lane]) << 16;
             }
-            dst.cast::<[u32; BLOCK]>().add(i).write_unaligned(pairs);
+            P::write(dst.cast::<[u32; BLOCK]>().add(i).cast(), pairs);
         }
     }
 }
@@ -245,9 +246,9 @@ pub(super) unsafe fn deinterleave<P: Path>(dst: &[*mut u8], src: *const u8, widt
     // SAFETY: the caller's promise.
     with_width!(width, T => unsafe {
         match *dst {
-            [a, b] if size_of::<T>() == 2 => split_words(a, b, src, lanes),
-            [a, b] => split::<T, 2>([a, b], src, lanes),
-            [a, b, c, d] => split::<T, 4>([a, b, c, d], src, lanes),
+            [a, b] if size_of::<T>() == 2 => split_words::<P>(a, b, src, lanes),
+            [a, b] => split::<P, T, 2>([a, b], src, lanes),
+            [a, b, c, d] => split::<P, T, 4>([a, b, c, d], src, lanes),
             _ => {}
         }
     });
@@ -258,7 +259,7 @@ pub(super) unsafe fn deinterleave<P: Path>(dst: &[*mut u8], src: *const u8, widt
 /// # Safety
 /// As for [`interleave`].
 #[inline(always)]
-unsafe fn join<T: Copy + Default, const N: usize>(dst: *mut u8, src: [*const u8; N], lanes: usize) {
+unsafe fn join<P: Path, T: Copy + Default, const N: usize>(dst: *mut u8, src: [*const u8; N], lanes: usize) {
     for i in 0..lanes / BLOCK {
         // SAFETY: the caller's promise.
         unsafe {
@@ -269,7 +270,7 @@ unsafe fn join<T: Copy + Default, const N: usize>(dst: *mut u8, src: [*const u8;
                     vectors[lane][k] = register[lane];
                 }
             }
-            dst.cast::<[[T; N]; BLOCK]>().add(i).write_unaligned(vectors);
+            P::write(dst.cast::<[[T; N]; BLOCK]>().add(i).cast(), vectors);
         }
     }
 }
@@ -279,9 +280,9 @@ pub(super) unsafe fn interleave<P: Path>(dst: *mut u8, src: &[*const u8], width:
     // SAFETY: the caller's promise.
     with_width!(width, T => unsafe {
         match *src {
-            [a, b] if size_of::<T>() == 2 => join_words(dst, a, b, lanes),
-            [a, b] => join::<T, 2>(dst, [a, b], lanes),
-            [a, b, c, d] => join::<T, 4>(dst, [a, b, c, d], lanes),
+            [a, b] if size_of::<T>() == 2 => join_words::<P>(dst, a, b, lanes),
+            [a, b] => join::<P, T, 2>(dst, [a, b], lanes),
+            [a, b, c, d] => join::<P, T, 4>(dst, [a, b, c, d], lanes),
             _ => {}
         }
     });
@@ -299,7 +300,7 @@ pub(super) unsafe fn copy_rows<P: Path>(
     with_width!(width, T => unsafe {
         if rows.groups == 1 && broadcast {
             for row in 0..rows.count {
-                let value = src.wrapping_add(row.wrapping_mul(rows.pitch)).cast::<T>().read_unaligned();
+                let value: T = P::read(src.wrapping_add(row.wrapping_mul(rows.pitch)));
                 dst.cast::<[T; BLOCK]>().add(row).write_unaligned([value; BLOCK]);
             }
             return;
@@ -309,8 +310,8 @@ pub(super) unsafe fn copy_rows<P: Path>(
             let to = dst.cast::<[T; BLOCK]>().add(row * rows.groups);
             for group in 0..rows.groups {
                 to.add(group).write_unaligned(match broadcast {
-                    true => [from.cast::<T>().read_unaligned(); BLOCK],
-                    false => from.add(group).read_unaligned(),
+                    true => [P::read::<T>(from.cast()); BLOCK],
+                    false => P::read(from.add(group).cast()),
                 });
             }
         }

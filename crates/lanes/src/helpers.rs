@@ -5,6 +5,7 @@ use super::chain::{Factor, Shape, fma_chain};
 use super::gather::{copy_rows, deinterleave, gather, interleave, narrow_bytes, scatter, widen_bytes};
 use super::macros::multiversion;
 use super::mask_ops::{extend, fill, merge, permute_warps, ramp, truncate};
+use super::memory::copy;
 use super::spread::{Spread, spread};
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -77,6 +78,8 @@ pub struct Helpers {
     pub deinterleave: unsafe fn(&[*mut u8], *const u8, Width, usize),
     /// `interleave(dst, src, width, lanes)`: consecutive vectors in memory from two or four registers.
     pub interleave: unsafe fn(*mut u8, &[*const u8], Width, usize),
+    /// `copy(dst, src, bytes)`: bytes of memory that others may use. They may overlap.
+    pub copy: unsafe fn(*mut u8, *const u8, usize),
     /// `copy_rows(dst, width, src, rows, broadcast)`: lanes from rows of memory.
     pub copy_rows: unsafe fn(*mut u8, Width, *const u8, Rows, bool),
     /// `fma_chain(dst, first, products, shape)`: lanes of binary32: `first`, and each product added to it, with `fma.rn.f32`.
@@ -141,6 +144,7 @@ fn build(path: HostPath) -> Helpers {
         narrow_bytes: version!(narrow_bytes(dst: *mut u8, src: *const u8, lanes: usize)),
         deinterleave: version!(deinterleave(dst: &[*mut u8], src: *const u8, width: Width, lanes: usize)),
         interleave: version!(interleave(dst: *mut u8, src: &[*const u8], width: Width, lanes: usize)),
+        copy: version!(copy(dst: *mut u8, src: *const u8, bytes: usize)),
         copy_rows: version!(copy_rows(dst: *mut u8, width: Width, src: *const u8, rows: Rows, broadcast: bool)),
         spread: version!(spread(src: *const u8, width: Width, mask: &[u64], groups: Range<usize>) -> Spread),
         fma_chain: version!(fma_chain(dst: *mut u8, first: Factor, products: &[[Factor; 2]], shape: Shape)),

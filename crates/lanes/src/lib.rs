@@ -9,6 +9,7 @@
 //! - `float`, `approx`, `directed`, `half`, `integer`, `logic`, `compare`, `select`, `convert`: the handlers
 //! - `handler`: a way to run them without `unsafe`
 //! - `helpers`, `mask_ops`, `gather`, `spread`: what is no instruction of its own
+//! - [`memory`]: reads and writes of memory that others may use at the same time
 //! - `matrix`: products of matrices
 
 mod approx;
@@ -27,6 +28,7 @@ mod logic;
 mod macros;
 mod mask_ops;
 mod matrix;
+pub mod memory;
 mod path;
 mod select;
 mod spread;

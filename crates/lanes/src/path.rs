@@ -5,6 +5,7 @@
 //! lanes and conversions of halves are the methods of [`Path`], written with intrinsics where there are some.
 
 use super::macros::multiversion;
+use super::memory;
 use super::{HostPath, LaneArgs, LaneFn};
 
 /// Lanes of a block: one `u16` of a predicate.
@@ -24,6 +25,27 @@ pub(super) type Block<T> = [T; BLOCK];
 pub(super) unsafe trait Path: 'static {
     /// Its name.
     const PATH: HostPath;
+
+    /// Reads a value of plain bits from anywhere in memory, as [`memory::read`] does.
+    #[inline(always)]
+    unsafe fn read<T: Copy>(from: *const u8) -> T {
+        // SAFETY: there is a `T`, as the caller promises.
+        unsafe { memory::read(from) }
+    }
+
+    /// Writes a value of plain bits to anywhere in memory, as [`memory::write`] does.
+    #[inline(always)]
+    unsafe fn write<T: Copy>(to: *mut u8, value: T) {
+        // SAFETY: there is room for a `T`, as the caller promises.
+        unsafe { memory::write(to, value) }
+    }
+
+    /// A block of the one value that stands somewhere in memory.
+    #[inline(always)]
+    unsafe fn splat(from: *const u8) -> Block<f32> {
+        // SAFETY: there is a value, as the caller promises.
+        [unsafe { memory::read(from) }; BLOCK]
+    }
 
     /// The top bit of every element.
     unsafe fn top_bits16(x: Block<u16>) -> u16 {

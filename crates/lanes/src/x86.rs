@@ -4,10 +4,11 @@
 #![allow(clippy::missing_transmute_annotations)]
 
 use super::HostPath;
+use super::memory;
 use super::path::{Block, Path, WARP};
 use std::arch::asm;
 use std::arch::x86_64::*;
-use std::mem::transmute;
+use std::mem::{MaybeUninit, transmute};
 
 /// The same value, of which the compiler forgets where it comes from: a merge of a register with itself would else
 /// become `vmaskmov` stores, which are many times slower on some machines. No instruction.
@@ -19,6 +20,111 @@ fn opaque(mut x: __m256) -> __m256 {
     x
 }
 
+/// Reads of memory that others may use, by one instruction ([`memory`]), and writes.
+macro_rules! moves {
+    ($read:ident, $write:ident, $vector:ty, $class:ident, $move:literal, $feature:literal) => {
+        /// # Safety
+        /// There must be a vector at the place.
+        #[cfg(not(miri))]
+        #[inline]
+        #[target_feature(enable = $feature)]
+        unsafe fn $read(from: *const u8) -> $vector {
+            let value;
+            // SAFETY: the caller's promise.
+            unsafe {
+                asm!(concat!($move, " {}, [{}]"), out($class) value, in(reg) from,
+                    options(pure, readonly, nostack, preserves_flags));
+            }
+            value
+        }
+
+        /// # Safety
+        /// There must be room for a vector at the place.
+        #[cfg(not(miri))]
+        #[inline]
+        #[target_feature(enable = $feature)]
+        unsafe fn $write(to: *mut u8, value: $vector) {
+            // SAFETY: the caller's promise.
+            unsafe {
+                asm!(concat!($move, " [{}], {}"), in(reg) to, in($class) value, options(nostack, preserves_flags));
+            }
+        }
+    };
+}
+/// # Safety
+/// There must be a value of 4 bytes at the place.
+#[cfg(not(miri))]
+#[inline]
+#[target_feature(enable = "avx")]
+unsafe fn splat256(from: *const u8) -> __m256 {
+    let value;
+    // SAFETY: the caller's promise.
+    unsafe {
+        asm!("vbroadcastss {}, dword ptr [{}]", out(ymm_reg) value, in(reg) from,
+            options(pure, readonly, nostack, preserves_flags));
+    }
+    value
+}
+
+/// # Safety
+/// There must be a value of 4 bytes at the place.
+#[cfg(not(miri))]
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn splat512(from: *const u8) -> __m512 {
+    let value;
+    // SAFETY: the caller's promise.
+    unsafe {
+        asm!("vbroadcastss {}, dword ptr [{}]", out(zmm_reg) value, in(reg) from,
+            options(pure, readonly, nostack, preserves_flags));
+    }
+    value
+}
+
+moves!(read256, write256, __m256i, ymm_reg, "vmovdqu", "avx");
+moves!(read512, write512, __m512i, zmm_reg, "vmovdqu64", "avx512f");
+
+/// The methods of [`Path`] that read and write, by vectors of so many bytes and smaller ones: `read_write!(64: read512, write512, 32: ...)`.
+macro_rules! read_write {
+    ($($bytes:literal: $read:ident, $write:ident, $vector:ty);+) => {
+        #[cfg(not(miri))]
+        #[inline(always)]
+        unsafe fn read<T: Copy>(from: *const u8) -> T {
+            let (size, mut at) = (size_of::<T>(), 0);
+            let mut value = MaybeUninit::<T>::uninit();
+            let to = value.as_mut_ptr().cast::<u8>();
+            // SAFETY: both have the bytes of a `T`; the instructions by the contract of `Path`.
+            unsafe {
+                $(while size - at >= $bytes {
+                    to.add(at).cast::<$vector>().write_unaligned($read(from.wrapping_add(at)));
+                    at += $bytes;
+                })+
+                memory::each_part(size - at, |part, bytes| {
+                    memory::move_in(from.wrapping_add(at + part), to.add(at + part), bytes);
+                });
+                value.assume_init()
+            }
+        }
+
+        #[cfg(not(miri))]
+        #[inline(always)]
+        unsafe fn write<T: Copy>(to: *mut u8, value: T) {
+            let (size, mut at) = (size_of::<T>(), 0);
+            let from = (&raw const value).cast::<u8>();
+            // SAFETY: both have the bytes of a `T`; the instructions by the contract of `Path`.
+            unsafe {
+                $(while size - at >= $bytes {
+                    $write(to.wrapping_add(at), from.add(at).cast::<$vector>().read_unaligned());
+                    at += $bytes;
+                })+
+                memory::each_part(size - at, |part, bytes| {
+                    memory::move_out(to.wrapping_add(at + part), from.add(at + part), bytes);
+                });
+            }
+        }
+    };
+}
+
 /// AVX2, FMA, F16C, BMI2.
 pub(super) struct Avx2;
 
@@ -28,6 +134,15 @@ pub(super) struct Avx512;
 // SAFETY: the callers of the methods promise that the host has AVX2, FMA and F16C.
 unsafe impl Path for Avx2 {
     const PATH: HostPath = HostPath::Avx2;
+
+    read_write!(32: read256, write256, __m256i);
+
+    #[cfg(not(miri))]
+    #[inline(always)]
+    unsafe fn splat(from: *const u8) -> Block<f32> {
+        // SAFETY: AVX2 by the contract of `Path`, and the caller's promise.
+        unsafe { transmute([splat256(from); 2]) }
+    }
 
     #[inline(always)]
     unsafe fn top_bits16(x: Block<u16>) -> u16 {
@@ -182,6 +297,15 @@ unsafe impl Path for Avx2 {
 // SAFETY: the callers of the methods promise that the host has AVX-512 F, BW, DQ and VL.
 unsafe impl Path for Avx512 {
     const PATH: HostPath = HostPath::Avx512;
+
+    read_write!(64: read512, write512, __m512i; 32: read256, write256, __m256i);
+
+    #[cfg(not(miri))]
+    #[inline(always)]
+    unsafe fn splat(from: *const u8) -> Block<f32> {
+        // SAFETY: AVX-512 by the contract of `Path`, and the caller's promise.
+        unsafe { transmute(splat512(from)) }
+    }
 
     #[inline(always)]
     unsafe fn top_bits16(x: Block<u16>) -> u16 {

@@ -31,7 +31,7 @@ fn launches_leak_nothing(count: u32) {
     let output = Output::buffer();
     let launch = |i: u32| {
         let launch = module.launch("kernel").arg(&out).output(output.clone());
-        launch.configure(|config| config.cooperative = i % 2 == 0).run().unwrap();
+        launch.configure(|config| config.cooperative = i.is_multiple_of(2)).run().unwrap();
     };
     (0..1000).for_each(launch);
     let before = resident();

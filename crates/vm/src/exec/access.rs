@@ -448,7 +448,10 @@ impl Chunk<'_> {
             let bytes = usize::from(slot.group_bytes);
             let array = self.registers.read(active.window, slot);
             // SAFETY: the array has the groups, and the target room for them.
-            unsafe { std::ptr::copy(array.add(first * bytes), target, (end - first) * bytes) }
+            unsafe {
+                let copy = self.registers.helpers().copy;
+                copy(target, array.add(first * bytes), (end - first) * bytes);
+            }
             return Ok(());
         }
         let bytes = u64::from(op.bytes) * op.src.len() as u64;

@@ -5,6 +5,7 @@
 
 use diag::Span;
 use ir::{CopyGroup, MbarrierOp};
+use lanes::memory;
 
 use super::access::{Place, Request};
 use super::atomic::reduce_elements;
@@ -145,11 +146,8 @@ impl Chunk<'_> {
                     match self.place(shared, &byte, address + i) {
                         // SAFETY: the place holds so many bytes.
                         Ok(Place::Host(at)) => unsafe {
-                            std::ptr::copy_nonoverlapping(
-                                at,
-                                data.as_mut_ptr().add(i as usize),
-                                byte.bytes as usize,
-                            );
+                            let to = data.as_mut_ptr().add(i as usize);
+                            (self.registers.helpers().copy)(to, at, byte.bytes as usize);
                         },
                         Ok(Place::Local(_)) => return Err(fault(FaultKind::OutOfBounds)),
                         Err(kind) => return Err(fault(kind)),
@@ -204,15 +202,17 @@ impl Chunk<'_> {
                 let read = Request { space: op.src.space, bytes, write: false, span };
                 let to = self.bulk_place(shared, &write, lane, to[lane])?;
                 let from = self.bulk_place(shared, &read, lane, from[lane])?;
-                let bytes = bytes as usize;
+                let (bytes, copy) = (bytes as usize, self.registers.helpers().copy);
                 // SAFETY: both places hold so many bytes, and are aligned to 16.
                 unsafe {
                     match &op.reduction {
                         Some(reduction) => reduce_elements(reduction, from, to, bytes),
-                        None if byte_mask & 0xffff == 0xffff => std::ptr::copy(from, to, bytes),
+                        None if byte_mask & 0xffff == 0xffff => copy(to, from, bytes),
                         None => {
                             let chosen = (0..bytes).filter(|byte| byte_mask >> (byte % 16) & 1 != 0);
-                            chosen.for_each(|byte| to.add(byte).write(from.add(byte).read()));
+                            chosen.for_each(|byte| {
+                                memory::write(to.add(byte), memory::read::<u8>(from.add(byte)));
+                            });
                         }
                     }
                 }

@@ -240,12 +240,13 @@ impl Chunk<'_> {
         }
         let (rows, blocks, between, joined) = (plan.rows, plan.blocks, plan.between_blocks, plan.joined);
         let array = self.registers.read(active.window, slot);
+        let copy = self.registers.helpers().copy;
         if joined {
             let bytes = self.lanes / blocks * slot.width.bytes();
             for block in 0..blocks {
                 let to = start.wrapping_add(block.wrapping_mul(between.0));
                 // SAFETY: the lanes' elements lie within the plan's memory, one after the other.
-                unsafe { std::ptr::copy(array.add(block * bytes), to, bytes) }
+                unsafe { copy(to, array.add(block * bytes), bytes) }
             }
             return true;
         }
@@ -255,11 +256,8 @@ impl Chunk<'_> {
                 let offset = block.wrapping_mul(between.0).wrapping_add(row.wrapping_mul(rows.pitch));
                 // SAFETY: the rows are all lanes of the chunk, and their addresses were found within the plan's memory.
                 unsafe {
-                    std::ptr::copy(
-                        array.add(block * between.1 + row * bytes),
-                        start.wrapping_add(offset),
-                        bytes,
-                    )
+                    let from = array.add(block * between.1 + row * bytes);
+                    copy(start.wrapping_add(offset), from, bytes);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Copies between registers and memory that has been checked.
 
 use ir::Width;
-use lanes::{Element, Helpers};
+use lanes::{Element, Helpers, memory};
 
 use super::Active;
 use crate::bytes::{load, store};
@@ -297,7 +297,7 @@ impl Transfer<'_> {
             let (offset, bytes) =
                 (first * GROUP_LANES * width.bytes(), (end - first) * GROUP_LANES * width.bytes());
             // SAFETY: the region holds the accesses of all these lanes, and `to` has room for them.
-            return unsafe { std::ptr::copy_nonoverlapping(start, to.add(offset), bytes) };
+            return unsafe { (self.helpers.copy)(to.add(offset), start, bytes) };
         }
         let kind = self.kind(width, signed);
         if let Some(step) = self.common_step()
@@ -337,7 +337,7 @@ impl Transfer<'_> {
                                 Some(Element::U8 | Element::S8) => {
                                     (self.helpers.widen_bytes)(to, at, signed, GROUP_LANES);
                                 }
-                                _ => std::ptr::copy_nonoverlapping(at, to, size * GROUP_LANES),
+                                _ => (self.helpers.copy)(to, at, size * GROUP_LANES),
                             }
                             continue;
                         }
@@ -370,8 +370,8 @@ impl Transfer<'_> {
                 let from = self.at(lane).cast::<T>().add(element);
                 let to = to.cast::<T>().add(lane).cast::<[T; GROUP_LANES]>();
                 *to = match step {
-                    0 => [from.read_unaligned(); GROUP_LANES],
-                    _ => from.cast::<[T; GROUP_LANES]>().read_unaligned(),
+                    0 => [memory::read::<T>(from.cast()); GROUP_LANES],
+                    _ => memory::read(from.cast()),
                 };
             }
         }
@@ -386,7 +386,7 @@ impl Transfer<'_> {
             let (offset, bytes) =
                 (first * GROUP_LANES * width.bytes(), (end - first) * GROUP_LANES * width.bytes());
             // SAFETY: the region holds the accesses of all these lanes, and `from` has them.
-            return unsafe { std::ptr::copy_nonoverlapping(from.add(offset), start, bytes) };
+            return unsafe { (self.helpers.copy)(start, from.add(offset), bytes) };
         }
         let kind = self.kind(width, false);
         if let (Some(each), Some(kind)) = (self.scattered(), kind) {
@@ -413,7 +413,7 @@ impl Transfer<'_> {
                     let at = self.at(group * GROUP_LANES);
                     match kind {
                         Element::U8 | Element::S8 => (self.helpers.narrow_bytes)(at, from, GROUP_LANES),
-                        _ => std::ptr::copy_nonoverlapping(from, at, size * GROUP_LANES),
+                        _ => (self.helpers.copy)(at, from, size * GROUP_LANES),
                     }
                     continue;
                 }
@@ -453,10 +453,10 @@ pub(super) unsafe fn read(at: *const u8, bytes: u32, signed: bool) -> u64 {
     // SAFETY: the caller's promise.
     let value = unsafe {
         match bytes {
-            1 => u64::from(*at),
-            2 => u64::from(at.cast::<u16>().read_unaligned()),
-            4 => u64::from(at.cast::<u32>().read_unaligned()),
-            _ => at.cast::<u64>().read_unaligned(),
+            1 => u64::from(memory::read::<u8>(at)),
+            2 => u64::from(memory::read::<u16>(at)),
+            4 => u64::from(memory::read::<u32>(at)),
+            _ => memory::read(at),
         }
     };
     extend(value, bytes, signed)
@@ -481,10 +481,10 @@ pub(super) unsafe fn write(at: *mut u8, bytes: u32, value: u64) {
     // SAFETY: the caller's promise.
     unsafe {
         match bytes {
-            1 => *at = value as u8,
-            2 => at.cast::<u16>().write_unaligned(value as u16),
-            4 => at.cast::<u32>().write_unaligned(value as u32),
-            _ => at.cast::<u64>().write_unaligned(value),
+            1 => memory::write(at, value as u8),
+            2 => memory::write(at, value as u16),
+            4 => memory::write(at, value as u32),
+            _ => memory::write(at, value),
         }
     }
 }

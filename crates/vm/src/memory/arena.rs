@@ -78,8 +78,10 @@ impl Arena {
         name: impl Into<String>,
     ) -> Result<u64, OutOfMemory> {
         let refused = OutOfMemory { bytes };
-        let (storage, name) = (Storage::zeroed(bytes).ok_or(refused)?, name.into());
         let narrow = narrow || self.narrow.load(Ordering::Relaxed);
+        // What has no address is not asked for.
+        self.table().place(bytes, align, narrow).ok_or(refused)?;
+        let (storage, name) = (Storage::zeroed(bytes).ok_or(refused)?, name.into());
         self.change(|table| {
             let (base, index) = table.place(bytes, align, narrow).ok_or(refused)?;
             table.insert(index, Allocation::new(base, bytes, name, storage));
