@@ -102,15 +102,11 @@ impl<'a> BodyChecker<'_, 'a> {
             }
         }
         let negation = self.negation(&operands, form, &selection.picks);
-        let is_signed = negation.is_some();
         let (mut form, mut selection) = (form, selection);
-        let Fitted { operands: checked, complaints } = match self
-            .fit_all(&operands, form, &selection, is_signed)
-        {
+        let Fitted { operands: checked, complaints } = match self.fit_all(&operands, form, &selection) {
             Ok(fitted) => fitted,
             Err((lowered, spec)) => {
-                let Some((other, fitted)) = self.fit_overload(node, &operands, form, &selection, is_signed)
-                else {
+                let Some((other, fitted)) = self.fit_overload(node, &operands, form, &selection) else {
                     let context = Context { name: &selection.name, form, picks: &selection.picks };
                     let help = self.mismatch_help(lowered, spec, &context);
                     let message = format!("Arguments mismatch for instruction '{}'", selection.name);
@@ -124,7 +120,7 @@ impl<'a> BodyChecker<'_, 'a> {
         };
         let context = Context { name: &selection.name, form, picks: &selection.picks };
         self.modifiers(node, &selection, Stage::FormGate..);
-        for (stage, complaint) in complaints.found {
+        for (stage, complaint) in complaints {
             self.sink().report(stage, 0, complaint);
         }
         if let Some(span) = negation {
@@ -169,7 +165,7 @@ impl<'a> BodyChecker<'_, 'a> {
             && !selection.picks.has(Mod::L2CacheHint)
             && !selection.picks.has(Mod::Cas)
             && takes(form, &selection.picks, others.len())
-            && self.fit_all(others, form, selection, false).is_ok()
+            && self.fit_all(others, form, selection).is_ok()
         {
             let (name, count) = (&selection.name, operands.len());
             let message =
@@ -198,10 +194,9 @@ impl<'a> BodyChecker<'_, 'a> {
         operands: &'l [Lowered],
         form: &'static Form,
         selection: &Selection,
-        is_signed: bool,
     ) -> Result<Fitted, (&'l Lowered, &'static isa::OperandSpec)> {
         let context = Context { name: &selection.name, form, picks: &selection.picks };
-        let complaints = Complaints::new(form.opcode, is_signed);
+        let complaints = Complaints::default();
         let mut fitted = Fitted { operands: Vec::with_capacity(operands.len()), complaints };
         for (i, (lowered, spec)) in operands.iter().zip(form.operands_with(&selection.picks)).enumerate() {
             match self.fit(lowered, i, spec, &context, &mut fitted.complaints) {
@@ -219,7 +214,6 @@ impl<'a> BodyChecker<'_, 'a> {
         operands: &[Lowered],
         form: &'static Form,
         selection: &Selection,
-        is_signed: bool,
     ) -> Option<(Selection, Fitted)> {
         let modifiers: SmallVec<[&str; 8]> = node.modifiers.iter().map(|m| m.text).collect();
         let mut id = selection.errors.is_empty().then(|| isa::form_id(form))??;
@@ -238,7 +232,7 @@ impl<'a> BodyChecker<'_, 'a> {
                 findings,
                 refused: None,
             };
-            if let Ok(fitted) = self.fit_all(operands, other.form(), &selection, is_signed) {
+            if let Ok(fitted) = self.fit_all(operands, other.form(), &selection) {
                 return Some((selection, fitted));
             }
         }
@@ -355,13 +349,7 @@ impl<'a> BodyChecker<'_, 'a> {
     ) -> Vec<Finding> {
         let mut findings = Vec::new();
         for error in errors.iter().filter(|error| !hidden(error, errors, modifiers)) {
-            let stage = Stage::of_modifiers(error, opcode, modifiers, picks.types());
-            let index = match (stage, error) {
-                (Stage::Word, SelectError::UnknownModifier { index } | SelectError::Repeated { index }) => {
-                    *index
-                }
-                _ => 0,
-            };
+            let (stage, index) = Stage::of_modifiers(error, opcode, modifiers, picks.types());
             findings.push(Finding { stage, index, fault: Fault::Select(error.clone()) });
         }
         let Some(form) = form.filter(|_| self.module.knows_target()) else { return findings };
@@ -421,7 +409,7 @@ impl<'a> BodyChecker<'_, 'a> {
 
     /// Reports an error that ends the instruction.
     fn report_last(&mut self, node: &Tree<'a>, selection: &Selection, error: &SelectError) {
-        let stage = Stage::of_modifiers(error, Opcode::from_name(node.opcode.text), &[], &[]);
+        let (stage, _) = Stage::of_modifiers(error, Opcode::from_name(node.opcode.text), &[], &[]);
         self.report_select(node, selection, error, stage, 0);
     }
 
@@ -559,8 +547,10 @@ fn hidden(error: &SelectError, all: &[SelectError], modifiers: &[&str]) -> bool 
     matches!(error, SelectError::Missing { slot, .. } if !matches!(*slot, "CmpOp" | "BoolOp"))
         && all.iter().any(|error| match error {
             SelectError::Illegal { index, .. } => {
-                !matches!(modifiers.get(*index), Some(&("ftz" | "sat")))
-                    && Stage::of_modifiers(error, None, modifiers, &[]) != Stage::ModifierLast
+                let written = modifiers.get(*index).copied().unwrap_or_default();
+                let is_query = Mod::from_name(written).is_some_and(crate::wording::is_query);
+                !matches!(written, "ftz" | "sat")
+                    && (is_query || Stage::of_modifiers(error, None, modifiers, &[]).0 != Stage::ModifierLast)
             }
             _ => false,
         })

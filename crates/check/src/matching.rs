@@ -26,23 +26,7 @@ pub(crate) enum Verdict {
 }
 
 /// What ptxas says about operands once all types fit, each with its stage.
-pub(crate) struct Complaints {
-    opcode: Opcode,
-    /// An operand has a sign, and the instruction takes none.
-    is_signed: bool,
-    pub(crate) found: SmallVec<[(Stage, Diagnostic); 2]>,
-}
-
-impl Complaints {
-    pub(crate) fn new(opcode: Opcode, is_signed: bool) -> Complaints {
-        Complaints { opcode, is_signed, found: SmallVec::new() }
-    }
-
-    /// No complaints yet about the same instruction.
-    pub(crate) fn of_same(&self) -> Complaints {
-        Complaints::new(self.opcode, self.is_signed)
-    }
-}
+pub(crate) type Complaints = SmallVec<[(Stage, Diagnostic); 2]>;
 
 pub(crate) fn complain(
     complaints: &mut Complaints,
@@ -51,9 +35,8 @@ pub(crate) fn complain(
     message: String,
     help: Option<&str>,
 ) {
-    let stage = Stage::of_operand(code, complaints.opcode, complaints.is_signed);
     let diagnostic = Diagnostic::error(code, span, message);
-    complaints.found.push((stage, help.into_iter().fold(diagnostic, Diagnostic::help)));
+    complaints.push((Stage::of_operand(code), help.into_iter().fold(diagnostic, Diagnostic::help)));
 }
 
 /// Where an operand stands.

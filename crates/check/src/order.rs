@@ -65,10 +65,8 @@ pub(crate) enum Stage {
     Operation,
     /// A rounding that sums of `.bf16` do not take.
     RoundingFirst,
-    /// A modifier that it does not take.
+    /// A modifier that it does not take, of those in [`FIRST`].
     Modifier,
-    /// `.ftz`
-    Flush,
     /// Its result cannot be discarded. The last thing said of it.
     Discard,
     /// What it needs once its result is known to be kept.
@@ -77,35 +75,33 @@ pub(crate) enum Stage {
     Saturation,
     /// Special registers that it does not read.
     SpecialRegister,
-    /// A rounding that it does not take.
-    Rounding,
-    /// A rounding that it takes on newer targets.
-    RoundingGate,
-    /// A modifier that says what kind of access or reduction it is.
-    Kind,
-    /// Results that go into no register.
-    Result,
+    /// A scope that it does not take.
+    Scope,
     /// Whatever else of its modifiers is missing or does not go together.
     Other,
     /// What does not fit of its operands, though types do.
     Fit,
     /// The comparison operator.
     Comparison,
-    /// Any rounding, on comparisons.
-    RoundingLast,
-    /// [`Stage::Kind`], on comparisons.
-    KindLast,
-    /// A modifier that ptxas has for few instructions.
-    ModifierLast,
+    /// A reduction that it does not take.
+    Reduction,
+    /// Results that go into no register.
+    Result,
+    /// A modifier that it does not take, of those in [`KINDS`].
+    Kind,
+    /// A rounding that it does not take, or none where there must be one.
+    Rounding,
+    /// A rounding that it takes on newer targets.
+    RoundingGate,
     /// What it needs of version and target for its types.
     LateGate,
+    /// A modifier that it does not take, of those in [`LAST`].
+    ModifierLast,
     /// A missing Boolean operator.
     Combination,
-    /// [`Stage::Result`], on comparisons.
-    ResultLast,
     /// Signs at operands of an instruction that has none.
     Negation,
-    /// [`Stage::Fit`] of values where registers belong, on comparisons and where there are signs.
+    /// Values where registers belong.
     FitLast,
     /// Constants that are out of range, in an instruction that is right but for them.
     Range,
@@ -117,126 +113,228 @@ impl Stage {
         matches!(self, Stage::Name | Stage::Types | Stage::Count | Stage::Mismatch | Stage::Discard)
     }
 
-    /// The stage of an error of an instruction of this opcode (where that matters) with these modifiers and types.
+    /// The stage of an error of an instruction of this opcode (where that matters) with these modifiers and types, and the place
+    /// within it.
     pub(crate) fn of_modifiers(
         error: &SelectError,
         opcode: Option<Opcode>,
         modifiers: &[&str],
         types: &[Type],
-    ) -> Stage {
-        let compares = opcode.is_some_and(compares);
+    ) -> (Stage, usize) {
         let sums = matches!(opcode, Some(Opcode::Add | Opcode::Sub));
         let written = |index: usize| modifiers.get(index).and_then(|name| Mod::from_name(name));
-        match *error {
+        let stage = match *error {
             SelectError::UnknownInstruction => Stage::Name,
             SelectError::Types => Stage::Types,
             SelectError::Arguments { .. } => Stage::Count,
+            SelectError::UnknownModifier { index } => return (Stage::Word, index),
+            SelectError::Repeated { index } if error.comes_first(modifiers) => return (Stage::Word, index),
             SelectError::Illegal { .. } if error.comes_first(modifiers) => Stage::EarlyModifier,
-            _ if error.comes_first(modifiers) => Stage::Word,
             SelectError::Repeated { index } => {
                 let is_space = written(index).is_some_and(|m| m.space().is_some());
                 if is_space { Stage::Other } else { Stage::Operation }
             }
             SelectError::Illegal { index, .. } => match (written(index), types) {
-                (Some(m), _) if compares && rounds(m) => Stage::RoundingLast,
                 (Some(Mod::Rz | Mod::Rm | Mod::Rp), [Type::Bf16 | Type::Bf16x2]) if sums => {
                     Stage::RoundingFirst
                 }
-                (Some(m), _) if rounds(m) => Stage::Rounding,
-                (Some(Mod::Ftz), _) => Stage::Flush,
                 (Some(Mod::Sat), [ty]) if sums && is_plain_integer(opcode, *ty) => Stage::Saturation,
-                (Some(m), _) if is_kind(m) && compares => Stage::KindLast,
-                (Some(m), _) if is_kind(m) => Stage::Kind,
-                (Some(m), _) if is_rare(m) => Stage::ModifierLast,
-                (None, _) => Stage::ModifierLast,
-                _ => Stage::Modifier,
+                _ => return refusal(modifiers.get(index).copied().unwrap_or_default()),
             },
             SelectError::Alternate { .. } if types.last() == Some(&Type::U32) => Stage::Other,
-            SelectError::Alternate { .. } => Stage::Flush,
+            SelectError::Alternate { .. } => return refusal("ftz"),
             SelectError::Missing { slot: "CmpOp", .. } | SelectError::Comparison { .. } => Stage::Comparison,
             SelectError::Missing { slot: "BoolOp", .. } => Stage::Combination,
+            SelectError::Missing { slot: "rnd" | "frnd" | "irnd", .. } if !has_approximation(opcode) => {
+                Stage::Rounding
+            }
             _ => Stage::Other,
-        }
+        };
+        (stage, 0)
     }
 
-    /// The stage of what is wrong with an operand whose type fits, in an instruction of `opcode`. `is_signed`: an operand
-    /// has a sign, and the instruction takes none.
-    pub(crate) fn of_operand(code: Code, opcode: Opcode, is_signed: bool) -> Stage {
-        let compares = compares(opcode);
+    /// The stage of what is wrong with an operand whose type fits.
+    pub(crate) fn of_operand(code: Code) -> Stage {
         match code {
             Code::DiscardedResult => Stage::Discard,
             Code::UnlikeElements => Stage::Elements,
             Code::SpecialRegister => Stage::SpecialRegister,
-            Code::ResultRegister if compares => Stage::ResultLast,
-            Code::VectorOperand | Code::RegisterExpected if compares || is_signed => Stage::FitLast,
-            Code::VideoSelector if compares => Stage::FitLast,
+            Code::VectorOperand | Code::RegisterExpected | Code::VideoSelector => Stage::FitLast,
             Code::ResultRegister | Code::ReadOnlyRegister => Stage::Result,
             _ => Stage::Fit,
         }
     }
 }
 
-/// Is it a comparison? ptxas looks at its modifiers in an order of its own.
-fn compares(opcode: Opcode) -> bool {
-    matches!(opcode, Opcode::Set | Opcode::Setp)
+/// Is the rounding one way to compute, beside `.approx`? ptxas asks for it earlier.
+fn has_approximation(opcode: Option<Opcode>) -> bool {
+    matches!(opcode, Some(Opcode::Div | Opcode::Sqrt | Opcode::Rcp))
 }
 
-fn rounds(modifier: Mod) -> bool {
-    modifier.rounding().is_some() || modifier == Mod::Rs
+/// When ptxas refuses a modifier of an instruction that does not take it.
+fn refusal(name: &str) -> (Stage, usize) {
+    let is_space = Mod::from_name(name).is_some_and(|m| m.space().is_some());
+    let name = if is_space { "global" } else { name };
+    let place = |list| place_of(name, list);
+    match Mod::from_name(name) {
+        Some(m) if m.rounding().is_some() || m == Mod::Rs => return (Stage::Rounding, 0),
+        Some(m) if m.cmp().is_some() => return (Stage::Comparison, 0),
+        Some(Mod::Inc | Mod::Dec | Mod::Exch) => return (Stage::Reduction, 0),
+        Some(Mod::Cta | Mod::Cluster | Mod::Gpu | Mod::Sys | Mod::Gl) => return (Stage::Scope, 0),
+        _ => {}
+    }
+    if let Some(place) = place(KINDS) {
+        return (Stage::Kind, place);
+    }
+    if let Some(place) = place(LAST) {
+        return (Stage::ModifierLast, place);
+    }
+    // What is left are shapes of matrices: `.m16n8k16`.
+    (Stage::Modifier, place(FIRST).or_else(|| place_of("m16n8", FIRST)).unwrap_or(FIRST.len()))
 }
+
+fn place_of(name: &str, list: &[&[&str]]) -> Option<usize> {
+    list.iter().position(|names| names.contains(&name))
+}
+
+/// The order in which ptxas refuses modifiers that an instruction does not take: it has one for all instructions. These
+/// come first.
+const FIRST: &[&[&str]] = &[
+    &[
+        "1d",
+        "2d",
+        "3d",
+        "4d",
+        "5d",
+        "L2::128B",
+        "L2::256B",
+        "L2::64B",
+        "L2::cache_hint",
+        "add",
+        "and",
+        "cas",
+        "cp_mask",
+        "cta_group::1",
+        "cta_group::2",
+        "im2col",
+        "im2col_no_offs",
+        "max",
+        "min",
+        "multicast::cluster",
+        "multicast::cluster::all",
+        "noComplete",
+        "or",
+        "popc",
+        "relu",
+        "satfinite",
+        "sync",
+        "tile",
+        "xor",
+    ],
+    &["L1", "L2", "tensormap"],
+    &[
+        "L1::evict_first",
+        "L1::evict_last",
+        "L1::evict_normal",
+        "L1::evict_unchanged",
+        "L1::no_allocate",
+        "L2::evict_first",
+        "L2::evict_last",
+        "L2::evict_normal",
+        "L2::evict_unchanged",
+        "L2::no_allocate",
+    ],
+    &["global"],
+    &["uni"],
+    &["sp", "sp::ordered_metadata"],
+    &["all", "any"],
+    &["down"],
+    &["warpx2::01_23", "warpx2::02_13", "warpx4"],
+    &["alloc", "cp", "dealloc", "ld", "mma", "shift", "st"],
+    &["pack::16b", "unpack::16b"],
+    &["oob"],
+    &["bulk_group", "mbarrier::arrive::one", "mbarrier::complete_tx::bytes"],
+    &["b1024"],
+    &["async::generic", "tensormap::generic"],
+    &["get_first_ctaid", "get_first_ctaid::x", "get_first_ctaid::y", "get_first_ctaid::z", "is_canceled"],
+    &["launch_dependents", "wait"],
+    &["mbarrier_init"],
+    &["sync_restrict::shared::cluster", "sync_restrict::shared::cta"],
+    &["aligned"],
+    &["noinc"],
+    &["bfly", "idx", "up"],
+    &["ballot"],
+    &["sat"],
+    &["approx"],
+    &["ftz"],
+    &["noftz"],
+    &[
+        "128x128b", "128x256b", "16x128b", "16x256b", "16x32bx2", "16x64b", "32x128b", "32x32b", "4x256b",
+        "64x128b", "m16n16", "m16n8", "m8n16", "m8n8",
+    ],
+    &["col", "row"],
+    &["v2", "v4", "v8"],
+];
+
+/// Modifiers that say what kind of access it is, or of which matrices.
+const KINDS: &[&[&str]] = &[
+    &["acq_rel", "acquire", "relaxed", "release", "sc", "volatile", "weak"],
+    &["mmio"],
+    &["nc"],
+    &[
+        "kind::f16",
+        "kind::f8f6f4",
+        "kind::i8",
+        "kind::mxf4",
+        "kind::mxf4nvf4",
+        "kind::mxf8f6f4",
+        "kind::tf32",
+    ],
+    &["block_scale"],
+    &["scale_vec::1X", "scale_vec::2X", "scale_vec::4X"],
+    &["block16", "block32"],
+    &["collector::a::discard", "collector::a::fill", "collector::a::lastuse", "collector::a::use"],
+    &["shiftamt"],
+    &["cc"],
+];
+
+/// What ptxas refuses last.
+const LAST: &[&[&str]] = &[
+    &["NaN"],
+    &["xorsign"],
+    &["ca", "cg", "cs", "cv", "lu", "wb", "wt"],
+    &["2dms", "a1d", "a2d", "a2dms", "acube", "cube"],
+    &["a", "b", "g", "r"],
+    &[
+        "addr_mode_0",
+        "addr_mode_1",
+        "addr_mode_2",
+        "array_size",
+        "channel_data_type",
+        "channel_order",
+        "depth",
+        "filter_mode",
+        "force_unnormalized_coords",
+        "height",
+        "memory_layout",
+        "normalized_coords",
+        "num_mipmap_levels",
+        "num_samples",
+        "width",
+    ],
+    &["clamp", "trap", "wrap", "zero"],
+    &["shr15", "shr7"],
+    &["po"],
+    &["b4e", "ecl", "ecr", "f4e", "rc16", "rc8"],
+    &["x1", "x128", "x16", "x2", "x32", "x4", "x64", "x8"],
+    &["trans"],
+    &["abs"],
+    &["alias", "async"],
+    &["read"],
+];
 
 /// An integer whose sum ptxas never saturated.
 fn is_plain_integer(opcode: Option<Opcode>, ty: Type) -> bool {
     let once_saturated = opcode == Some(Opcode::Add) && matches!(ty, Type::U32 | Type::U16x2 | Type::S16x2);
     !(ty.is_float() || once_saturated)
-}
-
-fn is_kind(modifier: Mod) -> bool {
-    matches!(
-        modifier,
-        Mod::AcqRel
-            | Mod::Acquire
-            | Mod::Cc
-            | Mod::Dec
-            | Mod::Exch
-            | Mod::Inc
-            | Mod::Mmio
-            | Mod::Nc
-            | Mod::Relaxed
-            | Mod::Release
-            | Mod::Sc
-            | Mod::Shiftamt
-            | Mod::Volatile
-            | Mod::Weak
-    )
-}
-
-fn is_rare(modifier: Mod) -> bool {
-    matches!(
-        modifier,
-        Mod::A
-            | Mod::NaN
-            | Mod::Abs
-            | Mod::Alias
-            | Mod::Async
-            | Mod::B
-            | Mod::B4e
-            | Mod::Ca
-            | Mod::Cg
-            | Mod::Clamp
-            | Mod::Cs
-            | Mod::Cv
-            | Mod::Ecl
-            | Mod::Ecr
-            | Mod::F4e
-            | Mod::Lu
-            | Mod::R
-            | Mod::Rc16
-            | Mod::Rc8
-            | Mod::Wb
-            | Mod::Wrap
-            | Mod::Wt
-            | Mod::X2
-            | Mod::Xorsign
-    )
 }

@@ -139,10 +139,10 @@ impl BodyChecker<'_, '_> {
         let verdict = match (sampler, self.module.independent_samplers) {
             // With one handle for both, ptxas counts the operands on from the sampler: it takes the coordinates for offsets.
             (Some(_), false) => {
-                let mut unseen = complaints.of_same();
+                let mut unseen = Complaints::new();
                 let verdict = fit_coordinates(coordinates, place, &mut unseen);
-                unseen.found.retain(|(_, said)| matches!(said.code, Code::Sink | Code::UnlikeElements));
-                complaints.found.append(&mut unseen.found);
+                unseen.retain(|(_, said)| matches!(said.code, Code::Sink | Code::UnlikeElements));
+                complaints.append(&mut unseen);
                 let picks = place.context.picks;
                 let size = match &coordinates.value {
                     Value::Vector(elements, _) => Some(elements.len()),

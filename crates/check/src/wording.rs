@@ -234,7 +234,7 @@ fn is_integer_sum(picks: &Picks) -> bool {
 }
 
 /// Is it an attribute of textures, samplers or surfaces?
-fn is_query(modifier: Mod) -> bool {
+pub(crate) fn is_query(modifier: Mod) -> bool {
     let slots = ["txq", "suq"].into_iter().flat_map(isa::forms).flat_map(|form| form.slots);
     slots.filter(|slot| slot.name == "query").any(|slot| slot.choice(Token::Mod(modifier)).is_some())
 }

@@ -157,6 +157,19 @@ fn agree(theirs: &[String], ours: &[String]) -> bool {
     theirs.first() == ours.first() || unparsed(theirs).is_some() && unparsed(theirs) == unparsed(ours)
 }
 
+/// Does what both say come in the same order?
+fn same_order(theirs: &[String], ours: &[String]) -> bool {
+    let common = |of: &[String], other: &[String]| -> Vec<String> {
+        let mut left = other.to_vec();
+        let mut is_common = |text: &String| {
+            let found = left.iter().position(|other| other == text);
+            found.map(|index| left.swap_remove(index)).is_some()
+        };
+        of.iter().filter(|text| is_common(text)).cloned().collect()
+    };
+    common(theirs, ours) == common(ours, theirs)
+}
+
 /// Replays what ptxas 13.5 said. `least` instructions must have been recorded.
 fn replay(name: &str, least: usize) {
     let record = read(name);
@@ -178,6 +191,50 @@ fn replay(name: &str, least: usize) {
     }
     assert!(stale.is_empty(), "agree with ptxas, take them out of differences.txt: {stale:#?}");
     assert!(differences.count == 0, "{}", differences.report());
+}
+
+/// Random instructions with several errors each: what both say comes in the same order, and mostly they say the same.
+/// `PTXVM_ERRORS` names another record, of another seed.
+#[test]
+fn errors() {
+    let path = std::env::var("PTXVM_ERRORS").unwrap_or_else(|_| "errors.txt.zst".to_owned());
+    let record = read(&path);
+    let (mut several, mut same, mut all) = (0, 0, 0);
+    let mut out_of_order = String::new();
+    for module in &record.modules {
+        let (_, answers) = ours(&record, module);
+        for ((instruction, &theirs), ours) in record.instructions.iter().zip(&module.answers).zip(&answers) {
+            let theirs = &record.answers[theirs];
+            all += 1;
+            several += usize::from(theirs.len() > 1);
+            same += usize::from(theirs == ours);
+            let kind = if theirs == ours {
+                "same"
+            } else if theirs.is_empty() != ours.is_empty() {
+                "verdict"
+            } else if !same_order(theirs, ours) {
+                "order"
+            } else {
+                "set"
+            };
+            println!(
+                "@@{kind}\t{}\t{instruction} ({}, {})\t{theirs:?}\t{ours:?}",
+                theirs.len(),
+                module.version,
+                module.target
+            );
+            if !same_order(theirs, ours) {
+                let _ = writeln!(
+                    out_of_order,
+                    "{instruction} ({}, {})\n  ptxas {theirs:?}\n  ours  {ours:?}",
+                    module.version, module.target
+                );
+            }
+        }
+    }
+    assert!(several > all / 3, "{several} of {all} have several errors");
+    eprintln!("{same} of {all} {several}");
+    assert!(out_of_order.is_empty(), "in another order:\n{out_of_order}");
 }
 
 #[test]

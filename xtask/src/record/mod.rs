@@ -54,6 +54,18 @@ pub enum Record {
     },
     /// What ptxas 13.5 and 12.9 say about every form of the core instructions
     Legality,
+    /// What ptxas 13.5 says about random instructions of the whole table with several errors each
+    Errors {
+        /// Where the random instructions start: another seed, other instructions
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Number of instructions
+        #[arg(long, default_value_t = 6_000)]
+        count: usize,
+        /// The file to write
+        #[arg(long, default_value = "conformance/legality/errors.txt.zst")]
+        to: PathBuf,
+    },
     /// What ptxas and libnvvm compute when they fold constants of the core instructions
     Values {
         /// Number of vectors of each
@@ -111,6 +123,9 @@ pub fn run(what: &Record) -> Result<()> {
         Record::Sass { seed, count, check: true, .. } => sass::check(&oracles, *seed, *count),
         Record::Sass { seed, count, only, to, .. } => {
             sass::record(&oracles, &root.join(to), *seed, *count, *only)
+        }
+        Record::Errors { seed, count, to } => {
+            legality::record_errors(&oracles, &root.join(to), *seed, *count)
         }
         Record::Legality => legality::record(&oracles, &root.join("conformance/legality")),
     }

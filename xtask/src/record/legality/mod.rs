@@ -3,6 +3,7 @@
 //! Each record is one file: a header object, the instructions one a line, then one line for each module that they
 //! were asked about in. `conformance/README.md` describes it.
 
+mod errors;
 mod gates;
 mod mnemonics;
 mod operands;
@@ -19,6 +20,8 @@ use super::lines::{Frame, ask};
 use super::oracle::{Oracle, Release};
 use super::{Result, Tool};
 
+/// What the headers of the records say.
+const COMMAND: &str = "cargo xtask record legality";
 /// Where most questions are asked: the newest version and target.
 const NEWEST: (Version, Target) = (Version::MAX, Target::sm(121));
 /// The newest version that ptxas 12.9 knows.
@@ -111,9 +114,16 @@ impl Record {
         Ok(())
     }
 
-    fn write(self, path: &Path, tools: &[Tool], before: &str, instructions: &[String]) -> Result<()> {
+    fn write(
+        self,
+        recorded_by: &'static str,
+        path: &Path,
+        tools: &[Tool],
+        before: &str,
+        instructions: &[String],
+    ) -> Result<()> {
         let header = Header {
-            recorded_by: "cargo xtask record legality",
+            recorded_by,
             command: "ptxas -c -arch compute_121 (or, for a target with a suffix, that very one) -o /dev/null FILE",
             tools,
             before,
@@ -164,7 +174,7 @@ pub fn record(oracles: &Path, folder: &Path) -> Result<()> {
             let instruction = instruction.replace('|', "\\|");
             differences += &format!("| {count} | `{instruction}` | {new} | {old} |\n");
         }
-        record.write(&folder.join(format!("{name}.txt.zst")), &tools, &before, &instructions)?;
+        record.write(COMMAND, &folder.join(format!("{name}.txt.zst")), &tools, &before, &instructions)?;
     }
     fs::write(folder.join("ptxas-12.9.md"), differences)?;
     let newest = &oracles[0];
@@ -175,5 +185,25 @@ pub fn record(oracles: &Path, folder: &Path) -> Result<()> {
             record.module(newest, &before, &instructions, (version, target))?;
         }
     }
-    record.write(&folder.join("gates.txt.zst"), &tools, &before, &instructions)
+    record.write(COMMAND, &folder.join("gates.txt.zst"), &tools, &before, &instructions)
+}
+
+/// Versions and targets at which [`errors`] are asked about.
+const ERRORS_AT: [(Version, Target); 4] = [
+    NEWEST,
+    (Version::new(7, 8), Target::sm(80)),
+    (Version::new(4, 1), Target::sm(50)),
+    (Version::new(1, 4), Target::sm(13)),
+];
+
+/// Records what ptxas 13.5 says of random instructions with several errors, into `path`.
+pub fn record_errors(oracles: &Path, path: &Path, seed: u64, count: usize) -> Result<()> {
+    let oracle = Oracle::open(oracles, Release::V13_5)?;
+    let (before, instructions) = (errors::before(), errors::some(seed, count));
+    let mut record = Record::default();
+    for at in ERRORS_AT {
+        record.module(&oracle, &before, &instructions, at)?;
+    }
+    let tools = [Tool::of(&oracle)?];
+    record.write("cargo xtask record errors", path, &tools, &before, &instructions)
 }
