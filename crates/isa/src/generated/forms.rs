@@ -185,10 +185,10 @@ const G24: &[Gate] = &[
     sm("Feature '.cluster scope'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.cluster scope'", 7, 8, Stage::Token),
 ];
-const G25: &[Gate] = &[ptx("Feature '::cta'", 7, 8, Stage::Token)];
+const G25: &[Gate] = &[ptx("Feature '::cta'", 7, 8, Stage::Modifier)];
 const G26: &[Gate] = &[
-    ptx("Feature '::cluster'", 7, 8, Stage::Token),
-    sm("Feature '::cluster'", &[Target::sm(90)], Stage::Token),
+    ptx("Feature '::cluster'", 7, 8, Stage::Modifier),
+    sm("Feature '::cluster'", &[Target::sm(90)], Stage::Modifier),
 ];
 const G27: &[Gate] = &[
     sm("Modifier '.L2::cache_hint'", &[Target::sm(80)], Stage::Token),
@@ -369,7 +369,7 @@ const G78: &[Gate] = &[
     sm("Feature 'cp.async.mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
 const G79: &[Gate] = &[
-    ptx("Feature '::cta'", 7, 8, Stage::Token),
+    ptx("Feature '::cta'", 7, 8, Stage::Modifier),
     ptx("Feature 'cp.async.bulk with destination state space as .shared::cta'", 8, 6, Stage::Form),
 ];
 const G80: &[Gate] = &[
@@ -407,7 +407,7 @@ const G88: &[Gate] = &[
     ptx("Feature 'cp.async.bulk.wait_group'", 8, 0, Stage::Form),
 ];
 const G89: &[Gate] = &[
-    ptx("Feature '::cta'", 7, 8, Stage::Token),
+    ptx("Feature '::cta'", 7, 8, Stage::Modifier),
     ptx("Feature 'cp.async.bulk.tensor with destination state space as .shared::cta'", 8, 6, Stage::Form),
 ];
 const G90: &[Gate] =
@@ -742,10 +742,10 @@ const G179: &[Gate] =
 const G180: &[Gate] =
     &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
 const G181: &[Gate] =
-    &[ptx("Feature '.NaN'", 7, 0, Stage::Token), sm("Modifier '.NaN'", &[Target::sm(80)], Stage::Token)];
+    &[ptx("Feature '.NaN'", 7, 0, Stage::Late), sm("Modifier '.NaN'", &[Target::sm(80)], Stage::Late)];
 const G182: &[Gate] = &[
-    ptx("Feature '.xorsign'", 7, 2, Stage::Token),
-    sm("Modifier '.xorsign'", &[Target::sm(86)], Stage::Token),
+    ptx("Feature '.xorsign'", 7, 2, Stage::Late),
+    sm("Modifier '.xorsign'", &[Target::sm(86)], Stage::Late),
 ];
 const G183: &[Gate] =
     &[sm("Feature '.abs'", &[Target::sm(86)], Stage::Token), ptx("Feature '.abs'", 7, 2, Stage::Token)];
@@ -781,25 +781,29 @@ const G192: &[Gate] = &[
     sm("Feature 'mbarrier.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
 const G193: &[Gate] = &[
+    sm("Feature '.cluster scope'", &[Target::sm(90)], Stage::Result),
+    ptx("Feature '.cluster scope'", 7, 8, Stage::Result),
+];
+const G194: &[Gate] = &[
     ptx("Feature 'mbarrier.complete_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.complete_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G194: &[Gate] = &[
+const G195: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G195: &[Gate] = &[
+const G196: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Token),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Token),
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
 ];
-const G196: &[Gate] = &[
+const G197: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Token),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
     sm("Modifier '.relaxed' on 'mbarrier.arrive'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive'", 8, 6, Stage::Form),
 ];
-const G197: &[Gate] = &[
+const G198: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
     sm(
@@ -814,41 +818,41 @@ const G197: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G198: &[Gate] = &[
+const G199: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G199: &[Gate] = &[
+const G200: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G200: &[Gate] = &[
+const G201: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Token),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Token),
     ptx("Modifier '.release' on 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
 ];
-const G201: &[Gate] = &[
+const G202: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Token),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
     sm("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", 8, 6, Stage::Form),
 ];
-const G202: &[Gate] = &[
+const G203: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
 ];
-const G203: &[Gate] = &[
+const G204: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Token),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Token),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
 ];
-const G204: &[Gate] = &[
+const G205: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Token),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop'", 8, 6, Stage::Form),
 ];
-const G205: &[Gate] = &[
+const G206: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
     sm(
@@ -863,183 +867,183 @@ const G205: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G206: &[Gate] = &[
+const G207: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G207: &[Gate] = &[
+const G208: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G208: &[Gate] = &[
+const G209: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Token),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Token),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
 ];
-const G209: &[Gate] = &[
+const G210: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Token),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", 8, 6, Stage::Form),
 ];
-const G210: &[Gate] = &[
+const G211: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.test_wait'", &[Target::sm(80)], Stage::Form),
 ];
-const G211: &[Gate] = &[
+const G212: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Token),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Token),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait'", 8, 0, Stage::Form),
 ];
-const G212: &[Gate] = &[
+const G213: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Token),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait'", 8, 6, Stage::Form),
 ];
-const G213: &[Gate] = &[
+const G214: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait.parity'", 7, 1, Stage::Form),
     sm("Feature 'mbarrier.test_wait.parity'", &[Target::sm(80)], Stage::Form),
 ];
-const G214: &[Gate] = &[
+const G215: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Token),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Token),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait.parity'", 8, 0, Stage::Form),
 ];
-const G215: &[Gate] = &[
+const G216: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Token),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", 8, 6, Stage::Form),
 ];
-const G216: &[Gate] = &[
+const G217: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
 ];
-const G217: &[Gate] = &[
+const G218: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Token),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Token),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait'", 8, 0, Stage::Form),
 ];
-const G218: &[Gate] = &[
+const G219: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Token),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait'", 8, 6, Stage::Form),
 ];
-const G219: &[Gate] = &[
+const G220: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait.parity'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
 ];
-const G220: &[Gate] = &[
+const G221: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Token),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Token),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait.parity'", 8, 0, Stage::Form),
 ];
-const G221: &[Gate] = &[
+const G222: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Token),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", 8, 6, Stage::Form),
 ];
-const G222: &[Gate] = &[
+const G223: &[Gate] = &[
     ptx("Feature 'mbarrier.pending_count'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.pending_count'", &[Target::sm(80)], Stage::Form),
 ];
-const G223: &[Gate] = &[
+const G224: &[Gate] = &[
     ptx("Feature 'membar.sys'", 2, 0, Stage::Form),
     sm("Instruction 'membar.sys'", &[Target::sm(20)], Stage::Form),
 ];
-const G224: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
-const G225: &[Gate] = &[
+const G225: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
+const G226: &[Gate] = &[
     ptx("Feature 'membar.proxy'", 7, 5, Stage::Form),
     sm("Feature 'membar.proxy'", &[Target::sm(60)], Stage::Form),
 ];
-const G226: &[Gate] = &[
+const G227: &[Gate] = &[
     sm("Feature 'min.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'min.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G227: &[Gate] = &[
+const G228: &[Gate] = &[
     sm("Feature 'min.f16 or min.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'min.f16 or min.f16x2'", 7, 0, Stage::Late),
 ];
-const G228: &[Gate] = &[
+const G229: &[Gate] = &[
     ptx("Feature 'min.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G229: &[Gate] = &[
+const G230: &[Gate] = &[
     ptx("Feature 'min.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G230: &[Gate] =
+const G231: &[Gate] =
     &[sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'min.relu'", 8, 0, Stage::Form)];
-const G231: &[Gate] = &[
+const G232: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.m8n8k4'", 6, 4, Stage::Form),
     sm("Feature '.m8n8k4'", &[Target::sm(70)], Stage::Form),
 ];
-const G232: &[Gate] =
+const G233: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 6, 5, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(75)], Stage::Form)];
-const G233: &[Gate] = &[
+const G234: &[Gate] = &[
     ptx("Feature '.m16n8k16'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k16'", &[Target::sm(80)], Stage::Form),
 ];
-const G234: &[Gate] =
-    &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
 const G235: &[Gate] =
-    &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
+    &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
 const G236: &[Gate] =
+    &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
+const G237: &[Gate] =
     &[ptx("Feature '.m16n8k4'", 7, 0, Stage::Form), sm("Feature '.m16n8k4'", &[Target::sm(80)], Stage::Form)];
-const G237: &[Gate] = &[
+const G238: &[Gate] = &[
     ptx("Feature '.m8n8k4 with double types'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k4 with double types'", &[Target::sm(80)], Stage::Form),
 ];
-const G238: &[Gate] = &[
+const G239: &[Gate] = &[
     ptx("Feature '.m16n8k4 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k4 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G239: &[Gate] = &[
+const G240: &[Gate] = &[
     ptx("Feature '.m16n8k8 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k8 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G240: &[Gate] = &[
+const G241: &[Gate] = &[
     ptx("Feature '.m16n8k16 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k16 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G241: &[Gate] =
+const G242: &[Gate] =
     &[ptx("Feature '.m8n8k16'", 6, 5, Stage::Form), sm("Feature '.m8n8k16'", &[Target::sm(75)], Stage::Form)];
-const G242: &[Gate] = &[
+const G243: &[Gate] = &[
     ptx("Feature '.m16n8k32'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k32'", &[Target::sm(80)], Stage::Form),
 ];
-const G243: &[Gate] =
+const G244: &[Gate] =
     &[ptx("Feature '.m8n8k32'", 6, 5, Stage::Form), sm("Feature '.m8n8k32'", &[Target::sm(75)], Stage::Form)];
-const G244: &[Gate] = &[
+const G245: &[Gate] = &[
     ptx("Feature '.m16n8k64'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k64'", &[Target::sm(80)], Stage::Form),
 ];
-const G245: &[Gate] = &[
+const G246: &[Gate] = &[
     ptx("Modifier '.and' on 'mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'mma'", &[Target::sm(80)], Stage::Form),
 ];
-const G246: &[Gate] = &[
+const G247: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G247: &[Gate] = &[
+const G248: &[Gate] = &[
     ptx("Feature '.m16n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k128'", &[Target::sm(80)], Stage::Form),
 ];
-const G248: &[Gate] = &[
+const G249: &[Gate] = &[
     ptx("Feature '.m16n8k256'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k256'", &[Target::sm(80)], Stage::Form),
 ];
-const G249: &[Gate] =
-    &[ptx("Feature 'mma with FP8 floating point type and .m16n8k16 shape'", 8, 7, Stage::Form)];
 const G250: &[Gate] =
+    &[ptx("Feature 'mma with FP8 floating point type and .m16n8k16 shape'", 8, 7, Stage::Form)];
+const G251: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and FP16 accumulation'", 8, 7, Stage::Form)];
-const G251: &[Gate] = &[
+const G252: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Form),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1051,11 +1055,11 @@ const G251: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G252: &[Gate] = &[
+const G253: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G253: &[Gate] = &[
+const G254: &[Gate] = &[
     ptx("Feature 'mma with with FP6/FP4 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with FP6/FP4 floating point type'",
@@ -1063,17 +1067,17 @@ const G253: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G254: &[Gate] = &[
+const G255: &[Gate] = &[
     ptx("Feature '.sp::ordered_metadata'", 8, 5, Stage::Token),
     sm("Feature '.sp::ordered_metadata'", &[Target::sm(80)], Stage::Token),
 ];
-const G255: &[Gate] = &[
+const G256: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
     sm("Feature 'Sparse MMA'", &[Target::sm(80)], Stage::Form),
 ];
-const G256: &[Gate] = &[
+const G257: &[Gate] = &[
     ptx("Feature 'mma with with F16 accumulator and F8 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with F16 accumulator and F8 floating point type'",
@@ -1081,7 +1085,7 @@ const G256: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G257: &[Gate] = &[
+const G258: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
@@ -1089,12 +1093,12 @@ const G257: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G258: &[Gate] = &[
+const G259: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Feature 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
 ];
-const G259: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
-const G260: &[Gate] = &[
+const G260: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
+const G261: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Feature 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
     sm(
@@ -1103,153 +1107,153 @@ const G260: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G261: &[Gate] = &[
-    ptx("Feature 'movmatrix'", 7, 8, Stage::Form),
+const G262: &[Gate] = &[
     sm("Feature 'movmatrix'", &[Target::sm(75)], Stage::Form),
+    ptx("Feature 'movmatrix'", 7, 8, Stage::Form),
 ];
-const G262: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G263: &[Gate] = &[
+const G263: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G264: &[Gate] = &[
     sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
 ];
-const G264: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G265: &[Gate] = &[
+const G265: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G266: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16'", 7, 8, Stage::Form),
 ];
-const G266: &[Gate] = &[
+const G267: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16x2'", 7, 8, Stage::Form),
 ];
-const G267: &[Gate] = &[
+const G268: &[Gate] = &[
     sm("Feature 'multimem.ld_reduce'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.ld_reduce'", 8, 1, Stage::Form),
 ];
-const G268: &[Gate] = &[
+const G269: &[Gate] = &[
     sm("Modifier '.acc::f32'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.acc::f32'", 8, 2, Stage::Form),
 ];
-const G269: &[Gate] = &[
+const G270: &[Gate] = &[
     sm("Feature 'multimem.st'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.st'", 8, 1, Stage::Form),
 ];
-const G270: &[Gate] = &[
+const G271: &[Gate] = &[
     sm("Feature 'multimem.red'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.red'", 8, 1, Stage::Form),
 ];
-const G271: &[Gate] = &[
+const G272: &[Gate] = &[
     sm("Instruction 'nanosleep'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'nanosleep'", 6, 2, Stage::Form),
 ];
-const G272: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
-const G273: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
-const G274: &[Gate] = &[
+const G273: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
+const G274: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
+const G275: &[Gate] = &[
     ptx("Feature 'pmevent.mask'", 3, 0, Stage::Form),
     sm("Feature 'pmevent.mask'", &[Target::sm(20)], Stage::Form),
 ];
-const G275: &[Gate] =
+const G276: &[Gate] =
     &[sm("Instruction 'popc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'popc'", 2, 0, Stage::Form)];
-const G276: &[Gate] = &[
+const G277: &[Gate] = &[
     sm("Instruction 'prefetch'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetch'", 2, 0, Stage::Form),
 ];
-const G277: &[Gate] = &[
+const G278: &[Gate] = &[
     ptx("Modifier 'cache eviction priority' on 'prefetch'", 7, 4, Stage::Token),
     sm("Modifier 'cache eviction priority' on 'prefetch'", &[Target::sm(80)], Stage::Token),
 ];
-const G278: &[Gate] = &[
+const G279: &[Gate] = &[
     sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
 ];
-const G279: &[Gate] = &[
+const G280: &[Gate] = &[
     sm("Instruction 'prefetchu'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetchu'", 2, 0, Stage::Form),
 ];
-const G280: &[Gate] =
+const G281: &[Gate] =
     &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
-const G281: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G282: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G283: &[Gate] = &[
+const G282: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G283: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G284: &[Gate] = &[
     ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
     sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G284: &[Gate] = &[
+const G285: &[Gate] = &[
     sm("Instruction 'red with this operation on .b64'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'red with this operation on .b64'", 3, 1, Stage::Form),
 ];
-const G285: &[Gate] =
+const G286: &[Gate] =
     &[ptx("Feature 'red'", 1, 2, Stage::Form), sm("Instruction 'red'", &[Target::sm(11)], Stage::Form)];
-const G286: &[Gate] = &[
+const G287: &[Gate] = &[
     sm("Instruction 'red.add.f64'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'red.add.f64'", 5, 0, Stage::Form),
 ];
-const G287: &[Gate] = &[
+const G288: &[Gate] = &[
     sm("Instruction 'red of 64 bits'", &[Target::sm(12)], Stage::Form),
     ptx("Instruction 'red of 64 bits'", 1, 2, Stage::Form),
 ];
-const G288: &[Gate] = &[
+const G289: &[Gate] = &[
     sm("Instruction 'red.shared of 64 bits'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'red.shared of 64 bits'", 2, 0, Stage::Form),
 ];
-const G289: &[Gate] = &[
+const G290: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G290: &[Gate] = &[
+const G291: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Instruction 'red.add.f32'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'red.add.f32'", 2, 0, Stage::Form),
 ];
-const G291: &[Gate] = &[
+const G292: &[Gate] = &[
     sm("Instruction 'red.add.f16'", &[Target::sm(70)], Stage::Form),
     ptx("Instruction 'red.add.f16'", 6, 3, Stage::Form),
 ];
-const G292: &[Gate] = &[
+const G293: &[Gate] = &[
     sm("Instruction 'red.add.f16x2'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'red.add.f16x2'", 6, 2, Stage::Form),
 ];
-const G293: &[Gate] = &[
+const G294: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Instruction 'red.add.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'red.add.bf16'", 7, 8, Stage::Form),
 ];
-const G294: &[Gate] = &[
+const G295: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Instruction 'red.add.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'red.add.bf16x2'", 7, 8, Stage::Form),
 ];
-const G295: &[Gate] = &[
+const G296: &[Gate] = &[
     sm("Instruction 'red with this operation on 64 bits'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'red with this operation on 64 bits'", 3, 1, Stage::Form),
 ];
-const G296: &[Gate] = &[
+const G297: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G297: &[Gate] =
+const G298: &[Gate] =
     &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
-const G298: &[Gate] = &[
+const G299: &[Gate] = &[
     sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
     ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
 ];
-const G299: &[Gate] = &[
+const G300: &[Gate] = &[
     ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
     sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G300: &[Gate] =
+const G301: &[Gate] =
     &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
-const G301: &[Gate] = &[
+const G302: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
@@ -1259,7 +1263,7 @@ const G301: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G302: &[Gate] = &[
+const G303: &[Gate] = &[
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
@@ -1267,11 +1271,11 @@ const G302: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G303: &[Gate] = &[
+const G304: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G304: &[Gate] = &[
+const G305: &[Gate] = &[
     sm(
         "Instruction 'setmaxnreg'",
         &[
@@ -1284,63 +1288,63 @@ const G304: &[Gate] = &[
     ),
     ptx("Instruction 'setmaxnreg'", 8, 0, Stage::Form),
 ];
-const G305: &[Gate] = &[
+const G306: &[Gate] = &[
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G306: &[Gate] = &[
+const G307: &[Gate] = &[
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
-const G307: &[Gate] =
+const G308: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
-const G308: &[Gate] = &[
+const G309: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'shfl'", 3, 0, Stage::Form),
     until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G309: &[Gate] = &[
+const G310: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'shfl'", 3, 0, Stage::Form),
     ptx("Feature 'shfl.sync'", 6, 0, Stage::Form),
 ];
-const G310: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G311: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G312: &[Gate] = &[
+const G311: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G312: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G313: &[Gate] = &[
     sm("Instruction 'st'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G313: &[Gate] = &[
+const G314: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G314: &[Gate] = &[
+const G315: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G315: &[Gate] = &[
+const G316: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G316: &[Gate] = &[
+const G317: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G317: &[Gate] = &[
+const G318: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G318: &[Gate] = &[
+const G319: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G319: &[Gate] = &[
+const G320: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G320: &[Gate] =
+const G321: &[Gate] =
     &[sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form), ptx("Feature 'stmatrix'", 7, 8, Stage::Form)];
-const G321: &[Gate] = &[
+const G322: &[Gate] = &[
     sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'stmatrix'", 7, 8, Stage::Form),
     ptx("Feature '.m16n8'", 8, 6, Stage::Form),
@@ -1354,79 +1358,79 @@ const G321: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G322: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G323: &[Gate] = &[
+const G323: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G324: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G324: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G325: &[Gate] = &[
+const G325: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G326: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G326: &[Gate] = &[
+const G327: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G327: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G328: &[Gate] = &[
+const G328: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G329: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G329: &[Gate] = &[
+const G330: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G330: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G331: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
-const G332: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
-const G333: &[Gate] = &[
+const G331: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G332: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
+const G333: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
+const G334: &[Gate] = &[
     sm("Instruction 'suld'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G334: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
-const G335: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
-const G336: &[Gate] = &[
+const G335: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
+const G336: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
+const G337: &[Gate] = &[
     ptx("Feature '64-bit min/max operation on sured.b'", 8, 1, Stage::Form),
     sm("Feature '64-bit min/max operation on sured.b'", &[Target::sm(50)], Stage::Form),
 ];
-const G337: &[Gate] = &[
+const G338: &[Gate] = &[
     ptx("Feature '.b64 on sured.p'", 8, 1, Stage::Form),
     sm("Feature '.b64 on sured.p'", &[Target::sm(50)], Stage::Form),
 ];
-const G338: &[Gate] = &[
+const G339: &[Gate] = &[
     sm("Instruction 'sust'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G339: &[Gate] = &[
+const G340: &[Gate] = &[
     sm("Feature 'sust.p with array geometry'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'sust.p with array geometry'", 4, 1, Stage::Form),
 ];
-const G340: &[Gate] =
-    &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
 const G341: &[Gate] =
+    &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
+const G342: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G342: &[Gate] = &[
+const G343: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G343: &[Gate] = &[
+const G344: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G344: &[Gate] = &[
+const G345: &[Gate] = &[
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::1'",
@@ -1434,7 +1438,7 @@ const G344: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G345: &[Gate] = &[
+const G346: &[Gate] = &[
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::2'",
@@ -1442,7 +1446,7 @@ const G345: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G346: &[Gate] = &[
+const G347: &[Gate] = &[
     ptx("Feature 'tcgen05.alloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.alloc'",
@@ -1450,7 +1454,7 @@ const G346: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G347: &[Gate] = &[
+const G348: &[Gate] = &[
     ptx("Feature 'tcgen05.dealloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.dealloc'",
@@ -1458,7 +1462,7 @@ const G347: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G348: &[Gate] = &[
+const G349: &[Gate] = &[
     ptx("Feature 'tcgen05.relinquish_alloc_permit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.relinquish_alloc_permit'",
@@ -1466,7 +1470,7 @@ const G348: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G349: &[Gate] = &[
+const G350: &[Gate] = &[
     ptx("Feature 'tcgen05.ld'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.ld'",
@@ -1474,7 +1478,7 @@ const G349: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G350: &[Gate] = &[
+const G351: &[Gate] = &[
     ptx("Feature 'tcgen05.st'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.st'",
@@ -1482,7 +1486,7 @@ const G350: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G351: &[Gate] = &[
+const G352: &[Gate] = &[
     ptx("Feature 'tcgen05.wait'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.wait'",
@@ -1490,7 +1494,7 @@ const G351: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G352: &[Gate] = &[
+const G353: &[Gate] = &[
     ptx("Feature 'tcgen05.cp'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.cp'",
@@ -1498,7 +1502,7 @@ const G352: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G353: &[Gate] = &[
+const G354: &[Gate] = &[
     ptx("Feature 'tcgen05.shift'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.shift'",
@@ -1506,7 +1510,7 @@ const G353: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G354: &[Gate] = &[
+const G355: &[Gate] = &[
     ptx("Feature 'tcgen05.mma'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma'",
@@ -1514,7 +1518,7 @@ const G354: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G355: &[Gate] = &[
+const G356: &[Gate] = &[
     ptx("Feature 'tcgen05.commit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.commit'",
@@ -1522,7 +1526,7 @@ const G355: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G356: &[Gate] = &[
+const G357: &[Gate] = &[
     ptx("Feature 'tcgen05.fence'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.fence'",
@@ -1530,7 +1534,7 @@ const G356: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G357: &[Gate] = &[
+const G358: &[Gate] = &[
     ptx("Feature 'tensormap.replace'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.replace'",
@@ -1543,120 +1547,120 @@ const G357: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G358: &[Gate] = &[
+const G359: &[Gate] = &[
     ptx("Feature 'tensormap.cp_fenceproxy'", 8, 3, Stage::Form),
     sm("Instruction 'tensormap.cp_fenceproxy'", &[Target::sm(90)], Stage::Form),
 ];
-const G359: &[Gate] =
+const G360: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G360: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
-const G361: &[Gate] = &[
+const G361: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
+const G362: &[Gate] = &[
     sm("Feature 'multi-sample textures'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'multi-sample textures'", 3, 2, Stage::Modifier),
 ];
-const G362: &[Gate] = &[ptx("Feature 'tex.base'", 3, 1, Stage::Form)];
-const G363: &[Gate] = &[ptx("Feature 'tex.level'", 3, 1, Stage::Form)];
-const G364: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
-const G365: &[Gate] = &[ptx("Feature 'tex.grad'", 3, 1, Stage::Form)];
-const G366: &[Gate] = &[
-    sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
-    ptx("Feature 'tex'", 4, 3, Stage::Form),
-];
+const G363: &[Gate] = &[ptx("Feature 'tex.base'", 3, 1, Stage::Form)];
+const G364: &[Gate] = &[ptx("Feature 'tex.level'", 3, 1, Stage::Form)];
+const G365: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
+const G366: &[Gate] = &[ptx("Feature 'tex.grad'", 3, 1, Stage::Form)];
 const G367: &[Gate] = &[
-    ptx("Feature 'tex.base'", 3, 1, Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
 const G368: &[Gate] = &[
-    ptx("Feature 'tex.level'", 3, 1, Stage::Form),
+    ptx("Feature 'tex.base'", 3, 1, Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
 const G369: &[Gate] = &[
+    ptx("Feature 'tex.level'", 3, 1, Stage::Form),
+    sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
+    ptx("Feature 'tex'", 4, 3, Stage::Form),
+];
+const G370: &[Gate] = &[
     ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G370: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
-const G371: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
-const G372: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
-const G373: &[Gate] = &[
+const G371: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
+const G372: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
+const G373: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
+const G374: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tld4'", 4, 3, Stage::Form),
 ];
-const G374: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
-const G375: &[Gate] = &[
+const G375: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
+const G376: &[Gate] = &[
     ptx("Feature 'num_samples attribute'", 4, 1, Stage::Form),
     sm("Feature 'num_samples attribute'", &[Target::sm(30)], Stage::Form),
 ];
-const G376: &[Gate] = &[
+const G377: &[Gate] = &[
     sm("Instruction 'txq.level'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'txq.level'", 4, 3, Stage::Form),
 ];
-const G377: &[Gate] = &[
+const G378: &[Gate] = &[
     sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'vabsdiff'", 2, 0, Stage::Form),
 ];
-const G378: &[Gate] =
-    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G379: &[Gate] =
-    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G380: &[Gate] =
-    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vadd'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G381: &[Gate] =
-    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vadd'", 2, 0, Stage::Form)];
 const G382: &[Gate] =
-    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G383: &[Gate] =
-    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G384: &[Gate] =
-    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G385: &[Gate] =
-    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmad'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G386: &[Gate] =
-    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmax'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmad'", 2, 0, Stage::Form)];
 const G387: &[Gate] =
-    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmax'", 2, 0, Stage::Form)];
 const G388: &[Gate] =
-    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G389: &[Gate] =
-    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmin'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G390: &[Gate] =
-    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmin'", 2, 0, Stage::Form)];
 const G391: &[Gate] =
+    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G392: &[Gate] =
     &[sm("Instruction 'vmin4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G392: &[Gate] = &[
+const G393: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G393: &[Gate] = &[
+const G394: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G394: &[Gate] = &[
+const G395: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Form),
     sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Form),
 ];
-const G395: &[Gate] =
-    &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vset'", 2, 0, Stage::Form)];
 const G396: &[Gate] =
-    &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vset'", 2, 0, Stage::Form)];
 const G397: &[Gate] =
-    &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G398: &[Gate] =
-    &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vshl'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G399: &[Gate] =
-    &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vshr'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vshl'", 2, 0, Stage::Form)];
 const G400: &[Gate] =
-    &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vsub'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vshr'", 2, 0, Stage::Form)];
 const G401: &[Gate] =
-    &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vsub'", 2, 0, Stage::Form)];
 const G402: &[Gate] =
+    &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G403: &[Gate] =
     &[sm("Instruction 'vsub4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G403: &[Gate] = &[
+const G404: &[Gate] = &[
     ptx("Feature 'WGMMA with floating point types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with floating point types'",
@@ -1664,12 +1668,12 @@ const G403: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G404: &[Gate] = &[
+const G405: &[Gate] = &[
     ptx("Feature 'WGMMA with FP8 types'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G405: &[Gate] = &[ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form)];
-const G406: &[Gate] = &[
+const G406: &[Gate] = &[ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form)];
+const G407: &[Gate] = &[
     ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with integer types'",
@@ -1677,7 +1681,7 @@ const G406: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G407: &[Gate] = &[
+const G408: &[Gate] = &[
     ptx("Feature 'WGMMA with boolean type'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with boolean type'",
@@ -1685,72 +1689,72 @@ const G407: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G408: &[Gate] = &[
+const G409: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.fence'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G409: &[Gate] = &[
+const G410: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.commit_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G410: &[Gate] = &[
+const G411: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.wait_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G411: &[Gate] = &[
+const G412: &[Gate] = &[
     ptx("Feature '.m16n16k16'", 6, 0, Stage::Form),
     sm("Modifier '.m16n16k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G412: &[Gate] = &[
+const G413: &[Gate] = &[
     ptx("Feature '.m8n32k16'", 6, 1, Stage::Form),
     sm("Modifier '.m8n32k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G413: &[Gate] = &[
+const G414: &[Gate] = &[
     ptx("Feature '.m32n8k16'", 6, 1, Stage::Form),
     sm("Modifier '.m32n8k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G414: &[Gate] = &[
+const G415: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G415: &[Gate] = &[
+const G416: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'WMMA with .bf16/.tf32 FP types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with .bf16/.tf32 FP types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G416: &[Gate] = &[
+const G417: &[Gate] = &[
     ptx("Feature '.m16n16k8'", 7, 0, Stage::Form),
     sm("Modifier '.m16n16k8'", &[Target::sm(80)], Stage::Form),
 ];
-const G417: &[Gate] =
+const G418: &[Gate] =
     &[ptx("Feature '.m8n8k4'", 7, 0, Stage::Form), sm("Modifier '.m8n8k4'", &[Target::sm(80)], Stage::Form)];
-const G418: &[Gate] = &[
+const G419: &[Gate] = &[
     ptx("Feature 'WMMA with fp64 types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with fp64 types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G419: &[Gate] = &[
+const G420: &[Gate] = &[
     ptx("Feature 'WMMA with integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with integer types'", &[Target::sm(72)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G420: &[Gate] = &[
+const G421: &[Gate] = &[
     ptx("Feature '.m8n8k32'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k32'", &[Target::sm(75)], Stage::Form),
 ];
-const G421: &[Gate] = &[
+const G422: &[Gate] = &[
     ptx("Feature 'WMMA with sub-byte integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with sub-byte integer types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G422: &[Gate] = &[
+const G423: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G423: &[Gate] = &[
+const G424: &[Gate] = &[
     ptx("Feature 'WMMA with bit types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with bit types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
@@ -2064,27 +2068,27 @@ const C193: &[Choice] = &[md(Mod::Init)];
 const C194: &[Choice] = &[md(Mod::Inval)];
 const C195: &[Choice] = &[md(Mod::ExpectTx)];
 const C196: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
-const C197: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G136)];
+const C197: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G193)];
 const C198: &[Choice] = &[md(Mod::CompleteTx)];
-const C199: &[Choice] = &[md(Mod::Release).gated(G195), md(Mod::Relaxed).gated(G196)];
+const C199: &[Choice] = &[md(Mod::Release).gated(G196), md(Mod::Relaxed).gated(G197)];
 const C200: &[Choice] = &[md(Mod::NoComplete)];
-const C201: &[Choice] = &[md(Mod::Release).gated(G200), md(Mod::Relaxed).gated(G201)];
+const C201: &[Choice] = &[md(Mod::Release).gated(G201), md(Mod::Relaxed).gated(G202)];
 const C202: &[Choice] = &[md(Mod::ArriveDrop)];
-const C203: &[Choice] = &[md(Mod::Release).gated(G203), md(Mod::Relaxed).gated(G204)];
-const C204: &[Choice] = &[md(Mod::Release).gated(G208), md(Mod::Relaxed).gated(G209)];
+const C203: &[Choice] = &[md(Mod::Release).gated(G204), md(Mod::Relaxed).gated(G205)];
+const C204: &[Choice] = &[md(Mod::Release).gated(G209), md(Mod::Relaxed).gated(G210)];
 const C205: &[Choice] = &[md(Mod::TestWait)];
-const C206: &[Choice] = &[md(Mod::Acquire).gated(G211), md(Mod::Relaxed).gated(G212)];
+const C206: &[Choice] = &[md(Mod::Acquire).gated(G212), md(Mod::Relaxed).gated(G213)];
 const C207: &[Choice] = &[md(Mod::Parity)];
-const C208: &[Choice] = &[md(Mod::Acquire).gated(G214), md(Mod::Relaxed).gated(G215)];
+const C208: &[Choice] = &[md(Mod::Acquire).gated(G215), md(Mod::Relaxed).gated(G216)];
 const C209: &[Choice] = &[md(Mod::TryWait)];
-const C210: &[Choice] = &[md(Mod::Acquire).gated(G217), md(Mod::Relaxed).gated(G218)];
-const C211: &[Choice] = &[md(Mod::Acquire).gated(G220), md(Mod::Relaxed).gated(G221)];
+const C210: &[Choice] = &[md(Mod::Acquire).gated(G218), md(Mod::Relaxed).gated(G219)];
+const C211: &[Choice] = &[md(Mod::Acquire).gated(G221), md(Mod::Relaxed).gated(G222)];
 const C212: &[Choice] = &[md(Mod::PendingCount)];
-const C213: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G223)];
+const C213: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G224)];
 const C214: &[Choice] = &[md(Mod::Alias).gated(G141), md(Mod::Async).gated(G143)];
 const C215: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G228)];
-const C216: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G229)];
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G229)];
+const C216: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G230)];
 const C217: &[Choice] = &[md(Mod::M8n8k4)];
 const C218: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
 const C219: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
@@ -2105,7 +2109,7 @@ const C233: &[Choice] = &[md(Mod::KindF8f6f4)];
 const C234: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
 const C235: &[Choice] = &[md(Mod::M16n8k32)];
 const C236: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
-const C237: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G254)];
+const C237: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G255)];
 const C238: &[Choice] = &[md(Mod::M16n8k16)];
 const C239: &[Choice] = &[md(Mod::M16n8k8)];
 const C240: &[Choice] = &[md(Mod::M16n8k64)];
@@ -2136,7 +2140,7 @@ const C253: &[Choice] = &[
     ty(Type::F64),
     ty(Type::B128).gated(G33),
 ];
-const C254: &[Choice] = &[ty(Type::Bf16).gated(G265), ty(Type::Bf16x2).gated(G266)];
+const C254: &[Choice] = &[ty(Type::Bf16).gated(G266), ty(Type::Bf16x2).gated(G267)];
 const C255: &[Choice] = &[md(Mod::LdReduce)];
 const C256: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
 const C257: &[Choice] =
@@ -2169,18 +2173,18 @@ const C262: &[Choice] = &[
 const C263: &[Choice] = &[md(Mod::Mask)];
 const C264: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
 const C265: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
-const C266: &[Choice] = &[md(Mod::L2EvictLast).gated(G277), md(Mod::L2EvictNormal).gated(G277)];
+const C266: &[Choice] = &[md(Mod::L2EvictLast).gated(G278), md(Mod::L2EvictNormal).gated(G278)];
 const C267: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
-const C268: &[Choice] = &[md(Mod::Tensormap).gated(G278)];
+const C268: &[Choice] = &[md(Mod::Tensormap).gated(G279)];
 const C269: &[Choice] = &[md(Mod::L1)];
 const C270: &[Choice] =
     &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
 const C271: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Release).gated(G22)];
 const C272: &[Choice] = &[
-    ty(Type::F16).gated(G291),
-    ty(Type::F16x2).gated(G292),
-    ty(Type::Bf16).gated(G293),
-    ty(Type::Bf16x2).gated(G294),
+    ty(Type::F16).gated(G292),
+    ty(Type::F16x2).gated(G293),
+    ty(Type::Bf16).gated(G294),
+    ty(Type::Bf16x2).gated(G295),
 ];
 const C273: &[Choice] = &[
     ty(Type::B16),
@@ -2271,27 +2275,27 @@ const C284: &[Choice] = &[
     md(Mod::SharedCluster).gated(G26),
 ];
 const C285: &[Choice] =
-    &[md(Mod::Wb).gated(G312), md(Mod::Cg).gated(G312), md(Mod::Cs).gated(G312), md(Mod::Wt).gated(G312)];
+    &[md(Mod::Wb).gated(G313), md(Mod::Cg).gated(G313), md(Mod::Cs).gated(G313), md(Mod::Wt).gated(G313)];
 const C286: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G313),
-    md(Mod::L1EvictUnchanged).gated(G314),
-    md(Mod::L1EvictFirst).gated(G315),
-    md(Mod::L1EvictLast).gated(G316),
-    md(Mod::L1NoAllocate).gated(G317),
+    md(Mod::L1EvictNormal).gated(G314),
+    md(Mod::L1EvictUnchanged).gated(G315),
+    md(Mod::L1EvictFirst).gated(G316),
+    md(Mod::L1EvictLast).gated(G317),
+    md(Mod::L1NoAllocate).gated(G318),
 ];
 const C287: &[Choice] = &[md(Mod::M16n8)];
-const C288: &[Choice] = &[ty(Type::Bf16).gated(G325), ty(Type::Bf16x2).gated(G326)];
-const C289: &[Choice] = &[ty(Type::F16).gated(G328), ty(Type::Bf16).gated(G329)];
+const C288: &[Choice] = &[ty(Type::Bf16).gated(G326), ty(Type::Bf16x2).gated(G327)];
+const C289: &[Choice] = &[ty(Type::F16).gated(G329), ty(Type::Bf16).gated(G330)];
 const C290: &[Choice] = &[md(Mod::B)];
 const C291: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
-    md(Mod::N3d).gated(G331),
-    md(Mod::A1d).gated(G332),
-    md(Mod::A2d).gated(G332),
+    md(Mod::N3d).gated(G332),
+    md(Mod::A1d).gated(G333),
+    md(Mod::A2d).gated(G333),
 ];
 const C292: &[Choice] =
-    &[md(Mod::Ca).gated(G333), md(Mod::Cg).gated(G333), md(Mod::Cs).gated(G333), md(Mod::Cv).gated(G333)];
+    &[md(Mod::Ca).gated(G334), md(Mod::Cg).gated(G334), md(Mod::Cs).gated(G334), md(Mod::Cv).gated(G334)];
 const C293: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
 const C294: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
 const C295: &[Choice] = &[
@@ -2300,17 +2304,17 @@ const C295: &[Choice] = &[
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
-    md(Mod::ArraySize).gated(G334),
-    md(Mod::MemoryLayout).gated(G335),
+    md(Mod::ArraySize).gated(G335),
+    md(Mod::MemoryLayout).gated(G336),
 ];
 const C296: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
 const C297: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
 const C298: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
 const C299: &[Choice] = &[md(Mod::P)];
-const C300: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G337)];
+const C300: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G338)];
 const C301: &[Choice] =
-    &[md(Mod::Wb).gated(G338), md(Mod::Cg).gated(G338), md(Mod::Cs).gated(G338), md(Mod::Wt).gated(G338)];
-const C302: &[Choice] = &[ty(Type::Bf16).gated(G342), ty(Type::Bf16x2).gated(G343)];
+    &[md(Mod::Wb).gated(G339), md(Mod::Cg).gated(G339), md(Mod::Cs).gated(G339), md(Mod::Wt).gated(G339)];
+const C302: &[Choice] = &[ty(Type::Bf16).gated(G343), ty(Type::Bf16x2).gated(G344)];
 const C303: &[Choice] = &[md(Mod::Alloc)];
 const C304: &[Choice] = &[md(Mod::Dealloc)];
 const C305: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
@@ -2381,10 +2385,10 @@ const C337: &[Choice] = &[
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G360),
-    md(Mod::Acube).gated(G360),
-    md(Mod::N2dms).gated(G361),
-    md(Mod::A2dms).gated(G361),
+    md(Mod::Cube).gated(G361),
+    md(Mod::Acube).gated(G361),
+    md(Mod::N2dms).gated(G362),
+    md(Mod::A2dms).gated(G362),
 ];
 const C338: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G1)];
 const C339: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
@@ -2397,14 +2401,14 @@ const C343: &[Choice] = &[
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G360),
-    md(Mod::Acube).gated(G360),
+    md(Mod::Cube).gated(G361),
+    md(Mod::Acube).gated(G361),
 ];
 const C344: &[Choice] = &[md(Mod::V2)];
 const C345: &[Choice] = &[ty(Type::F16x2).gated(G1)];
 const C346: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
 const C347: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G370), md(Mod::Cube).gated(G371), md(Mod::Acube).gated(G372)];
+    &[md(Mod::N2d), md(Mod::A2d).gated(G371), md(Mod::Cube).gated(G372), md(Mod::Acube).gated(G373)];
 const C348: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
 const C349: &[Choice] = &[
     md(Mod::Width),
@@ -2413,15 +2417,15 @@ const C349: &[Choice] = &[
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
     md(Mod::NormalizedCoords),
-    md(Mod::ArraySize).gated(G334),
-    md(Mod::NumMipmapLevels).gated(G374),
-    md(Mod::NumSamples).gated(G375),
+    md(Mod::ArraySize).gated(G335),
+    md(Mod::NumMipmapLevels).gated(G375),
+    md(Mod::NumSamples).gated(G376),
     md(Mod::ForceUnnormalizedCoords),
     md(Mod::FilterMode),
     md(Mod::AddrMode0),
     md(Mod::AddrMode1),
     md(Mod::AddrMode2),
-    md(Mod::MemoryLayout).gated(G335),
+    md(Mod::MemoryLayout).gated(G336),
 ];
 const C350: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
 const C351: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
@@ -7971,7 +7975,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
         rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G191) }],
-        gates: G193,
+        gates: G194,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7990,7 +7994,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
         rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G191) }],
-        gates: G193,
+        gates: G194,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8003,7 +8007,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
         rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G194,
+        gates: G195,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8022,7 +8026,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
         rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G194,
+        gates: G195,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8039,7 +8043,7 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G197,
+        gates: G198,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8062,7 +8066,7 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G197,
+        gates: G198,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8078,8 +8082,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G198) }],
-        gates: G194,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G199) }],
+        gates: G195,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8102,8 +8106,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G198) }],
-        gates: G194,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G199) }],
+        gates: G195,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8125,7 +8129,7 @@ pub static FORMS: &[Form] = &[
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G199,
+        gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8149,7 +8153,7 @@ pub static FORMS: &[Form] = &[
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G199,
+        gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8162,7 +8166,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
         rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G202,
+        gates: G203,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8181,7 +8185,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
         rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G202,
+        gates: G203,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8198,7 +8202,7 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G205,
+        gates: G206,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8221,7 +8225,7 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G205,
+        gates: G206,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8242,8 +8246,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G206) }],
-        gates: G202,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G207) }],
+        gates: G203,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8266,8 +8270,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G206) }],
-        gates: G202,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G207) }],
+        gates: G203,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8289,7 +8293,7 @@ pub static FORMS: &[Form] = &[
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G207,
+        gates: G208,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8313,7 +8317,7 @@ pub static FORMS: &[Form] = &[
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G207,
+        gates: G208,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8330,7 +8334,7 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
-        gates: G210,
+        gates: G211,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8353,7 +8357,7 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
-        gates: G210,
+        gates: G211,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8370,7 +8374,7 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
-        gates: G213,
+        gates: G214,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8394,7 +8398,7 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
-        gates: G213,
+        gates: G214,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8412,7 +8416,7 @@ pub static FORMS: &[Form] = &[
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
-        gates: G216,
+        gates: G217,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8436,7 +8440,7 @@ pub static FORMS: &[Form] = &[
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
-        gates: G216,
+        gates: G217,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8454,7 +8458,7 @@ pub static FORMS: &[Form] = &[
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
-        gates: G219,
+        gates: G220,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8479,7 +8483,7 @@ pub static FORMS: &[Form] = &[
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
-        gates: G219,
+        gates: G220,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8495,7 +8499,7 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G222,
+        gates: G223,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8508,7 +8512,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G224,
+        gates: G225,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8521,7 +8525,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G225,
+        gates: G226,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8596,7 +8600,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G226,
+        gates: G227,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::min3"),
     },
@@ -8613,7 +8617,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G227,
+        gates: G228,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -8636,7 +8640,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G227,
+        gates: G228,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -8703,7 +8707,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G230) }],
+        rules: &[Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G231) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -8735,7 +8739,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(3, T32)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
         }],
-        gates: G231,
+        gates: G232,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8763,8 +8767,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G232) },
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G233) },
+            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G233) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G234) },
             Rule {
                 when: &[Condition::TypeIn(3, T32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
@@ -8774,7 +8778,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
             },
         ],
-        gates: G234,
+        gates: G235,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8802,10 +8806,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G235) },
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G233) },
+            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G236) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G234) },
         ],
-        gates: G234,
+        gates: G235,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8833,11 +8837,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G236) },
-            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G235) },
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G233) },
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G237) },
+            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G236) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G234) },
         ],
-        gates: G234,
+        gates: G235,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8866,12 +8870,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G237) },
-            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G238) },
-            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G239) },
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G240) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G238) },
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G239) },
+            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G240) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G241) },
         ],
-        gates: G234,
+        gates: G235,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8900,11 +8904,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G241) },
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G233) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G242) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G242) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G234) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G243) },
         ],
-        gates: G234,
+        gates: G235,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8933,11 +8937,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G243) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G242) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G244) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G244) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G243) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G245) },
         ],
-        gates: G234,
+        gates: G235,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8967,12 +8971,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G245) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G246) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G247) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G248) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G246) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G248) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G249) },
         ],
-        gates: G234,
+        gates: G235,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9001,9 +9005,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::TypeIn(0, T33)], then: Consequence::Gates(G250) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G251) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::TypeIn(0, T33)], then: Consequence::Gates(G251) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G252) },
             Rule {
                 when: &[Condition::TypeIn(3, T32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
@@ -9013,7 +9017,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
             },
         ],
-        gates: G252,
+        gates: G253,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9042,7 +9046,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G251) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G252) },
             Rule {
                 when: &[Condition::TypeIn(3, T32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
@@ -9052,7 +9056,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
             },
         ],
-        gates: G253,
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9092,7 +9096,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
             },
         ],
-        gates: G255,
+        gates: G256,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9123,7 +9127,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G255,
+        gates: G256,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9154,7 +9158,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G255,
+        gates: G256,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9185,7 +9189,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G255,
+        gates: G256,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9216,7 +9220,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G255,
+        gates: G256,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9248,7 +9252,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G255,
+        gates: G256,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9280,7 +9284,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G255,
+        gates: G256,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9312,7 +9316,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G255,
+        gates: G256,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9344,7 +9348,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G255,
+        gates: G256,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9376,8 +9380,8 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[
-            Rule { when: &[Condition::TypeIn(0, T33)], then: Consequence::Gates(G256) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G251) },
+            Rule { when: &[Condition::TypeIn(0, T33)], then: Consequence::Gates(G257) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G252) },
             Rule {
                 when: &[Condition::TypeIn(0, T33)],
                 then: Consequence::Needs(&[Condition::Has(M56)], Fault::Illegal(M57)),
@@ -9395,7 +9399,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
             },
         ],
-        gates: G257,
+        gates: G258,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9436,7 +9440,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
             },
         ],
-        gates: G253,
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9472,7 +9476,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G258,
+        gates: G259,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9512,9 +9516,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M58)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T34)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M59), Condition::TypeIn(4, T34)], then: Consequence::Gates(G259) },
+            Rule { when: &[Condition::Has(M59), Condition::TypeIn(4, T34)], then: Consequence::Gates(G260) },
         ],
-        gates: G258,
+        gates: G259,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9550,7 +9554,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G258,
+        gates: G259,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9589,7 +9593,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G260,
+        gates: G261,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9632,9 +9636,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M58)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T34)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M59), Condition::TypeIn(4, T34)], then: Consequence::Gates(G259) },
+            Rule { when: &[Condition::Has(M59), Condition::TypeIn(4, T34)], then: Consequence::Gates(G260) },
         ],
-        gates: G260,
+        gates: G261,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9673,7 +9677,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G258,
+        gates: G259,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9708,7 +9712,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G261,
+        gates: G262,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MovMatrix),
     },
@@ -9724,7 +9728,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G262) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G263) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -9742,7 +9746,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G263,
+        gates: G264,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
     },
@@ -9758,7 +9762,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G264) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G265) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -9876,7 +9880,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
         ],
-        gates: G267,
+        gates: G268,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9909,7 +9913,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
         ],
-        gates: G267,
+        gates: G268,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9942,7 +9946,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
         ],
-        gates: G267,
+        gates: G268,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9966,7 +9970,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G268) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G269) },
             Rule {
                 when: &[Condition::Has(M60)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M60)),
@@ -9988,7 +9992,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
             },
         ],
-        gates: G267,
+        gates: G268,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10013,7 +10017,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G268) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G269) },
             Rule {
                 when: &[Condition::Has(M60)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M60)),
@@ -10035,7 +10039,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
             },
         ],
-        gates: G267,
+        gates: G268,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10060,7 +10064,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G268) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G269) },
             Rule {
                 when: &[Condition::Has(M60)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M60)),
@@ -10082,7 +10086,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
             },
         ],
-        gates: G267,
+        gates: G268,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10113,7 +10117,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
             },
         ],
-        gates: G269,
+        gates: G270,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10145,7 +10149,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
             },
         ],
-        gates: G269,
+        gates: G270,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10177,7 +10181,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
             },
         ],
-        gates: G269,
+        gates: G270,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10220,7 +10224,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
             },
         ],
-        gates: G270,
+        gates: G271,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10265,7 +10269,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
             },
         ],
-        gates: G270,
+        gates: G271,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10310,7 +10314,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
             },
         ],
-        gates: G270,
+        gates: G271,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10323,7 +10327,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G271,
+        gates: G272,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Nanosleep),
     },
@@ -10362,7 +10366,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G272,
+        gates: G273,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::neg"),
     },
@@ -10431,7 +10435,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G273,
+        gates: G274,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -10444,7 +10448,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G274,
+        gates: G275,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -10457,7 +10461,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G275,
+        gates: G276,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::popc"),
     },
@@ -10470,7 +10474,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G276,
+        gates: G277,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -10483,7 +10487,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G276,
+        gates: G277,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -10496,7 +10500,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G276,
+        gates: G277,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -10509,7 +10513,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G279,
+        gates: G280,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -10527,7 +10531,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G280,
+        gates: G281,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::prmt"),
     },
@@ -10539,7 +10543,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G281) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G282) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -10552,7 +10556,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G281) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G282) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -10565,7 +10569,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G282) }],
+        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G283) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -10579,7 +10583,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G283,
+        gates: G284,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
     },
@@ -10607,13 +10611,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G284) },
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G285) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G285,
+        gates: G286,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10641,15 +10645,15 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G286) },
-            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M5)], then: Consequence::Gates(G287) },
-            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M3)], then: Consequence::Gates(G288) },
+            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G287) },
+            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M5)], then: Consequence::Gates(G288) },
+            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M3)], then: Consequence::Gates(G289) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G285,
+        gates: G286,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10678,13 +10682,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G289) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G290) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G290,
+        gates: G291,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10718,7 +10722,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G285,
+        gates: G286,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10751,7 +10755,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G285,
+        gates: G286,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10779,13 +10783,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G295) },
+            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G296) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G285,
+        gates: G286,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10815,9 +10819,9 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G289) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G290) },
         ],
-        gates: G296,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10848,7 +10852,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G296,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10879,7 +10883,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G296,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10896,7 +10900,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G297,
+        gates: G298,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -10913,7 +10917,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G297,
+        gates: G298,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -10936,7 +10940,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G298,
+        gates: G299,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -11005,7 +11009,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G299,
+        gates: G300,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -11221,7 +11225,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T47)], Fault::Comparison),
             },
         ],
-        gates: G300,
+        gates: G301,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11252,7 +11256,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T47)], Fault::Comparison),
             },
         ],
-        gates: G300,
+        gates: G301,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11272,7 +11276,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M61)],
             then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G301,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11299,7 +11303,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M61)],
             then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G301,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11319,7 +11323,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M61)],
             then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G300,
+        gates: G301,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11340,7 +11344,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M61)],
             then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G300,
+        gates: G301,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11361,7 +11365,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M61)],
                 then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G302) },
+            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G303) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -11391,7 +11395,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M61)],
                 then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G302) },
+            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G303) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -11413,7 +11417,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M61)],
             then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G303,
+        gates: G304,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11434,7 +11438,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M61)],
             then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G303,
+        gates: G304,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11447,7 +11451,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
         rules: &[],
-        gates: G304,
+        gates: G305,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::SetMaxNReg),
     },
@@ -11618,7 +11622,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M61)],
             then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G305,
+        gates: G306,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11639,7 +11643,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M61)],
             then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G305,
+        gates: G306,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11659,7 +11663,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M61)],
             then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G306,
+        gates: G307,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11680,7 +11684,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M61)],
             then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G306,
+        gates: G307,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11698,7 +11702,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G307,
+        gates: G308,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -11716,7 +11720,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G308,
+        gates: G309,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -11735,7 +11739,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G309,
+        gates: G310,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -11830,7 +11834,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G310) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G311) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -11843,7 +11847,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G310) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G311) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -11856,7 +11860,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G311) }],
+        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G312) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -12213,7 +12217,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G318,
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -12226,7 +12230,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G319,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -12250,7 +12254,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G320,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12274,7 +12278,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G320,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12298,7 +12302,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G320,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12322,7 +12326,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G321,
+        gates: G322,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12346,7 +12350,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G321,
+        gates: G322,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12370,7 +12374,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G321,
+        gates: G322,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12386,7 +12390,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G322) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G323) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -12404,7 +12408,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G323,
+        gates: G324,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -12420,7 +12424,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G324) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G325) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -12506,7 +12510,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G327,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -12540,7 +12544,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G330,
+        gates: G331,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -12557,7 +12561,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G330,
+        gates: G331,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -12623,7 +12627,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M12)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Illegal(M12)),
             },
-            Rule { when: &[Condition::Has(M12), Condition::TypeIn(0, T1)], then: Consequence::Gates(G336) },
+            Rule { when: &[Condition::Has(M12), Condition::TypeIn(0, T1)], then: Consequence::Gates(G337) },
             Rule {
                 when: &[Condition::Has(M64)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Illegal(M64)),
@@ -12699,7 +12703,7 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G339) }],
+        rules: &[Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G340) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
@@ -12717,7 +12721,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G340,
+        gates: G341,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -12730,7 +12734,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G341,
+        gates: G342,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -12743,7 +12747,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G341,
+        gates: G342,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -12756,7 +12760,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G341,
+        gates: G342,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -12779,10 +12783,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G346,
+        gates: G347,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12804,10 +12808,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G347,
+        gates: G348,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12825,10 +12829,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G348,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12861,7 +12865,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Illegal(M69)),
             },
         ],
-        gates: G349,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12895,7 +12899,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Illegal(M69)),
             },
         ],
-        gates: G349,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12928,7 +12932,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Illegal(M69)),
             },
         ],
-        gates: G350,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12962,7 +12966,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Illegal(M69)),
             },
         ],
-        gates: G350,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12975,7 +12979,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G351,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12988,10 +12992,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G352,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13004,10 +13008,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G352,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13020,10 +13024,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G352,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13042,10 +13046,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G352,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13065,10 +13069,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G352,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13088,10 +13092,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G352,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13104,10 +13108,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G353,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13129,10 +13133,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G354,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13155,10 +13159,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G354,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13181,10 +13185,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G354,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13206,10 +13210,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G354,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13232,10 +13236,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G354,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13258,10 +13262,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G354,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13290,10 +13294,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G354,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13323,10 +13327,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G354,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13356,10 +13360,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G354,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13388,10 +13392,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G354,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13421,10 +13425,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G354,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13454,10 +13458,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G354,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13485,10 +13489,10 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G354,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13516,10 +13520,10 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G354,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13549,10 +13553,10 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G354,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13582,10 +13586,10 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G354,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13604,10 +13608,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G355,
+        gates: G356,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13627,10 +13631,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None), read("mask", Kind::Source, Ty::Fixed(Type::U16))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G344) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
         ],
-        gates: G355,
+        gates: G356,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13643,7 +13647,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G356,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13672,7 +13676,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
         ],
-        gates: G357,
+        gates: G358,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13705,7 +13709,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
         ],
-        gates: G357,
+        gates: G358,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13731,7 +13735,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G358,
+        gates: G359,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13744,7 +13748,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G359,
+        gates: G360,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -13807,7 +13811,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G362,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13844,7 +13848,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G363,
+        gates: G364,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13869,7 +13873,7 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G364) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G365) },
             Rule {
                 when: &[Condition::Has(M77)],
                 then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M77)),
@@ -13883,7 +13887,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G365,
+        gates: G366,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13915,7 +13919,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M76)),
             },
         ],
-        gates: G366,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13948,7 +13952,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G367,
+        gates: G368,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13986,7 +13990,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G368,
+        gates: G369,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14012,7 +14016,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G364) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G365) },
             Rule {
                 when: &[Condition::Has(M77)],
                 then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M77)),
@@ -14026,7 +14030,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G369,
+        gates: G370,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14049,7 +14053,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G366,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14073,7 +14077,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G367,
+        gates: G368,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14098,7 +14102,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G368,
+        gates: G369,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14123,8 +14127,8 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G364) }],
-        gates: G369,
+        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G365) }],
+        gates: G370,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14148,7 +14152,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G366,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14173,7 +14177,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G367,
+        gates: G368,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14199,7 +14203,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G368,
+        gates: G369,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14225,8 +14229,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G364) }],
-        gates: G369,
+        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G365) }],
+        gates: G370,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14289,7 +14293,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G362,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14326,7 +14330,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G363,
+        gates: G364,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14351,7 +14355,7 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G364) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G365) },
             Rule {
                 when: &[Condition::Has(M77)],
                 then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M77)),
@@ -14365,7 +14369,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G365,
+        gates: G366,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14397,7 +14401,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M76)),
             },
         ],
-        gates: G366,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14430,7 +14434,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G367,
+        gates: G368,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14468,7 +14472,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G368,
+        gates: G369,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14494,7 +14498,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G364) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G365) },
             Rule {
                 when: &[Condition::Has(M77)],
                 then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M77)),
@@ -14508,7 +14512,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G369,
+        gates: G370,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14531,7 +14535,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G366,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14555,7 +14559,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G367,
+        gates: G368,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14580,7 +14584,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G368,
+        gates: G369,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14605,8 +14609,8 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G364) }],
-        gates: G369,
+        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G365) }],
+        gates: G370,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14630,7 +14634,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G366,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14655,7 +14659,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G367,
+        gates: G368,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14681,7 +14685,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G368,
+        gates: G369,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14707,8 +14711,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G364) }],
-        gates: G369,
+        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G365) }],
+        gates: G370,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14755,7 +14759,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G373,
+        gates: G374,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14779,7 +14783,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G373,
+        gates: G374,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14804,7 +14808,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G373,
+        gates: G374,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14847,7 +14851,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G376,
+        gates: G377,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14864,7 +14868,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G377,
+        gates: G378,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -14882,7 +14886,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G377,
+        gates: G378,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -14906,7 +14910,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G377,
+        gates: G378,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -14933,7 +14937,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G378,
+        gates: G379,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff2"),
     },
@@ -14960,7 +14964,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G379,
+        gates: G380,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff4"),
     },
@@ -14977,7 +14981,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G380,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -14995,7 +14999,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G380,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -15019,7 +15023,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G380,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -15046,7 +15050,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G381,
+        gates: G382,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add2"),
     },
@@ -15073,7 +15077,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G382,
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add4"),
     },
@@ -15100,7 +15104,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G383,
+        gates: G384,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg2"),
     },
@@ -15127,7 +15131,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G384,
+        gates: G385,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg4"),
     },
@@ -15151,7 +15155,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).negatable(),
         ],
         rules: &[],
-        gates: G385,
+        gates: G386,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -15176,7 +15180,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G385,
+        gates: G386,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -15193,7 +15197,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G386,
+        gates: G387,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -15211,7 +15215,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G386,
+        gates: G387,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -15235,7 +15239,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G386,
+        gates: G387,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -15262,7 +15266,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G387,
+        gates: G388,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max2"),
     },
@@ -15289,7 +15293,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G388,
+        gates: G389,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max4"),
     },
@@ -15306,7 +15310,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G389,
+        gates: G390,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -15324,7 +15328,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G389,
+        gates: G390,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -15348,7 +15352,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G389,
+        gates: G390,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -15375,7 +15379,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G390,
+        gates: G391,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min2"),
     },
@@ -15402,7 +15406,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G391,
+        gates: G392,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min4"),
     },
@@ -15417,8 +15421,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G392) }],
-        gates: G393,
+        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G393) }],
+        gates: G394,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -15433,8 +15437,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G392) }],
-        gates: G393,
+        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G393) }],
+        gates: G394,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -15450,8 +15454,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G392) }],
-        gates: G394,
+        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G393) }],
+        gates: G395,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -15467,8 +15471,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G392) }],
-        gates: G394,
+        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G393) }],
+        gates: G395,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -15494,7 +15498,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G395,
+        gates: G396,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -15521,7 +15525,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G395,
+        gates: G396,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -15548,7 +15552,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G395,
+        gates: G396,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -15576,7 +15580,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G396,
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set2"),
     },
@@ -15604,7 +15608,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G397,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set4"),
     },
@@ -15630,7 +15634,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G398,
+        gates: G399,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -15657,7 +15661,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G398,
+        gates: G399,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -15685,7 +15689,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G398,
+        gates: G399,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -15711,7 +15715,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G399,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -15738,7 +15742,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G399,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -15766,7 +15770,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G399,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -15783,7 +15787,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G400,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -15801,7 +15805,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G400,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -15825,7 +15829,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G400,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -15852,7 +15856,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G401,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub2"),
     },
@@ -15879,7 +15883,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G402,
+        gates: G403,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub4"),
     },
@@ -15909,7 +15913,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G403,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -15938,7 +15942,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G403,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -15968,7 +15972,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G403,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -15997,7 +16001,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G403,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16025,7 +16029,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G403,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16053,7 +16057,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G403,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16081,7 +16085,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G404,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16109,7 +16113,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G404,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16138,14 +16142,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T14)],
-                then: Consequence::Gates(G405),
+                then: Consequence::Gates(G406),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T14), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G405),
+                then: Consequence::Gates(G406),
             },
         ],
-        gates: G406,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16174,14 +16178,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T14)],
-                then: Consequence::Gates(G405),
+                then: Consequence::Gates(G406),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T14), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G405),
+                then: Consequence::Gates(G406),
             },
         ],
-        gates: G406,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16209,7 +16213,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G407,
+        gates: G408,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16237,7 +16241,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G407,
+        gates: G408,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16270,7 +16274,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G403,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16302,7 +16306,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G403,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16335,7 +16339,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G403,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16367,7 +16371,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G403,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16398,7 +16402,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G403,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16429,7 +16433,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G403,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16460,7 +16464,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G404,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16491,7 +16495,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G404,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16523,14 +16527,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T14)],
-                then: Consequence::Gates(G405),
+                then: Consequence::Gates(G406),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T14), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G405),
+                then: Consequence::Gates(G406),
             },
         ],
-        gates: G406,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16562,14 +16566,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T14)],
-                then: Consequence::Gates(G405),
+                then: Consequence::Gates(G406),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T14), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G405),
+                then: Consequence::Gates(G406),
             },
         ],
-        gates: G406,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16582,7 +16586,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G408,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -16595,7 +16599,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G409,
+        gates: G410,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -16608,7 +16612,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G410,
+        gates: G411,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -16634,11 +16638,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
         ],
-        gates: G414,
+        gates: G415,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16664,11 +16668,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
         ],
-        gates: G414,
+        gates: G415,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16694,11 +16698,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
         ],
-        gates: G415,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16724,11 +16728,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
         ],
-        gates: G415,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16753,8 +16757,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G416) }],
-        gates: G415,
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) }],
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16779,8 +16783,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G416) }],
-        gates: G415,
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) }],
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16806,11 +16810,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G416) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G417) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G418) },
         ],
-        gates: G418,
+        gates: G419,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16836,11 +16840,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G416) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G417) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G418) },
         ],
-        gates: G418,
+        gates: G419,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16865,8 +16869,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G412) }],
-        gates: G418,
+        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) }],
+        gates: G419,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16891,8 +16895,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G413) }],
-        gates: G418,
+        rules: &[Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) }],
+        gates: G419,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16918,11 +16922,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
         ],
-        gates: G419,
+        gates: G420,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16948,11 +16952,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
         ],
-        gates: G419,
+        gates: G420,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16977,8 +16981,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G420) }],
-        gates: G421,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G421) }],
+        gates: G422,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17003,8 +17007,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G420) }],
-        gates: G421,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G421) }],
+        gates: G422,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17029,8 +17033,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G422) }],
-        gates: G423,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G423) }],
+        gates: G424,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17055,8 +17059,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G422) }],
-        gates: G423,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G423) }],
+        gates: G424,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17082,14 +17086,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G416) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G420) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G422) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G421) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G423) },
         ],
-        gates: G414,
+        gates: G415,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17115,14 +17119,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G416) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G420) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G422) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G421) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G423) },
         ],
-        gates: G419,
+        gates: G420,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17148,13 +17152,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G416) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G417) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G418) },
         ],
-        gates: G418,
+        gates: G419,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17180,14 +17184,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G416) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G420) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G422) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G421) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G423) },
         ],
-        gates: G414,
+        gates: G415,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -17213,14 +17217,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G416) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G420) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G422) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G421) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G423) },
         ],
-        gates: G419,
+        gates: G420,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -17246,13 +17250,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G416) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G417) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G418) },
         ],
-        gates: G418,
+        gates: G419,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -17279,11 +17283,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
         ],
-        gates: G414,
+        gates: G415,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17312,11 +17316,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
         ],
-        gates: G415,
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17344,8 +17348,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G416) }],
-        gates: G415,
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) }],
+        gates: G416,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17375,13 +17379,13 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G416) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G417) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G418) },
         ],
-        gates: G418,
+        gates: G419,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17411,11 +17415,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
         ],
-        gates: G419,
+        gates: G420,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17445,11 +17449,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
         ],
-        gates: G419,
+        gates: G420,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17478,8 +17482,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G420) }],
-        gates: G421,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G421) }],
+        gates: G422,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17508,8 +17512,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G420) }],
-        gates: G421,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G421) }],
+        gates: G422,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17539,8 +17543,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G422) }],
-        gates: G423,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G423) }],
+        gates: G424,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
