@@ -166,24 +166,24 @@ const G19: &[Gate] = &[
     ptx("Feature 'applypriority'", 7, 4, Stage::Form),
 ];
 const G20: &[Gate] = &[
-    ptx("Feature '.relaxed'", 6, 0, Stage::Token),
-    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
+    ptx("Feature '.relaxed'", 6, 0, Stage::Result),
+    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
 ];
 const G21: &[Gate] = &[
-    ptx("Feature '.acquire'", 6, 0, Stage::Token),
-    sm("Feature '.acquire'", &[Target::sm(70)], Stage::Token),
+    ptx("Feature '.acquire'", 6, 0, Stage::Result),
+    sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
 ];
 const G22: &[Gate] = &[
-    ptx("Feature '.release'", 6, 0, Stage::Token),
-    sm("Feature '.release'", &[Target::sm(70)], Stage::Token),
+    ptx("Feature '.release'", 6, 0, Stage::Result),
+    sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
 ];
 const G23: &[Gate] = &[
-    ptx("Feature '.acq_rel'", 6, 0, Stage::Token),
-    sm("Feature '.acq_rel'", &[Target::sm(70)], Stage::Token),
+    ptx("Feature '.acq_rel'", 6, 0, Stage::Result),
+    sm("Feature '.acq_rel'", &[Target::sm(70)], Stage::Result),
 ];
 const G24: &[Gate] = &[
-    sm("Feature '.cluster scope'", &[Target::sm(90)], Stage::Token),
-    ptx("Feature '.cluster scope'", 7, 8, Stage::Token),
+    sm("Feature '.cluster scope'", &[Target::sm(90)], Stage::Result),
+    ptx("Feature '.cluster scope'", 7, 8, Stage::Result),
 ];
 const G25: &[Gate] = &[ptx("Feature '::cta'", 7, 8, Stage::Modifier)];
 const G26: &[Gate] = &[
@@ -580,122 +580,118 @@ const G134: &[Gate] = &[
     ptx("Feature 'ex2.bf16x2'", 7, 8, Stage::Form),
 ];
 const G135: &[Gate] =
-    &[ptx("Feature '.sc'", 6, 0, Stage::Token), sm("Feature '.sc'", &[Target::sm(70)], Stage::Token)];
+    &[ptx("Feature '.sc'", 6, 0, Stage::Result), sm("Feature '.sc'", &[Target::sm(70)], Stage::Result)];
 const G136: &[Gate] = &[
-    sm("Feature '.cluster scope'", &[Target::sm(90)], Stage::Form),
-    ptx("Feature '.cluster scope'", 7, 8, Stage::Form),
-];
-const G137: &[Gate] = &[
     sm("Feature 'fence with .acquire or .release'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'fence with .acquire or .release'", 8, 6, Stage::Form),
 ];
-const G138: &[Gate] = &[
+const G137: &[Gate] = &[
     ptx("Feature 'fence instruction'", 6, 0, Stage::Form),
     sm("Feature 'fence instruction'", &[Target::sm(70)], Stage::Form),
 ];
-const G139: &[Gate] = &[
+const G138: &[Gate] = &[
     sm("Feature '.sync_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.sync_restrict'", 8, 6, Stage::Token),
 ];
-const G140: &[Gate] = &[
+const G139: &[Gate] = &[
     sm("Feature '.op_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.op_restrict'", 8, 0, Stage::Token),
 ];
-const G141: &[Gate] =
+const G140: &[Gate] =
     &[sm("Modifier '.alias'", &[Target::sm(60)], Stage::Token), ptx("Modifier '.alias'", 7, 5, Stage::Token)];
-const G142: &[Gate] = &[
+const G141: &[Gate] = &[
     ptx("Feature 'fence.proxy'", 7, 5, Stage::Form),
     sm("Feature 'fence.proxy'", &[Target::sm(70)], Stage::Form),
 ];
-const G143: &[Gate] =
+const G142: &[Gate] =
     &[sm("Modifier '.async'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.async'", 8, 0, Stage::Token)];
-const G144: &[Gate] = &[
+const G143: &[Gate] = &[
     ptx("Feature 'fence.proxy with unidirection proxy fence'", 8, 3, Stage::Form),
     sm("Feature 'fence.proxy with unidirection proxy fence'", &[Target::sm(90)], Stage::Form),
 ];
-const G145: &[Gate] = &[
+const G144: &[Gate] = &[
     ptx("Feature 'fma.f32'", 2, 0, Stage::Result),
     sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late),
 ];
-const G146: &[Gate] = &[
+const G145: &[Gate] = &[
     sm("Feature 'fma.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32x2'", 8, 6, Stage::Form),
 ];
-const G147: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
-const G148: &[Gate] =
+const G146: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
+const G147: &[Gate] =
     &[sm("Modifier '.oob'", &[Target::sm(90)], Stage::Token), ptx("Feature '.oob'", 8, 1, Stage::Token)];
-const G149: &[Gate] = &[
+const G148: &[Gate] = &[
     sm("Feature 'fma.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.f16'", 8, 6, Stage::Form),
 ];
-const G150: &[Gate] = &[
+const G149: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'fma.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G151: &[Gate] =
+const G150: &[Gate] =
     &[sm("Instruction 'fns'", &[Target::sm(30)], Stage::Form), ptx("Feature 'fns'", 6, 0, Stage::Form)];
-const G152: &[Gate] = &[
+const G151: &[Gate] = &[
     sm("Feature 'getctarank'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'getctarank'", 7, 8, Stage::Form),
 ];
-const G153: &[Gate] = &[
+const G152: &[Gate] = &[
     ptx("Feature 'griddepcontrol'", 7, 8, Stage::Form),
     sm("Feature 'griddepcontrol'", &[Target::sm(90)], Stage::Form),
 ];
-const G154: &[Gate] = &[
+const G153: &[Gate] = &[
     sm("Instruction 'isspacep'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'isspacep'", 2, 0, Stage::Form),
 ];
-const G155: &[Gate] = &[
+const G154: &[Gate] = &[
     sm("Instruction 'istypep'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'istypep'", 4, 0, Stage::Form),
 ];
-const G156: &[Gate] =
-    &[ptx("Feature '.weak'", 6, 0, Stage::Token), sm("Feature '.weak'", &[Target::sm(70)], Stage::Token)];
-const G157: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
-const G158: &[Gate] = &[
+const G155: &[Gate] =
+    &[ptx("Feature '.weak'", 6, 0, Stage::Result), sm("Feature '.weak'", &[Target::sm(70)], Stage::Result)];
+const G156: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
+const G157: &[Gate] = &[
     sm("Instruction 'ld'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G159: &[Gate] = &[
+const G158: &[Gate] = &[
     ptx("Feature '256 bit wide load/store'", 8, 8, Stage::Form),
     sm("Feature '256 bit wide load/store'", &[Target::sm(100)], Stage::Form),
 ];
-const G160: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
-const G161: &[Gate] = &[
+const G159: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
+const G160: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_normal' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G162: &[Gate] = &[
+const G161: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_unchanged' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G163: &[Gate] = &[
+const G162: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_first' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G164: &[Gate] = &[
+const G163: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_last' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G165: &[Gate] = &[
+const G164: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.no_allocate' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G166: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
-const G167: &[Gate] =
+const G165: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
+const G166: &[Gate] =
     &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
-const G168: &[Gate] =
+const G167: &[Gate] =
     &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
-const G169: &[Gate] = &[
+const G168: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m8n8'", 6, 5, Stage::Form),
     sm("Modifier '.m8n8'", &[Target::sm(75)], Stage::Form),
 ];
-const G170: &[Gate] = &[
+const G169: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.b8x16'", 8, 6, Stage::Form),
@@ -709,7 +705,7 @@ const G170: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G171: &[Gate] = &[
+const G170: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m16n16'", 8, 6, Stage::Form),
@@ -723,87 +719,83 @@ const G171: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G172: &[Gate] =
+const G171: &[Gate] =
     &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
-const G173: &[Gate] =
+const G172: &[Gate] =
     &[sm("Instruction 'lop3'", &[Target::sm(50)], Stage::Form), ptx("Feature 'lop3'", 4, 3, Stage::Form)];
-const G174: &[Gate] = &[
+const G173: &[Gate] = &[
     sm("Instruction 'lop3.<BoolOp>'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'lop3.<BoolOp>'", 8, 2, Stage::Form),
 ];
-const G175: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G176: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G177: &[Gate] =
+const G174: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G175: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G176: &[Gate] =
     &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
-const G178: &[Gate] =
+const G177: &[Gate] =
     &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
-const G179: &[Gate] =
+const G178: &[Gate] =
     &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
-const G180: &[Gate] =
+const G179: &[Gate] =
     &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
-const G181: &[Gate] =
+const G180: &[Gate] =
     &[ptx("Feature '.NaN'", 7, 0, Stage::Late), sm("Modifier '.NaN'", &[Target::sm(80)], Stage::Late)];
-const G182: &[Gate] = &[
+const G181: &[Gate] = &[
     ptx("Feature '.xorsign'", 7, 2, Stage::Late),
     sm("Modifier '.xorsign'", &[Target::sm(86)], Stage::Late),
 ];
-const G183: &[Gate] =
+const G182: &[Gate] =
     &[sm("Feature '.abs'", &[Target::sm(86)], Stage::Token), ptx("Feature '.abs'", 7, 2, Stage::Token)];
-const G184: &[Gate] = &[
+const G183: &[Gate] = &[
     sm("Feature 'max.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'max.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G185: &[Gate] = &[
+const G184: &[Gate] = &[
     sm("Feature 'max.f16 or max.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'max.f16 or max.f16x2'", 7, 0, Stage::Late),
 ];
-const G186: &[Gate] = &[
+const G185: &[Gate] = &[
     ptx("Feature 'max.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G187: &[Gate] = &[
+const G186: &[Gate] = &[
     ptx("Feature 'max.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G188: &[Gate] =
+const G187: &[Gate] =
     &[sm("Feature 'max.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'max.relu'", 8, 0, Stage::Form)];
-const G189: &[Gate] = &[
+const G188: &[Gate] = &[
     ptx("Feature 'mbarrier.init'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.init'", &[Target::sm(80)], Stage::Form),
 ];
-const G190: &[Gate] = &[
+const G189: &[Gate] = &[
     ptx("Feature 'mbarrier.inval'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.inval'", &[Target::sm(80)], Stage::Form),
 ];
-const G191: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
-const G192: &[Gate] = &[
+const G190: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
+const G191: &[Gate] = &[
     ptx("Feature 'mbarrier.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G193: &[Gate] = &[
-    sm("Feature '.cluster scope'", &[Target::sm(90)], Stage::Result),
-    ptx("Feature '.cluster scope'", 7, 8, Stage::Result),
-];
-const G194: &[Gate] = &[
+const G192: &[Gate] = &[
     ptx("Feature 'mbarrier.complete_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.complete_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G195: &[Gate] = &[
+const G193: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G196: &[Gate] = &[
-    ptx("Feature '.release'", 6, 0, Stage::Token),
-    sm("Feature '.release'", &[Target::sm(70)], Stage::Token),
+const G194: &[Gate] = &[
+    ptx("Feature '.release'", 6, 0, Stage::Result),
+    sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
 ];
-const G197: &[Gate] = &[
-    ptx("Feature '.relaxed'", 6, 0, Stage::Token),
-    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
+const G195: &[Gate] = &[
+    ptx("Feature '.relaxed'", 6, 0, Stage::Result),
+    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive'", 8, 6, Stage::Form),
 ];
-const G198: &[Gate] = &[
+const G196: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
     sm(
@@ -818,41 +810,41 @@ const G198: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G199: &[Gate] = &[
+const G197: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G200: &[Gate] = &[
+const G198: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G201: &[Gate] = &[
-    ptx("Feature '.release'", 6, 0, Stage::Token),
-    sm("Feature '.release'", &[Target::sm(70)], Stage::Token),
+const G199: &[Gate] = &[
+    ptx("Feature '.release'", 6, 0, Stage::Result),
+    sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
 ];
-const G202: &[Gate] = &[
-    ptx("Feature '.relaxed'", 6, 0, Stage::Token),
-    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
+const G200: &[Gate] = &[
+    ptx("Feature '.relaxed'", 6, 0, Stage::Result),
+    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", 8, 6, Stage::Form),
 ];
-const G203: &[Gate] = &[
+const G201: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
 ];
-const G204: &[Gate] = &[
-    ptx("Feature '.release'", 6, 0, Stage::Token),
-    sm("Feature '.release'", &[Target::sm(70)], Stage::Token),
+const G202: &[Gate] = &[
+    ptx("Feature '.release'", 6, 0, Stage::Result),
+    sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
 ];
-const G205: &[Gate] = &[
-    ptx("Feature '.relaxed'", 6, 0, Stage::Token),
-    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
+const G203: &[Gate] = &[
+    ptx("Feature '.relaxed'", 6, 0, Stage::Result),
+    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop'", 8, 6, Stage::Form),
 ];
-const G206: &[Gate] = &[
+const G204: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
     sm(
@@ -867,183 +859,183 @@ const G206: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G207: &[Gate] = &[
+const G205: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G208: &[Gate] = &[
+const G206: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G209: &[Gate] = &[
-    ptx("Feature '.release'", 6, 0, Stage::Token),
-    sm("Feature '.release'", &[Target::sm(70)], Stage::Token),
+const G207: &[Gate] = &[
+    ptx("Feature '.release'", 6, 0, Stage::Result),
+    sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
 ];
-const G210: &[Gate] = &[
-    ptx("Feature '.relaxed'", 6, 0, Stage::Token),
-    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
+const G208: &[Gate] = &[
+    ptx("Feature '.relaxed'", 6, 0, Stage::Result),
+    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", 8, 6, Stage::Form),
 ];
-const G211: &[Gate] = &[
+const G209: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.test_wait'", &[Target::sm(80)], Stage::Form),
 ];
-const G212: &[Gate] = &[
-    ptx("Feature '.acquire'", 6, 0, Stage::Token),
-    sm("Feature '.acquire'", &[Target::sm(70)], Stage::Token),
+const G210: &[Gate] = &[
+    ptx("Feature '.acquire'", 6, 0, Stage::Result),
+    sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait'", 8, 0, Stage::Form),
 ];
-const G213: &[Gate] = &[
-    ptx("Feature '.relaxed'", 6, 0, Stage::Token),
-    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
+const G211: &[Gate] = &[
+    ptx("Feature '.relaxed'", 6, 0, Stage::Result),
+    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait'", 8, 6, Stage::Form),
 ];
-const G214: &[Gate] = &[
+const G212: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait.parity'", 7, 1, Stage::Form),
     sm("Feature 'mbarrier.test_wait.parity'", &[Target::sm(80)], Stage::Form),
 ];
-const G215: &[Gate] = &[
-    ptx("Feature '.acquire'", 6, 0, Stage::Token),
-    sm("Feature '.acquire'", &[Target::sm(70)], Stage::Token),
+const G213: &[Gate] = &[
+    ptx("Feature '.acquire'", 6, 0, Stage::Result),
+    sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait.parity'", 8, 0, Stage::Form),
 ];
-const G216: &[Gate] = &[
-    ptx("Feature '.relaxed'", 6, 0, Stage::Token),
-    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
+const G214: &[Gate] = &[
+    ptx("Feature '.relaxed'", 6, 0, Stage::Result),
+    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", 8, 6, Stage::Form),
 ];
-const G217: &[Gate] = &[
+const G215: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
 ];
-const G218: &[Gate] = &[
-    ptx("Feature '.acquire'", 6, 0, Stage::Token),
-    sm("Feature '.acquire'", &[Target::sm(70)], Stage::Token),
+const G216: &[Gate] = &[
+    ptx("Feature '.acquire'", 6, 0, Stage::Result),
+    sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait'", 8, 0, Stage::Form),
 ];
-const G219: &[Gate] = &[
-    ptx("Feature '.relaxed'", 6, 0, Stage::Token),
-    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
+const G217: &[Gate] = &[
+    ptx("Feature '.relaxed'", 6, 0, Stage::Result),
+    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait'", 8, 6, Stage::Form),
 ];
-const G220: &[Gate] = &[
+const G218: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait.parity'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
 ];
-const G221: &[Gate] = &[
-    ptx("Feature '.acquire'", 6, 0, Stage::Token),
-    sm("Feature '.acquire'", &[Target::sm(70)], Stage::Token),
+const G219: &[Gate] = &[
+    ptx("Feature '.acquire'", 6, 0, Stage::Result),
+    sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait.parity'", 8, 0, Stage::Form),
 ];
-const G222: &[Gate] = &[
-    ptx("Feature '.relaxed'", 6, 0, Stage::Token),
-    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Token),
+const G220: &[Gate] = &[
+    ptx("Feature '.relaxed'", 6, 0, Stage::Result),
+    sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", 8, 6, Stage::Form),
 ];
-const G223: &[Gate] = &[
+const G221: &[Gate] = &[
     ptx("Feature 'mbarrier.pending_count'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.pending_count'", &[Target::sm(80)], Stage::Form),
 ];
-const G224: &[Gate] = &[
+const G222: &[Gate] = &[
     ptx("Feature 'membar.sys'", 2, 0, Stage::Form),
     sm("Instruction 'membar.sys'", &[Target::sm(20)], Stage::Form),
 ];
-const G225: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
-const G226: &[Gate] = &[
+const G223: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
+const G224: &[Gate] = &[
     ptx("Feature 'membar.proxy'", 7, 5, Stage::Form),
     sm("Feature 'membar.proxy'", &[Target::sm(60)], Stage::Form),
 ];
-const G227: &[Gate] = &[
+const G225: &[Gate] = &[
     sm("Feature 'min.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'min.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G228: &[Gate] = &[
+const G226: &[Gate] = &[
     sm("Feature 'min.f16 or min.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'min.f16 or min.f16x2'", 7, 0, Stage::Late),
 ];
-const G229: &[Gate] = &[
+const G227: &[Gate] = &[
     ptx("Feature 'min.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G230: &[Gate] = &[
+const G228: &[Gate] = &[
     ptx("Feature 'min.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G231: &[Gate] =
+const G229: &[Gate] =
     &[sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'min.relu'", 8, 0, Stage::Form)];
-const G232: &[Gate] = &[
+const G230: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.m8n8k4'", 6, 4, Stage::Form),
     sm("Feature '.m8n8k4'", &[Target::sm(70)], Stage::Form),
 ];
-const G233: &[Gate] =
+const G231: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 6, 5, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(75)], Stage::Form)];
-const G234: &[Gate] = &[
+const G232: &[Gate] = &[
     ptx("Feature '.m16n8k16'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k16'", &[Target::sm(80)], Stage::Form),
 ];
-const G235: &[Gate] =
+const G233: &[Gate] =
     &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
-const G236: &[Gate] =
+const G234: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
-const G237: &[Gate] =
+const G235: &[Gate] =
     &[ptx("Feature '.m16n8k4'", 7, 0, Stage::Form), sm("Feature '.m16n8k4'", &[Target::sm(80)], Stage::Form)];
-const G238: &[Gate] = &[
+const G236: &[Gate] = &[
     ptx("Feature '.m8n8k4 with double types'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k4 with double types'", &[Target::sm(80)], Stage::Form),
 ];
-const G239: &[Gate] = &[
+const G237: &[Gate] = &[
     ptx("Feature '.m16n8k4 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k4 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G240: &[Gate] = &[
+const G238: &[Gate] = &[
     ptx("Feature '.m16n8k8 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k8 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G241: &[Gate] = &[
+const G239: &[Gate] = &[
     ptx("Feature '.m16n8k16 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k16 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G242: &[Gate] =
+const G240: &[Gate] =
     &[ptx("Feature '.m8n8k16'", 6, 5, Stage::Form), sm("Feature '.m8n8k16'", &[Target::sm(75)], Stage::Form)];
-const G243: &[Gate] = &[
+const G241: &[Gate] = &[
     ptx("Feature '.m16n8k32'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k32'", &[Target::sm(80)], Stage::Form),
 ];
-const G244: &[Gate] =
+const G242: &[Gate] =
     &[ptx("Feature '.m8n8k32'", 6, 5, Stage::Form), sm("Feature '.m8n8k32'", &[Target::sm(75)], Stage::Form)];
-const G245: &[Gate] = &[
+const G243: &[Gate] = &[
     ptx("Feature '.m16n8k64'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k64'", &[Target::sm(80)], Stage::Form),
 ];
-const G246: &[Gate] = &[
+const G244: &[Gate] = &[
     ptx("Modifier '.and' on 'mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'mma'", &[Target::sm(80)], Stage::Form),
 ];
-const G247: &[Gate] = &[
+const G245: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G248: &[Gate] = &[
+const G246: &[Gate] = &[
     ptx("Feature '.m16n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k128'", &[Target::sm(80)], Stage::Form),
 ];
-const G249: &[Gate] = &[
+const G247: &[Gate] = &[
     ptx("Feature '.m16n8k256'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k256'", &[Target::sm(80)], Stage::Form),
 ];
-const G250: &[Gate] =
+const G248: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and .m16n8k16 shape'", 8, 7, Stage::Form)];
-const G251: &[Gate] =
+const G249: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and FP16 accumulation'", 8, 7, Stage::Form)];
-const G252: &[Gate] = &[
+const G250: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Form),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1055,11 +1047,11 @@ const G252: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G253: &[Gate] = &[
+const G251: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G254: &[Gate] = &[
+const G252: &[Gate] = &[
     ptx("Feature 'mma with with FP6/FP4 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with FP6/FP4 floating point type'",
@@ -1067,17 +1059,17 @@ const G254: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G255: &[Gate] = &[
+const G253: &[Gate] = &[
     ptx("Feature '.sp::ordered_metadata'", 8, 5, Stage::Token),
     sm("Feature '.sp::ordered_metadata'", &[Target::sm(80)], Stage::Token),
 ];
-const G256: &[Gate] = &[
+const G254: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
     sm("Feature 'Sparse MMA'", &[Target::sm(80)], Stage::Form),
 ];
-const G257: &[Gate] = &[
+const G255: &[Gate] = &[
     ptx("Feature 'mma with with F16 accumulator and F8 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with F16 accumulator and F8 floating point type'",
@@ -1085,7 +1077,7 @@ const G257: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G258: &[Gate] = &[
+const G256: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
@@ -1093,12 +1085,12 @@ const G258: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G259: &[Gate] = &[
+const G257: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Feature 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
 ];
-const G260: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
-const G261: &[Gate] = &[
+const G258: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
+const G259: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Feature 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
     sm(
@@ -1107,153 +1099,153 @@ const G261: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G262: &[Gate] = &[
+const G260: &[Gate] = &[
     sm("Feature 'movmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'movmatrix'", 7, 8, Stage::Form),
 ];
-const G263: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G264: &[Gate] = &[
+const G261: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G262: &[Gate] = &[
     sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
 ];
-const G265: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G266: &[Gate] = &[
+const G263: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G264: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16'", 7, 8, Stage::Form),
 ];
-const G267: &[Gate] = &[
+const G265: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16x2'", 7, 8, Stage::Form),
 ];
-const G268: &[Gate] = &[
+const G266: &[Gate] = &[
     sm("Feature 'multimem.ld_reduce'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.ld_reduce'", 8, 1, Stage::Form),
 ];
-const G269: &[Gate] = &[
+const G267: &[Gate] = &[
     sm("Modifier '.acc::f32'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.acc::f32'", 8, 2, Stage::Form),
 ];
-const G270: &[Gate] = &[
+const G268: &[Gate] = &[
     sm("Feature 'multimem.st'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.st'", 8, 1, Stage::Form),
 ];
-const G271: &[Gate] = &[
+const G269: &[Gate] = &[
     sm("Feature 'multimem.red'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.red'", 8, 1, Stage::Form),
 ];
-const G272: &[Gate] = &[
+const G270: &[Gate] = &[
     sm("Instruction 'nanosleep'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'nanosleep'", 6, 2, Stage::Form),
 ];
-const G273: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
-const G274: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
-const G275: &[Gate] = &[
+const G271: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
+const G272: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
+const G273: &[Gate] = &[
     ptx("Feature 'pmevent.mask'", 3, 0, Stage::Form),
     sm("Feature 'pmevent.mask'", &[Target::sm(20)], Stage::Form),
 ];
-const G276: &[Gate] =
+const G274: &[Gate] =
     &[sm("Instruction 'popc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'popc'", 2, 0, Stage::Form)];
-const G277: &[Gate] = &[
+const G275: &[Gate] = &[
     sm("Instruction 'prefetch'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetch'", 2, 0, Stage::Form),
 ];
-const G278: &[Gate] = &[
+const G276: &[Gate] = &[
     ptx("Modifier 'cache eviction priority' on 'prefetch'", 7, 4, Stage::Token),
     sm("Modifier 'cache eviction priority' on 'prefetch'", &[Target::sm(80)], Stage::Token),
 ];
-const G279: &[Gate] = &[
+const G277: &[Gate] = &[
     sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
 ];
-const G280: &[Gate] = &[
+const G278: &[Gate] = &[
     sm("Instruction 'prefetchu'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetchu'", 2, 0, Stage::Form),
 ];
-const G281: &[Gate] =
+const G279: &[Gate] =
     &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
-const G282: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G283: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G284: &[Gate] = &[
+const G280: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G281: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G282: &[Gate] = &[
     ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
     sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G285: &[Gate] = &[
+const G283: &[Gate] = &[
     sm("Instruction 'red with this operation on .b64'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'red with this operation on .b64'", 3, 1, Stage::Form),
 ];
-const G286: &[Gate] =
+const G284: &[Gate] =
     &[ptx("Feature 'red'", 1, 2, Stage::Form), sm("Instruction 'red'", &[Target::sm(11)], Stage::Form)];
-const G287: &[Gate] = &[
+const G285: &[Gate] = &[
     sm("Instruction 'red.add.f64'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'red.add.f64'", 5, 0, Stage::Form),
 ];
-const G288: &[Gate] = &[
+const G286: &[Gate] = &[
     sm("Instruction 'red of 64 bits'", &[Target::sm(12)], Stage::Form),
     ptx("Instruction 'red of 64 bits'", 1, 2, Stage::Form),
 ];
-const G289: &[Gate] = &[
+const G287: &[Gate] = &[
     sm("Instruction 'red.shared of 64 bits'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'red.shared of 64 bits'", 2, 0, Stage::Form),
 ];
-const G290: &[Gate] = &[
+const G288: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G291: &[Gate] = &[
+const G289: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Instruction 'red.add.f32'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'red.add.f32'", 2, 0, Stage::Form),
 ];
-const G292: &[Gate] = &[
+const G290: &[Gate] = &[
     sm("Instruction 'red.add.f16'", &[Target::sm(70)], Stage::Form),
     ptx("Instruction 'red.add.f16'", 6, 3, Stage::Form),
 ];
-const G293: &[Gate] = &[
+const G291: &[Gate] = &[
     sm("Instruction 'red.add.f16x2'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'red.add.f16x2'", 6, 2, Stage::Form),
 ];
-const G294: &[Gate] = &[
+const G292: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Instruction 'red.add.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'red.add.bf16'", 7, 8, Stage::Form),
 ];
-const G295: &[Gate] = &[
+const G293: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Instruction 'red.add.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'red.add.bf16x2'", 7, 8, Stage::Form),
 ];
-const G296: &[Gate] = &[
+const G294: &[Gate] = &[
     sm("Instruction 'red with this operation on 64 bits'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'red with this operation on 64 bits'", 3, 1, Stage::Form),
 ];
-const G297: &[Gate] = &[
+const G295: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G298: &[Gate] =
+const G296: &[Gate] =
     &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
-const G299: &[Gate] = &[
+const G297: &[Gate] = &[
     sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
     ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
 ];
-const G300: &[Gate] = &[
+const G298: &[Gate] = &[
     ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
     sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G301: &[Gate] =
+const G299: &[Gate] =
     &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
-const G302: &[Gate] = &[
+const G300: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
@@ -1263,7 +1255,7 @@ const G302: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G303: &[Gate] = &[
+const G301: &[Gate] = &[
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
@@ -1271,11 +1263,11 @@ const G303: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G304: &[Gate] = &[
+const G302: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G305: &[Gate] = &[
+const G303: &[Gate] = &[
     sm(
         "Instruction 'setmaxnreg'",
         &[
@@ -1288,63 +1280,63 @@ const G305: &[Gate] = &[
     ),
     ptx("Instruction 'setmaxnreg'", 8, 0, Stage::Form),
 ];
-const G306: &[Gate] = &[
+const G304: &[Gate] = &[
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G307: &[Gate] = &[
+const G305: &[Gate] = &[
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
-const G308: &[Gate] =
+const G306: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
-const G309: &[Gate] = &[
+const G307: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'shfl'", 3, 0, Stage::Form),
     until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G310: &[Gate] = &[
+const G308: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'shfl'", 3, 0, Stage::Form),
     ptx("Feature 'shfl.sync'", 6, 0, Stage::Form),
 ];
-const G311: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G312: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G313: &[Gate] = &[
+const G309: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G310: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G311: &[Gate] = &[
     sm("Instruction 'st'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G314: &[Gate] = &[
+const G312: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G315: &[Gate] = &[
+const G313: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G316: &[Gate] = &[
+const G314: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G317: &[Gate] = &[
+const G315: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G318: &[Gate] = &[
+const G316: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G319: &[Gate] = &[
+const G317: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G320: &[Gate] = &[
+const G318: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G321: &[Gate] =
+const G319: &[Gate] =
     &[sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form), ptx("Feature 'stmatrix'", 7, 8, Stage::Form)];
-const G322: &[Gate] = &[
+const G320: &[Gate] = &[
     sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'stmatrix'", 7, 8, Stage::Form),
     ptx("Feature '.m16n8'", 8, 6, Stage::Form),
@@ -1358,79 +1350,79 @@ const G322: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G323: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G324: &[Gate] = &[
+const G321: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G322: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G325: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G326: &[Gate] = &[
+const G323: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G324: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G327: &[Gate] = &[
+const G325: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G328: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G329: &[Gate] = &[
+const G326: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G327: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G330: &[Gate] = &[
+const G328: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G331: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G332: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
-const G333: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
-const G334: &[Gate] = &[
+const G329: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G330: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
+const G331: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
+const G332: &[Gate] = &[
     sm("Instruction 'suld'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G335: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
-const G336: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
-const G337: &[Gate] = &[
+const G333: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
+const G334: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
+const G335: &[Gate] = &[
     ptx("Feature '64-bit min/max operation on sured.b'", 8, 1, Stage::Form),
     sm("Feature '64-bit min/max operation on sured.b'", &[Target::sm(50)], Stage::Form),
 ];
-const G338: &[Gate] = &[
+const G336: &[Gate] = &[
     ptx("Feature '.b64 on sured.p'", 8, 1, Stage::Form),
     sm("Feature '.b64 on sured.p'", &[Target::sm(50)], Stage::Form),
 ];
-const G339: &[Gate] = &[
+const G337: &[Gate] = &[
     sm("Instruction 'sust'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G340: &[Gate] = &[
+const G338: &[Gate] = &[
     sm("Feature 'sust.p with array geometry'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'sust.p with array geometry'", 4, 1, Stage::Form),
 ];
-const G341: &[Gate] =
+const G339: &[Gate] =
     &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
-const G342: &[Gate] =
+const G340: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G343: &[Gate] = &[
+const G341: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G344: &[Gate] = &[
+const G342: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G345: &[Gate] = &[
+const G343: &[Gate] = &[
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::1'",
@@ -1438,7 +1430,7 @@ const G345: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G346: &[Gate] = &[
+const G344: &[Gate] = &[
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::2'",
@@ -1446,7 +1438,7 @@ const G346: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G347: &[Gate] = &[
+const G345: &[Gate] = &[
     ptx("Feature 'tcgen05.alloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.alloc'",
@@ -1454,7 +1446,7 @@ const G347: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G348: &[Gate] = &[
+const G346: &[Gate] = &[
     ptx("Feature 'tcgen05.dealloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.dealloc'",
@@ -1462,7 +1454,7 @@ const G348: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G349: &[Gate] = &[
+const G347: &[Gate] = &[
     ptx("Feature 'tcgen05.relinquish_alloc_permit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.relinquish_alloc_permit'",
@@ -1470,7 +1462,7 @@ const G349: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G350: &[Gate] = &[
+const G348: &[Gate] = &[
     ptx("Feature 'tcgen05.ld'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.ld'",
@@ -1478,7 +1470,7 @@ const G350: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G351: &[Gate] = &[
+const G349: &[Gate] = &[
     ptx("Feature 'tcgen05.st'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.st'",
@@ -1486,7 +1478,7 @@ const G351: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G352: &[Gate] = &[
+const G350: &[Gate] = &[
     ptx("Feature 'tcgen05.wait'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.wait'",
@@ -1494,7 +1486,7 @@ const G352: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G353: &[Gate] = &[
+const G351: &[Gate] = &[
     ptx("Feature 'tcgen05.cp'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.cp'",
@@ -1502,7 +1494,7 @@ const G353: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G354: &[Gate] = &[
+const G352: &[Gate] = &[
     ptx("Feature 'tcgen05.shift'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.shift'",
@@ -1510,7 +1502,7 @@ const G354: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G355: &[Gate] = &[
+const G353: &[Gate] = &[
     ptx("Feature 'tcgen05.mma'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma'",
@@ -1518,7 +1510,7 @@ const G355: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G356: &[Gate] = &[
+const G354: &[Gate] = &[
     ptx("Feature 'tcgen05.commit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.commit'",
@@ -1526,7 +1518,7 @@ const G356: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G357: &[Gate] = &[
+const G355: &[Gate] = &[
     ptx("Feature 'tcgen05.fence'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.fence'",
@@ -1534,7 +1526,7 @@ const G357: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G358: &[Gate] = &[
+const G356: &[Gate] = &[
     ptx("Feature 'tensormap.replace'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.replace'",
@@ -1547,120 +1539,120 @@ const G358: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G359: &[Gate] = &[
+const G357: &[Gate] = &[
     ptx("Feature 'tensormap.cp_fenceproxy'", 8, 3, Stage::Form),
     sm("Instruction 'tensormap.cp_fenceproxy'", &[Target::sm(90)], Stage::Form),
 ];
-const G360: &[Gate] =
+const G358: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G361: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
-const G362: &[Gate] = &[
+const G359: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
+const G360: &[Gate] = &[
     sm("Feature 'multi-sample textures'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'multi-sample textures'", 3, 2, Stage::Modifier),
 ];
-const G363: &[Gate] = &[ptx("Feature 'tex.base'", 3, 1, Stage::Form)];
-const G364: &[Gate] = &[ptx("Feature 'tex.level'", 3, 1, Stage::Form)];
-const G365: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
-const G366: &[Gate] = &[ptx("Feature 'tex.grad'", 3, 1, Stage::Form)];
-const G367: &[Gate] = &[
+const G361: &[Gate] = &[ptx("Feature 'tex.base'", 3, 1, Stage::Form)];
+const G362: &[Gate] = &[ptx("Feature 'tex.level'", 3, 1, Stage::Form)];
+const G363: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
+const G364: &[Gate] = &[ptx("Feature 'tex.grad'", 3, 1, Stage::Form)];
+const G365: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G368: &[Gate] = &[
+const G366: &[Gate] = &[
     ptx("Feature 'tex.base'", 3, 1, Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G369: &[Gate] = &[
+const G367: &[Gate] = &[
     ptx("Feature 'tex.level'", 3, 1, Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G370: &[Gate] = &[
+const G368: &[Gate] = &[
     ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G371: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
-const G372: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
-const G373: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
-const G374: &[Gate] = &[
+const G369: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
+const G370: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
+const G371: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
+const G372: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tld4'", 4, 3, Stage::Form),
 ];
-const G375: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
-const G376: &[Gate] = &[
+const G373: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
+const G374: &[Gate] = &[
     ptx("Feature 'num_samples attribute'", 4, 1, Stage::Form),
     sm("Feature 'num_samples attribute'", &[Target::sm(30)], Stage::Form),
 ];
-const G377: &[Gate] = &[
+const G375: &[Gate] = &[
     sm("Instruction 'txq.level'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'txq.level'", 4, 3, Stage::Form),
 ];
-const G378: &[Gate] = &[
+const G376: &[Gate] = &[
     sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'vabsdiff'", 2, 0, Stage::Form),
 ];
-const G379: &[Gate] =
+const G377: &[Gate] =
     &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G380: &[Gate] =
+const G378: &[Gate] =
     &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G381: &[Gate] =
+const G379: &[Gate] =
     &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vadd'", 2, 0, Stage::Form)];
-const G382: &[Gate] =
+const G380: &[Gate] =
     &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G383: &[Gate] =
+const G381: &[Gate] =
     &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G384: &[Gate] =
+const G382: &[Gate] =
     &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G385: &[Gate] =
+const G383: &[Gate] =
     &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G386: &[Gate] =
+const G384: &[Gate] =
     &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmad'", 2, 0, Stage::Form)];
-const G387: &[Gate] =
+const G385: &[Gate] =
     &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmax'", 2, 0, Stage::Form)];
-const G388: &[Gate] =
+const G386: &[Gate] =
     &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G389: &[Gate] =
+const G387: &[Gate] =
     &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G390: &[Gate] =
+const G388: &[Gate] =
     &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmin'", 2, 0, Stage::Form)];
-const G391: &[Gate] =
+const G389: &[Gate] =
     &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G392: &[Gate] =
+const G390: &[Gate] =
     &[sm("Instruction 'vmin4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G393: &[Gate] = &[
+const G391: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G394: &[Gate] = &[
+const G392: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G395: &[Gate] = &[
+const G393: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Form),
     sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Form),
 ];
-const G396: &[Gate] =
+const G394: &[Gate] =
     &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vset'", 2, 0, Stage::Form)];
-const G397: &[Gate] =
+const G395: &[Gate] =
     &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G398: &[Gate] =
+const G396: &[Gate] =
     &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G399: &[Gate] =
+const G397: &[Gate] =
     &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vshl'", 2, 0, Stage::Form)];
-const G400: &[Gate] =
+const G398: &[Gate] =
     &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vshr'", 2, 0, Stage::Form)];
-const G401: &[Gate] =
+const G399: &[Gate] =
     &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vsub'", 2, 0, Stage::Form)];
-const G402: &[Gate] =
+const G400: &[Gate] =
     &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G403: &[Gate] =
+const G401: &[Gate] =
     &[sm("Instruction 'vsub4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G404: &[Gate] = &[
+const G402: &[Gate] = &[
     ptx("Feature 'WGMMA with floating point types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with floating point types'",
@@ -1668,12 +1660,12 @@ const G404: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G405: &[Gate] = &[
+const G403: &[Gate] = &[
     ptx("Feature 'WGMMA with FP8 types'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G406: &[Gate] = &[ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form)];
-const G407: &[Gate] = &[
+const G404: &[Gate] = &[ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form)];
+const G405: &[Gate] = &[
     ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with integer types'",
@@ -1681,7 +1673,7 @@ const G407: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G408: &[Gate] = &[
+const G406: &[Gate] = &[
     ptx("Feature 'WGMMA with boolean type'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with boolean type'",
@@ -1689,72 +1681,72 @@ const G408: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G409: &[Gate] = &[
+const G407: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.fence'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G410: &[Gate] = &[
+const G408: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.commit_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G411: &[Gate] = &[
+const G409: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.wait_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G412: &[Gate] = &[
+const G410: &[Gate] = &[
     ptx("Feature '.m16n16k16'", 6, 0, Stage::Form),
     sm("Modifier '.m16n16k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G413: &[Gate] = &[
+const G411: &[Gate] = &[
     ptx("Feature '.m8n32k16'", 6, 1, Stage::Form),
     sm("Modifier '.m8n32k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G414: &[Gate] = &[
+const G412: &[Gate] = &[
     ptx("Feature '.m32n8k16'", 6, 1, Stage::Form),
     sm("Modifier '.m32n8k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G415: &[Gate] = &[
+const G413: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G416: &[Gate] = &[
+const G414: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'WMMA with .bf16/.tf32 FP types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with .bf16/.tf32 FP types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G417: &[Gate] = &[
+const G415: &[Gate] = &[
     ptx("Feature '.m16n16k8'", 7, 0, Stage::Form),
     sm("Modifier '.m16n16k8'", &[Target::sm(80)], Stage::Form),
 ];
-const G418: &[Gate] =
+const G416: &[Gate] =
     &[ptx("Feature '.m8n8k4'", 7, 0, Stage::Form), sm("Modifier '.m8n8k4'", &[Target::sm(80)], Stage::Form)];
-const G419: &[Gate] = &[
+const G417: &[Gate] = &[
     ptx("Feature 'WMMA with fp64 types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with fp64 types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G420: &[Gate] = &[
+const G418: &[Gate] = &[
     ptx("Feature 'WMMA with integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with integer types'", &[Target::sm(72)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G421: &[Gate] = &[
+const G419: &[Gate] = &[
     ptx("Feature '.m8n8k32'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k32'", &[Target::sm(75)], Stage::Form),
 ];
-const G422: &[Gate] = &[
+const G420: &[Gate] = &[
     ptx("Feature 'WMMA with sub-byte integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with sub-byte integer types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G423: &[Gate] = &[
+const G421: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G424: &[Gate] = &[
+const G422: &[Gate] = &[
     ptx("Feature 'WMMA with bit types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with bit types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
@@ -1975,38 +1967,38 @@ const C142: &[Choice] = &[
     md(Mod::Acquire).gated(G21),
     md(Mod::Release).gated(G22),
 ];
-const C143: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G139)];
+const C143: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G138)];
 const C144: &[Choice] = &[md(Mod::Release).gated(G22)];
-const C145: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G139)];
-const C146: &[Choice] = &[md(Mod::MbarrierInit).gated(G140)];
+const C145: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G138)];
+const C146: &[Choice] = &[md(Mod::MbarrierInit).gated(G139)];
 const C147: &[Choice] = &[md(Mod::Proxy)];
-const C148: &[Choice] = &[md(Mod::Alias).gated(G141)];
-const C149: &[Choice] = &[md(Mod::Async).gated(G143)];
+const C148: &[Choice] = &[md(Mod::Alias).gated(G140)];
+const C149: &[Choice] = &[md(Mod::Async).gated(G142)];
 const C150: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
 const C151: &[Choice] = &[md(Mod::TensormapGeneric)];
 const C152: &[Choice] = &[md(Mod::AsyncGeneric)];
-const C153: &[Choice] = &[md(Mod::Oob).gated(G148)];
-const C154: &[Choice] = &[ty(Type::F16).gated(G149), ty(Type::Bf16).gated(G150)];
+const C153: &[Choice] = &[md(Mod::Oob).gated(G147)];
+const C154: &[Choice] = &[ty(Type::F16).gated(G148), ty(Type::Bf16).gated(G149)];
 const C155: &[Choice] = &[md(Mod::LaunchDependents), md(Mod::Wait)];
 const C156: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
-const C157: &[Choice] = &[md(Mod::Weak).gated(G156)];
+const C157: &[Choice] = &[md(Mod::Weak).gated(G155)];
 const C158: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
     md(Mod::ParamEntry).gated(G121),
-    md(Mod::ParamFunc).gated(G157),
+    md(Mod::ParamFunc).gated(G156),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
 const C159: &[Choice] = &[
-    md(Mod::Ca).gated(G158),
-    md(Mod::Cg).gated(G158),
-    md(Mod::Cs).gated(G158),
-    md(Mod::Lu).gated(G158),
-    md(Mod::Cv).gated(G158),
+    md(Mod::Ca).gated(G157),
+    md(Mod::Cg).gated(G157),
+    md(Mod::Cs).gated(G157),
+    md(Mod::Lu).gated(G157),
+    md(Mod::Cv).gated(G157),
 ];
 const C160: &[Choice] = &[
     ty(Type::B8),
@@ -2026,20 +2018,20 @@ const C160: &[Choice] = &[
     ty(Type::B128).gated(G33),
 ];
 const C161: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G161),
-    md(Mod::L1EvictUnchanged).gated(G162),
-    md(Mod::L1EvictFirst).gated(G163),
-    md(Mod::L1EvictLast).gated(G164),
-    md(Mod::L1NoAllocate).gated(G165),
+    md(Mod::L1EvictNormal).gated(G160),
+    md(Mod::L1EvictUnchanged).gated(G161),
+    md(Mod::L1EvictFirst).gated(G162),
+    md(Mod::L1EvictLast).gated(G163),
+    md(Mod::L1NoAllocate).gated(G164),
 ];
 const C162: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
-const C163: &[Choice] = &[md(Mod::Volatile).gated(G166)];
+const C163: &[Choice] = &[md(Mod::Volatile).gated(G165)];
 const C164: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Acquire).gated(G21)];
-const C165: &[Choice] = &[md(Mod::Mmio).gated(G167)];
+const C165: &[Choice] = &[md(Mod::Mmio).gated(G166)];
 const C166: &[Choice] = &[md(Mod::Relaxed).gated(G20)];
 const C167: &[Choice] = &[md(Mod::Sys)];
-const C168: &[Choice] = &[md(Mod::Ca).gated(G158), md(Mod::Cg).gated(G158), md(Mod::Cs).gated(G158)];
-const C169: &[Choice] = &[md(Mod::Nc).gated(G168)];
+const C168: &[Choice] = &[md(Mod::Ca).gated(G157), md(Mod::Cg).gated(G157), md(Mod::Cs).gated(G157)];
+const C169: &[Choice] = &[md(Mod::Nc).gated(G167)];
 const C170: &[Choice] = &[md(Mod::M8n8)];
 const C171: &[Choice] = &[md(Mod::X1)];
 const C172: &[Choice] = &[md(Mod::Trans)];
@@ -2058,37 +2050,37 @@ const C184: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::
 const C185: &[Choice] = &[md(Mod::Hi)];
 const C186: &[Choice] = &[md(Mod::Any)];
 const C187: &[Choice] = &[md(Mod::All)];
-const C188: &[Choice] = &[md(Mod::NaN).gated(G181)];
-const C189: &[Choice] = &[md(Mod::Xorsign).gated(G182)];
-const C190: &[Choice] = &[md(Mod::Abs).gated(G183)];
+const C188: &[Choice] = &[md(Mod::NaN).gated(G180)];
+const C189: &[Choice] = &[md(Mod::Xorsign).gated(G181)];
+const C190: &[Choice] = &[md(Mod::Abs).gated(G182)];
 const C191: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G186)];
-const C192: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G187)];
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G185)];
+const C192: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G186)];
 const C193: &[Choice] = &[md(Mod::Init)];
 const C194: &[Choice] = &[md(Mod::Inval)];
 const C195: &[Choice] = &[md(Mod::ExpectTx)];
 const C196: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
-const C197: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G193)];
+const C197: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G24)];
 const C198: &[Choice] = &[md(Mod::CompleteTx)];
-const C199: &[Choice] = &[md(Mod::Release).gated(G196), md(Mod::Relaxed).gated(G197)];
+const C199: &[Choice] = &[md(Mod::Release).gated(G194), md(Mod::Relaxed).gated(G195)];
 const C200: &[Choice] = &[md(Mod::NoComplete)];
-const C201: &[Choice] = &[md(Mod::Release).gated(G201), md(Mod::Relaxed).gated(G202)];
+const C201: &[Choice] = &[md(Mod::Release).gated(G199), md(Mod::Relaxed).gated(G200)];
 const C202: &[Choice] = &[md(Mod::ArriveDrop)];
-const C203: &[Choice] = &[md(Mod::Release).gated(G204), md(Mod::Relaxed).gated(G205)];
-const C204: &[Choice] = &[md(Mod::Release).gated(G209), md(Mod::Relaxed).gated(G210)];
+const C203: &[Choice] = &[md(Mod::Release).gated(G202), md(Mod::Relaxed).gated(G203)];
+const C204: &[Choice] = &[md(Mod::Release).gated(G207), md(Mod::Relaxed).gated(G208)];
 const C205: &[Choice] = &[md(Mod::TestWait)];
-const C206: &[Choice] = &[md(Mod::Acquire).gated(G212), md(Mod::Relaxed).gated(G213)];
+const C206: &[Choice] = &[md(Mod::Acquire).gated(G210), md(Mod::Relaxed).gated(G211)];
 const C207: &[Choice] = &[md(Mod::Parity)];
-const C208: &[Choice] = &[md(Mod::Acquire).gated(G215), md(Mod::Relaxed).gated(G216)];
+const C208: &[Choice] = &[md(Mod::Acquire).gated(G213), md(Mod::Relaxed).gated(G214)];
 const C209: &[Choice] = &[md(Mod::TryWait)];
-const C210: &[Choice] = &[md(Mod::Acquire).gated(G218), md(Mod::Relaxed).gated(G219)];
-const C211: &[Choice] = &[md(Mod::Acquire).gated(G221), md(Mod::Relaxed).gated(G222)];
+const C210: &[Choice] = &[md(Mod::Acquire).gated(G216), md(Mod::Relaxed).gated(G217)];
+const C211: &[Choice] = &[md(Mod::Acquire).gated(G219), md(Mod::Relaxed).gated(G220)];
 const C212: &[Choice] = &[md(Mod::PendingCount)];
-const C213: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G224)];
-const C214: &[Choice] = &[md(Mod::Alias).gated(G141), md(Mod::Async).gated(G143)];
+const C213: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G222)];
+const C214: &[Choice] = &[md(Mod::Alias).gated(G140), md(Mod::Async).gated(G142)];
 const C215: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G229)];
-const C216: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G230)];
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G227)];
+const C216: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G228)];
 const C217: &[Choice] = &[md(Mod::M8n8k4)];
 const C218: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
 const C219: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
@@ -2109,7 +2101,7 @@ const C233: &[Choice] = &[md(Mod::KindF8f6f4)];
 const C234: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
 const C235: &[Choice] = &[md(Mod::M16n8k32)];
 const C236: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
-const C237: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G255)];
+const C237: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G253)];
 const C238: &[Choice] = &[md(Mod::M16n8k16)];
 const C239: &[Choice] = &[md(Mod::M16n8k8)];
 const C240: &[Choice] = &[md(Mod::M16n8k64)];
@@ -2140,7 +2132,7 @@ const C253: &[Choice] = &[
     ty(Type::F64),
     ty(Type::B128).gated(G33),
 ];
-const C254: &[Choice] = &[ty(Type::Bf16).gated(G266), ty(Type::Bf16x2).gated(G267)];
+const C254: &[Choice] = &[ty(Type::Bf16).gated(G264), ty(Type::Bf16x2).gated(G265)];
 const C255: &[Choice] = &[md(Mod::LdReduce)];
 const C256: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
 const C257: &[Choice] =
@@ -2173,18 +2165,18 @@ const C262: &[Choice] = &[
 const C263: &[Choice] = &[md(Mod::Mask)];
 const C264: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
 const C265: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
-const C266: &[Choice] = &[md(Mod::L2EvictLast).gated(G278), md(Mod::L2EvictNormal).gated(G278)];
+const C266: &[Choice] = &[md(Mod::L2EvictLast).gated(G276), md(Mod::L2EvictNormal).gated(G276)];
 const C267: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
-const C268: &[Choice] = &[md(Mod::Tensormap).gated(G279)];
+const C268: &[Choice] = &[md(Mod::Tensormap).gated(G277)];
 const C269: &[Choice] = &[md(Mod::L1)];
 const C270: &[Choice] =
     &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
 const C271: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Release).gated(G22)];
 const C272: &[Choice] = &[
-    ty(Type::F16).gated(G292),
-    ty(Type::F16x2).gated(G293),
-    ty(Type::Bf16).gated(G294),
-    ty(Type::Bf16x2).gated(G295),
+    ty(Type::F16).gated(G290),
+    ty(Type::F16x2).gated(G291),
+    ty(Type::Bf16).gated(G292),
+    ty(Type::Bf16x2).gated(G293),
 ];
 const C273: &[Choice] = &[
     ty(Type::B16),
@@ -2269,33 +2261,33 @@ const C284: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamFunc).gated(G157),
+    md(Mod::ParamFunc).gated(G156),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
 const C285: &[Choice] =
-    &[md(Mod::Wb).gated(G313), md(Mod::Cg).gated(G313), md(Mod::Cs).gated(G313), md(Mod::Wt).gated(G313)];
+    &[md(Mod::Wb).gated(G311), md(Mod::Cg).gated(G311), md(Mod::Cs).gated(G311), md(Mod::Wt).gated(G311)];
 const C286: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G314),
-    md(Mod::L1EvictUnchanged).gated(G315),
-    md(Mod::L1EvictFirst).gated(G316),
-    md(Mod::L1EvictLast).gated(G317),
-    md(Mod::L1NoAllocate).gated(G318),
+    md(Mod::L1EvictNormal).gated(G312),
+    md(Mod::L1EvictUnchanged).gated(G313),
+    md(Mod::L1EvictFirst).gated(G314),
+    md(Mod::L1EvictLast).gated(G315),
+    md(Mod::L1NoAllocate).gated(G316),
 ];
 const C287: &[Choice] = &[md(Mod::M16n8)];
-const C288: &[Choice] = &[ty(Type::Bf16).gated(G326), ty(Type::Bf16x2).gated(G327)];
-const C289: &[Choice] = &[ty(Type::F16).gated(G329), ty(Type::Bf16).gated(G330)];
+const C288: &[Choice] = &[ty(Type::Bf16).gated(G324), ty(Type::Bf16x2).gated(G325)];
+const C289: &[Choice] = &[ty(Type::F16).gated(G327), ty(Type::Bf16).gated(G328)];
 const C290: &[Choice] = &[md(Mod::B)];
 const C291: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
-    md(Mod::N3d).gated(G332),
-    md(Mod::A1d).gated(G333),
-    md(Mod::A2d).gated(G333),
+    md(Mod::N3d).gated(G330),
+    md(Mod::A1d).gated(G331),
+    md(Mod::A2d).gated(G331),
 ];
 const C292: &[Choice] =
-    &[md(Mod::Ca).gated(G334), md(Mod::Cg).gated(G334), md(Mod::Cs).gated(G334), md(Mod::Cv).gated(G334)];
+    &[md(Mod::Ca).gated(G332), md(Mod::Cg).gated(G332), md(Mod::Cs).gated(G332), md(Mod::Cv).gated(G332)];
 const C293: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
 const C294: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
 const C295: &[Choice] = &[
@@ -2304,17 +2296,17 @@ const C295: &[Choice] = &[
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
-    md(Mod::ArraySize).gated(G335),
-    md(Mod::MemoryLayout).gated(G336),
+    md(Mod::ArraySize).gated(G333),
+    md(Mod::MemoryLayout).gated(G334),
 ];
 const C296: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
 const C297: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
 const C298: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
 const C299: &[Choice] = &[md(Mod::P)];
-const C300: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G338)];
+const C300: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G336)];
 const C301: &[Choice] =
-    &[md(Mod::Wb).gated(G339), md(Mod::Cg).gated(G339), md(Mod::Cs).gated(G339), md(Mod::Wt).gated(G339)];
-const C302: &[Choice] = &[ty(Type::Bf16).gated(G343), ty(Type::Bf16x2).gated(G344)];
+    &[md(Mod::Wb).gated(G337), md(Mod::Cg).gated(G337), md(Mod::Cs).gated(G337), md(Mod::Wt).gated(G337)];
+const C302: &[Choice] = &[ty(Type::Bf16).gated(G341), ty(Type::Bf16x2).gated(G342)];
 const C303: &[Choice] = &[md(Mod::Alloc)];
 const C304: &[Choice] = &[md(Mod::Dealloc)];
 const C305: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
@@ -2385,10 +2377,10 @@ const C337: &[Choice] = &[
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G361),
-    md(Mod::Acube).gated(G361),
-    md(Mod::N2dms).gated(G362),
-    md(Mod::A2dms).gated(G362),
+    md(Mod::Cube).gated(G359),
+    md(Mod::Acube).gated(G359),
+    md(Mod::N2dms).gated(G360),
+    md(Mod::A2dms).gated(G360),
 ];
 const C338: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G1)];
 const C339: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
@@ -2401,14 +2393,14 @@ const C343: &[Choice] = &[
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G361),
-    md(Mod::Acube).gated(G361),
+    md(Mod::Cube).gated(G359),
+    md(Mod::Acube).gated(G359),
 ];
 const C344: &[Choice] = &[md(Mod::V2)];
 const C345: &[Choice] = &[ty(Type::F16x2).gated(G1)];
 const C346: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
 const C347: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G371), md(Mod::Cube).gated(G372), md(Mod::Acube).gated(G373)];
+    &[md(Mod::N2d), md(Mod::A2d).gated(G369), md(Mod::Cube).gated(G370), md(Mod::Acube).gated(G371)];
 const C348: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
 const C349: &[Choice] = &[
     md(Mod::Width),
@@ -2417,15 +2409,15 @@ const C349: &[Choice] = &[
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
     md(Mod::NormalizedCoords),
-    md(Mod::ArraySize).gated(G335),
-    md(Mod::NumMipmapLevels).gated(G375),
-    md(Mod::NumSamples).gated(G376),
+    md(Mod::ArraySize).gated(G333),
+    md(Mod::NumMipmapLevels).gated(G373),
+    md(Mod::NumSamples).gated(G374),
     md(Mod::ForceUnnormalizedCoords),
     md(Mod::FilterMode),
     md(Mod::AddrMode0),
     md(Mod::AddrMode1),
     md(Mod::AddrMode2),
-    md(Mod::MemoryLayout).gated(G336),
+    md(Mod::MemoryLayout).gated(G334),
 ];
 const C350: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
 const C351: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
@@ -6267,10 +6259,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G136) },
-            Rule { when: &[Condition::Has(M24), Condition::HasNot(M25)], then: Consequence::Gates(G137) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M24), Condition::HasNot(M25)], then: Consequence::Gates(G136) },
         ],
-        gates: G138,
+        gates: G137,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6283,10 +6275,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G136) },
-            Rule { when: &[Condition::Has(M24), Condition::HasNot(M25)], then: Consequence::Gates(G137) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M24), Condition::HasNot(M25)], then: Consequence::Gates(G136) },
         ],
-        gates: G138,
+        gates: G137,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6299,10 +6291,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G136) },
-            Rule { when: &[Condition::Has(M24), Condition::HasNot(M25)], then: Consequence::Gates(G137) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M24), Condition::HasNot(M25)], then: Consequence::Gates(G136) },
         ],
-        gates: G138,
+        gates: G137,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6315,10 +6307,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G136) },
-            Rule { when: &[Condition::Has(M24), Condition::HasNot(M25)], then: Consequence::Gates(G137) },
+            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M24), Condition::HasNot(M25)], then: Consequence::Gates(G136) },
         ],
-        gates: G138,
+        gates: G137,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6331,7 +6323,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G142,
+        gates: G141,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6344,7 +6336,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G142,
+        gates: G141,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6362,7 +6354,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G144,
+        gates: G143,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6383,7 +6375,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G144,
+        gates: G143,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6402,7 +6394,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G144,
+        gates: G143,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6421,7 +6413,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G144,
+        gates: G143,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6439,7 +6431,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G145,
+        gates: G144,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -6457,7 +6449,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G146,
+        gates: G145,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -6475,7 +6467,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G147,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -6583,7 +6575,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G145,
+        gates: G144,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
@@ -6601,7 +6593,7 @@ pub static FORMS: &[Form] = &[
             read("offset", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G151,
+        gates: G150,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::fns"),
     },
@@ -6617,7 +6609,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G152,
+        gates: G151,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GetCtaRank),
     },
@@ -6630,7 +6622,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G153,
+        gates: G152,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GridDepControl),
     },
@@ -6649,7 +6641,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G122) },
             Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G123) },
         ],
-        gates: G154,
+        gates: G153,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::IsSpaceP),
     },
@@ -6665,7 +6657,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Fixed(Type::U64)),
         ],
         rules: &[],
-        gates: G155,
+        gates: G154,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::istypep"),
     },
@@ -6699,8 +6691,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -6718,7 +6710,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -6775,8 +6767,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -6794,7 +6786,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -6846,8 +6838,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -6865,7 +6857,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -6923,8 +6915,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -6942,7 +6934,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -6991,8 +6983,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -7010,7 +7002,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -7066,8 +7058,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -7085,7 +7077,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -7134,8 +7126,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -7153,7 +7145,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -7191,7 +7183,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G169,
+        gates: G168,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7215,7 +7207,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G169,
+        gates: G168,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7239,7 +7231,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G169,
+        gates: G168,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7263,7 +7255,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G170,
+        gates: G169,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7287,7 +7279,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G170,
+        gates: G169,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7311,7 +7303,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G170,
+        gates: G169,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7336,7 +7328,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G170,
+        gates: G169,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7361,7 +7353,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G170,
+        gates: G169,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7385,7 +7377,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G171,
+        gates: G170,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7409,7 +7401,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G171,
+        gates: G170,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7435,7 +7427,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
         ],
-        gates: G172,
+        gates: G171,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -7467,7 +7459,7 @@ pub static FORMS: &[Form] = &[
             read("immLut", Kind::Immediate, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G173,
+        gates: G172,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -7487,7 +7479,7 @@ pub static FORMS: &[Form] = &[
             read("q", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G174,
+        gates: G173,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -7505,7 +7497,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G175,
+        gates: G174,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
     },
@@ -7522,7 +7514,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G176) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G175) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
@@ -7595,7 +7587,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G177,
+        gates: G176,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::mad"),
     },
@@ -7649,7 +7641,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G178,
+        gates: G177,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::madc"),
     },
@@ -7667,7 +7659,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G178,
+        gates: G177,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::madc"),
     },
@@ -7684,7 +7676,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G179,
+        gates: G178,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mapa),
     },
@@ -7701,7 +7693,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G180,
+        gates: G179,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -7718,7 +7710,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G180,
+        gates: G179,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -7793,7 +7785,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G184,
+        gates: G183,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::max3"),
     },
@@ -7810,7 +7802,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G185,
+        gates: G184,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
     },
@@ -7833,7 +7825,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G185,
+        gates: G184,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
     },
@@ -7900,7 +7892,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G188) }],
+        rules: &[Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G187) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -7917,7 +7909,7 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[],
-        gates: G189,
+        gates: G188,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7930,7 +7922,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G190,
+        gates: G189,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7942,8 +7934,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G191) }],
-        gates: G192,
+        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G190) }],
+        gates: G191,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7961,8 +7953,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G191) }],
-        gates: G192,
+        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G190) }],
+        gates: G191,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7974,8 +7966,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G191) }],
-        gates: G194,
+        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G190) }],
+        gates: G192,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7993,8 +7985,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G191) }],
-        gates: G194,
+        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G190) }],
+        gates: G192,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8006,8 +7998,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G195,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G193,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8025,8 +8017,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G195,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G193,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8042,8 +8034,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G198,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G196,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8065,8 +8057,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G198,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G196,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8082,8 +8074,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G199) }],
-        gates: G195,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G197) }],
+        gates: G193,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8106,8 +8098,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G199) }],
-        gates: G195,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G197) }],
+        gates: G193,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8128,8 +8120,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G200,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G198,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8152,8 +8144,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G200,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G198,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8165,8 +8157,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G203,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G201,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8184,8 +8176,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G203,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G201,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8201,8 +8193,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G206,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G204,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8224,8 +8216,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G206,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G204,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8246,8 +8238,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G207) }],
-        gates: G203,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G205) }],
+        gates: G201,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8270,8 +8262,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G207) }],
-        gates: G203,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G205) }],
+        gates: G201,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8292,8 +8284,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G208,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G206,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8316,8 +8308,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G191) }],
-        gates: G208,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
+        gates: G206,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8333,8 +8325,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
-        gates: G211,
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
+        gates: G209,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8356,8 +8348,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
-        gates: G211,
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
+        gates: G209,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8373,8 +8365,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
-        gates: G214,
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
+        gates: G212,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8397,8 +8389,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
-        gates: G214,
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
+        gates: G212,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8415,8 +8407,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Pick(0)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
-        gates: G217,
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
+        gates: G215,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8439,8 +8431,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Pick(0)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
-        gates: G217,
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
+        gates: G215,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8457,8 +8449,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
-        gates: G220,
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
+        gates: G218,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8482,8 +8474,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G191) }],
-        gates: G220,
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
+        gates: G218,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8499,7 +8491,7 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G223,
+        gates: G221,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8512,7 +8504,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G225,
+        gates: G223,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8525,7 +8517,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G226,
+        gates: G224,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8600,7 +8592,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G227,
+        gates: G225,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::min3"),
     },
@@ -8617,7 +8609,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G228,
+        gates: G226,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -8640,7 +8632,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G228,
+        gates: G226,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -8707,7 +8699,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G231) }],
+        rules: &[Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G229) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -8739,7 +8731,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(3, T32)],
             then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
         }],
-        gates: G232,
+        gates: G230,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8767,8 +8759,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G233) },
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G234) },
+            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G231) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G232) },
             Rule {
                 when: &[Condition::TypeIn(3, T32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
@@ -8778,7 +8770,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
             },
         ],
-        gates: G235,
+        gates: G233,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8806,10 +8798,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G236) },
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G234) },
+            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G234) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G232) },
         ],
-        gates: G235,
+        gates: G233,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8837,11 +8829,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G237) },
-            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G236) },
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G234) },
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G235) },
+            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G234) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G232) },
         ],
-        gates: G235,
+        gates: G233,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8870,12 +8862,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G238) },
-            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G239) },
-            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G240) },
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G241) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G236) },
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G237) },
+            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G238) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G239) },
         ],
-        gates: G235,
+        gates: G233,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8904,11 +8896,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G242) },
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G234) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G243) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G240) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G232) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G241) },
         ],
-        gates: G235,
+        gates: G233,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8937,11 +8929,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G244) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G243) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G245) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G242) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G241) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G243) },
         ],
-        gates: G235,
+        gates: G233,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8971,12 +8963,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G246) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G247) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G248) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G244) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G245) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G246) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G247) },
         ],
-        gates: G235,
+        gates: G233,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9005,9 +8997,9 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G250) },
-            Rule { when: &[Condition::TypeIn(0, T33)], then: Consequence::Gates(G251) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G252) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G248) },
+            Rule { when: &[Condition::TypeIn(0, T33)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G250) },
             Rule {
                 when: &[Condition::TypeIn(3, T32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
@@ -9017,7 +9009,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
             },
         ],
-        gates: G253,
+        gates: G251,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9046,7 +9038,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G252) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G250) },
             Rule {
                 when: &[Condition::TypeIn(3, T32)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
@@ -9056,7 +9048,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
             },
         ],
-        gates: G254,
+        gates: G252,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9096,7 +9088,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
             },
         ],
-        gates: G256,
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9127,7 +9119,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G256,
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9158,7 +9150,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G256,
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9189,7 +9181,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G256,
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9220,7 +9212,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G256,
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9252,7 +9244,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G256,
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9284,7 +9276,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G256,
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9316,7 +9308,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G256,
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9348,7 +9340,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G256,
+        gates: G254,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9380,8 +9372,8 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[
-            Rule { when: &[Condition::TypeIn(0, T33)], then: Consequence::Gates(G257) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G252) },
+            Rule { when: &[Condition::TypeIn(0, T33)], then: Consequence::Gates(G255) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G250) },
             Rule {
                 when: &[Condition::TypeIn(0, T33)],
                 then: Consequence::Needs(&[Condition::Has(M56)], Fault::Illegal(M57)),
@@ -9399,7 +9391,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
             },
         ],
-        gates: G258,
+        gates: G256,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9440,7 +9432,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
             },
         ],
-        gates: G254,
+        gates: G252,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9476,7 +9468,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G259,
+        gates: G257,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9516,9 +9508,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M58)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T34)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M59), Condition::TypeIn(4, T34)], then: Consequence::Gates(G260) },
+            Rule { when: &[Condition::Has(M59), Condition::TypeIn(4, T34)], then: Consequence::Gates(G258) },
         ],
-        gates: G259,
+        gates: G257,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9554,7 +9546,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G259,
+        gates: G257,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9593,7 +9585,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G261,
+        gates: G259,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9636,9 +9628,9 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M58)],
                 then: Consequence::Needs(&[Condition::TypeIn(4, T34)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M59), Condition::TypeIn(4, T34)], then: Consequence::Gates(G260) },
+            Rule { when: &[Condition::Has(M59), Condition::TypeIn(4, T34)], then: Consequence::Gates(G258) },
         ],
-        gates: G261,
+        gates: G259,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9677,7 +9669,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G259,
+        gates: G257,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9712,7 +9704,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G262,
+        gates: G260,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MovMatrix),
     },
@@ -9728,7 +9720,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G263) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G261) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -9746,7 +9738,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G264,
+        gates: G262,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
     },
@@ -9762,7 +9754,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G265) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G263) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -9880,7 +9872,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
         ],
-        gates: G268,
+        gates: G266,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9913,7 +9905,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
         ],
-        gates: G268,
+        gates: G266,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9946,7 +9938,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
         ],
-        gates: G268,
+        gates: G266,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9970,7 +9962,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G269) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G267) },
             Rule {
                 when: &[Condition::Has(M60)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M60)),
@@ -9992,7 +9984,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
             },
         ],
-        gates: G268,
+        gates: G266,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10017,7 +10009,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G269) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G267) },
             Rule {
                 when: &[Condition::Has(M60)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M60)),
@@ -10039,7 +10031,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
             },
         ],
-        gates: G268,
+        gates: G266,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10064,7 +10056,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G269) },
+            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G267) },
             Rule {
                 when: &[Condition::Has(M60)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M60)),
@@ -10086,7 +10078,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
             },
         ],
-        gates: G268,
+        gates: G266,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10117,7 +10109,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
             },
         ],
-        gates: G270,
+        gates: G268,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10149,7 +10141,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
             },
         ],
-        gates: G270,
+        gates: G268,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10181,7 +10173,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
             },
         ],
-        gates: G270,
+        gates: G268,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10224,7 +10216,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
             },
         ],
-        gates: G271,
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10269,7 +10261,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
             },
         ],
-        gates: G271,
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10314,7 +10306,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
             },
         ],
-        gates: G271,
+        gates: G269,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10327,7 +10319,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G272,
+        gates: G270,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Nanosleep),
     },
@@ -10366,7 +10358,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G273,
+        gates: G271,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::neg"),
     },
@@ -10435,7 +10427,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G274,
+        gates: G272,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -10448,7 +10440,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G275,
+        gates: G273,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -10461,7 +10453,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G276,
+        gates: G274,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::popc"),
     },
@@ -10474,7 +10466,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G277,
+        gates: G275,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -10487,7 +10479,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G277,
+        gates: G275,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -10500,7 +10492,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G277,
+        gates: G275,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -10513,7 +10505,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G280,
+        gates: G278,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -10531,7 +10523,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G281,
+        gates: G279,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::prmt"),
     },
@@ -10543,7 +10535,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G282) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G280) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -10556,7 +10548,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G282) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G280) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -10569,7 +10561,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G283) }],
+        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G281) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -10583,7 +10575,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G284,
+        gates: G282,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
     },
@@ -10611,13 +10603,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G285) },
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G283) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G286,
+        gates: G284,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10645,15 +10637,15 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G287) },
-            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M5)], then: Consequence::Gates(G288) },
-            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M3)], then: Consequence::Gates(G289) },
+            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G285) },
+            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M5)], then: Consequence::Gates(G286) },
+            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M3)], then: Consequence::Gates(G287) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G286,
+        gates: G284,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10682,13 +10674,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G290) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G288) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G291,
+        gates: G289,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10722,7 +10714,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G286,
+        gates: G284,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10755,7 +10747,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G286,
+        gates: G284,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10783,13 +10775,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G296) },
+            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G294) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G286,
+        gates: G284,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10819,9 +10811,9 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G290) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G288) },
         ],
-        gates: G297,
+        gates: G295,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10852,7 +10844,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G297,
+        gates: G295,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10883,7 +10875,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G297,
+        gates: G295,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10900,7 +10892,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G298,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -10917,7 +10909,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G298,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -10940,7 +10932,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G299,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -11009,7 +11001,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G300,
+        gates: G298,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -11225,7 +11217,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T47)], Fault::Comparison),
             },
         ],
-        gates: G301,
+        gates: G299,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11256,7 +11248,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T47)], Fault::Comparison),
             },
         ],
-        gates: G301,
+        gates: G299,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11276,7 +11268,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M61)],
             then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G302,
+        gates: G300,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11303,7 +11295,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M61)],
             then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G302,
+        gates: G300,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11323,7 +11315,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M61)],
             then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G301,
+        gates: G299,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11344,7 +11336,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M61)],
             then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G301,
+        gates: G299,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11365,7 +11357,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M61)],
                 then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G303) },
+            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G301) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -11395,7 +11387,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M61)],
                 then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G303) },
+            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G301) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -11417,7 +11409,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M61)],
             then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G304,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11438,7 +11430,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M61)],
             then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G304,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11451,7 +11443,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
         rules: &[],
-        gates: G305,
+        gates: G303,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::SetMaxNReg),
     },
@@ -11622,7 +11614,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M61)],
             then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G306,
+        gates: G304,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11643,7 +11635,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M61)],
             then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G306,
+        gates: G304,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11663,7 +11655,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M61)],
             then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G307,
+        gates: G305,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11684,7 +11676,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M61)],
             then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
         }],
-        gates: G307,
+        gates: G305,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11702,7 +11694,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G308,
+        gates: G306,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -11720,7 +11712,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G309,
+        gates: G307,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -11739,7 +11731,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G310,
+        gates: G308,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -11834,7 +11826,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G311) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G309) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -11847,7 +11839,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G311) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G309) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -11860,7 +11852,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G312) }],
+        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G310) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -11894,8 +11886,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -11913,7 +11905,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -11965,8 +11957,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -11984,7 +11976,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -12031,8 +12023,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -12050,7 +12042,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -12103,8 +12095,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -12122,7 +12114,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -12167,8 +12159,8 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G159) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G159) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
+            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
             Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
                 when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
@@ -12186,7 +12178,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M32)],
                 then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
             },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G160) },
+            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
             Rule {
                 when: &[Condition::Has(M35)],
                 then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
@@ -12217,7 +12209,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G319,
+        gates: G317,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -12230,7 +12222,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G320,
+        gates: G318,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -12254,7 +12246,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G321,
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12278,7 +12270,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G321,
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12302,7 +12294,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G321,
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12326,7 +12318,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G322,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12350,7 +12342,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G322,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12374,7 +12366,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G322,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12390,7 +12382,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G323) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G321) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -12408,7 +12400,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G324,
+        gates: G322,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -12424,7 +12416,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G325) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G323) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -12510,7 +12502,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G328,
+        gates: G326,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -12544,7 +12536,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G331,
+        gates: G329,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -12561,7 +12553,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G331,
+        gates: G329,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -12627,7 +12619,7 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M12)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Illegal(M12)),
             },
-            Rule { when: &[Condition::Has(M12), Condition::TypeIn(0, T1)], then: Consequence::Gates(G337) },
+            Rule { when: &[Condition::Has(M12), Condition::TypeIn(0, T1)], then: Consequence::Gates(G335) },
             Rule {
                 when: &[Condition::Has(M64)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Illegal(M64)),
@@ -12703,7 +12695,7 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G340) }],
+        rules: &[Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G338) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
@@ -12721,7 +12713,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G341,
+        gates: G339,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -12734,7 +12726,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G342,
+        gates: G340,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -12747,7 +12739,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G342,
+        gates: G340,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -12760,7 +12752,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G342,
+        gates: G340,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -12783,10 +12775,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G347,
+        gates: G345,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12808,10 +12800,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G348,
+        gates: G346,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12829,10 +12821,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G349,
+        gates: G347,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12865,7 +12857,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Illegal(M69)),
             },
         ],
-        gates: G350,
+        gates: G348,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12899,7 +12891,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Illegal(M69)),
             },
         ],
-        gates: G350,
+        gates: G348,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12932,7 +12924,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Illegal(M69)),
             },
         ],
-        gates: G351,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12966,7 +12958,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Illegal(M69)),
             },
         ],
-        gates: G351,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12979,7 +12971,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G352,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12992,10 +12984,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G353,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13008,10 +13000,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G353,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13024,10 +13016,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G353,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13046,10 +13038,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G353,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13069,10 +13061,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G353,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13092,10 +13084,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G353,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13108,10 +13100,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G354,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13133,10 +13125,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G355,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13159,10 +13151,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G355,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13185,10 +13177,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G355,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13210,10 +13202,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G355,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13236,10 +13228,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G355,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13262,10 +13254,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G355,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13294,10 +13286,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G355,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13327,10 +13319,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G355,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13360,10 +13352,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G355,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13392,10 +13384,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G355,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13425,10 +13417,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G355,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13458,10 +13450,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G355,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13489,10 +13481,10 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G355,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13520,10 +13512,10 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G355,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13553,10 +13545,10 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G355,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13586,10 +13578,10 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G355,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13608,10 +13600,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G356,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13631,10 +13623,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None), read("mask", Kind::Source, Ty::Fixed(Type::U16))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G345) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G346) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
         ],
-        gates: G356,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13647,7 +13639,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G357,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13676,7 +13668,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
         ],
-        gates: G358,
+        gates: G356,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13709,7 +13701,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
         ],
-        gates: G358,
+        gates: G356,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13735,7 +13727,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G359,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13748,7 +13740,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G360,
+        gates: G358,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -13811,7 +13803,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G363,
+        gates: G361,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13848,7 +13840,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G364,
+        gates: G362,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13873,7 +13865,7 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G365) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G363) },
             Rule {
                 when: &[Condition::Has(M77)],
                 then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M77)),
@@ -13887,7 +13879,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G366,
+        gates: G364,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13919,7 +13911,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M76)),
             },
         ],
-        gates: G367,
+        gates: G365,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13952,7 +13944,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G368,
+        gates: G366,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13990,7 +13982,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G369,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14016,7 +14008,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G365) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G363) },
             Rule {
                 when: &[Condition::Has(M77)],
                 then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M77)),
@@ -14030,7 +14022,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G370,
+        gates: G368,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14053,7 +14045,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G367,
+        gates: G365,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14077,7 +14069,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G368,
+        gates: G366,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14102,7 +14094,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G369,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14127,8 +14119,8 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G365) }],
-        gates: G370,
+        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G363) }],
+        gates: G368,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14152,7 +14144,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G367,
+        gates: G365,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14177,7 +14169,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G368,
+        gates: G366,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14203,7 +14195,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G369,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14229,8 +14221,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G365) }],
-        gates: G370,
+        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G363) }],
+        gates: G368,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14293,7 +14285,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G363,
+        gates: G361,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14330,7 +14322,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G364,
+        gates: G362,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14355,7 +14347,7 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G365) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G363) },
             Rule {
                 when: &[Condition::Has(M77)],
                 then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M77)),
@@ -14369,7 +14361,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G366,
+        gates: G364,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14401,7 +14393,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M76)),
             },
         ],
-        gates: G367,
+        gates: G365,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14434,7 +14426,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G368,
+        gates: G366,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14472,7 +14464,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G369,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14498,7 +14490,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G365) },
+            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G363) },
             Rule {
                 when: &[Condition::Has(M77)],
                 then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M77)),
@@ -14512,7 +14504,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
             },
         ],
-        gates: G370,
+        gates: G368,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14535,7 +14527,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G367,
+        gates: G365,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14559,7 +14551,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G368,
+        gates: G366,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14584,7 +14576,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G369,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14609,8 +14601,8 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G365) }],
-        gates: G370,
+        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G363) }],
+        gates: G368,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14634,7 +14626,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G367,
+        gates: G365,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14659,7 +14651,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G368,
+        gates: G366,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14685,7 +14677,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G369,
+        gates: G367,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14711,8 +14703,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G365) }],
-        gates: G370,
+        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G363) }],
+        gates: G368,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14759,7 +14751,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G374,
+        gates: G372,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14783,7 +14775,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G374,
+        gates: G372,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14808,7 +14800,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G374,
+        gates: G372,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14851,7 +14843,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G377,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -14868,7 +14860,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G378,
+        gates: G376,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -14886,7 +14878,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G378,
+        gates: G376,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -14910,7 +14902,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G378,
+        gates: G376,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -14937,7 +14929,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G379,
+        gates: G377,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff2"),
     },
@@ -14964,7 +14956,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G380,
+        gates: G378,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff4"),
     },
@@ -14981,7 +14973,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G381,
+        gates: G379,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -14999,7 +14991,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G381,
+        gates: G379,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -15023,7 +15015,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G381,
+        gates: G379,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -15050,7 +15042,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G382,
+        gates: G380,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add2"),
     },
@@ -15077,7 +15069,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G383,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add4"),
     },
@@ -15104,7 +15096,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G384,
+        gates: G382,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg2"),
     },
@@ -15131,7 +15123,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G385,
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg4"),
     },
@@ -15155,7 +15147,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).negatable(),
         ],
         rules: &[],
-        gates: G386,
+        gates: G384,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -15180,7 +15172,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G386,
+        gates: G384,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -15197,7 +15189,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G387,
+        gates: G385,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -15215,7 +15207,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G387,
+        gates: G385,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -15239,7 +15231,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G387,
+        gates: G385,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -15266,7 +15258,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G388,
+        gates: G386,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max2"),
     },
@@ -15293,7 +15285,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G389,
+        gates: G387,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max4"),
     },
@@ -15310,7 +15302,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G390,
+        gates: G388,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -15328,7 +15320,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G390,
+        gates: G388,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -15352,7 +15344,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G390,
+        gates: G388,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -15379,7 +15371,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G391,
+        gates: G389,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min2"),
     },
@@ -15406,7 +15398,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G392,
+        gates: G390,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min4"),
     },
@@ -15421,8 +15413,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G393) }],
-        gates: G394,
+        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G391) }],
+        gates: G392,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -15437,8 +15429,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G393) }],
-        gates: G394,
+        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G391) }],
+        gates: G392,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -15454,8 +15446,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G393) }],
-        gates: G395,
+        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G391) }],
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -15471,8 +15463,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G393) }],
-        gates: G395,
+        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G391) }],
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -15498,7 +15490,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G396,
+        gates: G394,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -15525,7 +15517,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G396,
+        gates: G394,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -15552,7 +15544,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G396,
+        gates: G394,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -15580,7 +15572,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G397,
+        gates: G395,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set2"),
     },
@@ -15608,7 +15600,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G398,
+        gates: G396,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set4"),
     },
@@ -15634,7 +15626,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G399,
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -15661,7 +15653,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G399,
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -15689,7 +15681,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G399,
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -15715,7 +15707,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G400,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -15742,7 +15734,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G400,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -15770,7 +15762,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G400,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -15787,7 +15779,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G401,
+        gates: G399,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -15805,7 +15797,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G401,
+        gates: G399,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -15829,7 +15821,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G401,
+        gates: G399,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -15856,7 +15848,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G402,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub2"),
     },
@@ -15883,7 +15875,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G403,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub4"),
     },
@@ -15913,7 +15905,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G404,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -15942,7 +15934,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G404,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -15972,7 +15964,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G404,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16001,7 +15993,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G404,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16029,7 +16021,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G404,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16057,7 +16049,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G404,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16085,7 +16077,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G405,
+        gates: G403,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16113,7 +16105,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G405,
+        gates: G403,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16142,14 +16134,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T14)],
-                then: Consequence::Gates(G406),
+                then: Consequence::Gates(G404),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T14), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G406),
+                then: Consequence::Gates(G404),
             },
         ],
-        gates: G407,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16178,14 +16170,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T14)],
-                then: Consequence::Gates(G406),
+                then: Consequence::Gates(G404),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T14), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G406),
+                then: Consequence::Gates(G404),
             },
         ],
-        gates: G407,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16213,7 +16205,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G408,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16241,7 +16233,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G408,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16274,7 +16266,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G404,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16306,7 +16298,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G404,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16339,7 +16331,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G404,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16371,7 +16363,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G404,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16402,7 +16394,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G404,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16433,7 +16425,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G404,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16464,7 +16456,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G405,
+        gates: G403,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16495,7 +16487,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G405,
+        gates: G403,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16527,14 +16519,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T14)],
-                then: Consequence::Gates(G406),
+                then: Consequence::Gates(G404),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T14), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G406),
+                then: Consequence::Gates(G404),
             },
         ],
-        gates: G407,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16566,14 +16558,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T14)],
-                then: Consequence::Gates(G406),
+                then: Consequence::Gates(G404),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T14), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G406),
+                then: Consequence::Gates(G404),
             },
         ],
-        gates: G407,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16586,7 +16578,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G409,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -16599,7 +16591,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G410,
+        gates: G408,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -16612,7 +16604,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G411,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -16638,11 +16630,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
         ],
-        gates: G415,
+        gates: G413,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16668,11 +16660,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
         ],
-        gates: G415,
+        gates: G413,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16698,11 +16690,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
         ],
-        gates: G416,
+        gates: G414,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16728,11 +16720,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
         ],
-        gates: G416,
+        gates: G414,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16757,8 +16749,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) }],
-        gates: G416,
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) }],
+        gates: G414,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16783,8 +16775,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) }],
-        gates: G416,
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) }],
+        gates: G414,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16810,11 +16802,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G418) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G416) },
         ],
-        gates: G419,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16840,11 +16832,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G418) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G416) },
         ],
-        gates: G419,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16869,8 +16861,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) }],
-        gates: G419,
+        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) }],
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16895,8 +16887,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) }],
-        gates: G419,
+        rules: &[Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) }],
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16922,11 +16914,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
         ],
-        gates: G420,
+        gates: G418,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16952,10 +16944,62 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
         ],
+        gates: G418,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C366),
+            slot("a", C367),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("row", C221),
+            slot("shape", C374),
+            optional("memory", C369),
+            slot("type", C228),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G419) }],
+        gates: G420,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C366),
+            slot("b", C290),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("col", C222),
+            slot("shape", C374),
+            optional("memory", C369),
+            slot("type", C228),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G419) }],
         gates: G420,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -16970,58 +17014,6 @@ pub static FORMS: &[Form] = &[
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C221),
-            slot("shape", C374),
-            optional("memory", C369),
-            slot("type", C228),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G421) }],
-        gates: G422,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C366),
-            slot("b", C290),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("col", C222),
-            slot("shape", C374),
-            optional("memory", C369),
-            slot("type", C228),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G421) }],
-        gates: G422,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C366),
-            slot("a", C367),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("row", C221),
             slot("shape", C375),
             optional("memory", C369),
             slot("type", C230),
@@ -17033,8 +17025,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G423) }],
-        gates: G424,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G421) }],
+        gates: G422,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17059,8 +17051,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G423) }],
-        gates: G424,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G421) }],
+        gates: G422,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17086,14 +17078,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G421) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G423) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G419) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G421) },
         ],
-        gates: G415,
+        gates: G413,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17119,14 +17111,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G421) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G423) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G419) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G421) },
         ],
-        gates: G420,
+        gates: G418,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17152,13 +17144,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G418) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G416) },
         ],
-        gates: G419,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17184,14 +17176,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G421) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G423) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G419) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G421) },
         ],
-        gates: G415,
+        gates: G413,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -17217,14 +17209,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G421) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G423) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G419) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G421) },
         ],
-        gates: G420,
+        gates: G418,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -17250,13 +17242,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G418) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G416) },
         ],
-        gates: G419,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -17283,11 +17275,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
         ],
-        gates: G415,
+        gates: G413,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17316,11 +17308,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
         ],
-        gates: G416,
+        gates: G414,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17348,8 +17340,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) }],
-        gates: G416,
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) }],
+        gates: G414,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17379,13 +17371,13 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G417) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G418) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G416) },
         ],
-        gates: G419,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17415,11 +17407,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
         ],
-        gates: G420,
+        gates: G418,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17449,11 +17441,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G412) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G413) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
+            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
         ],
-        gates: G420,
+        gates: G418,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17482,8 +17474,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G421) }],
-        gates: G422,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G419) }],
+        gates: G420,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17512,8 +17504,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G421) }],
-        gates: G422,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G419) }],
+        gates: G420,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17543,8 +17535,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G423) }],
-        gates: G424,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G421) }],
+        gates: G422,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
