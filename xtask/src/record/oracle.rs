@@ -177,6 +177,9 @@ impl Oracle {
             .current_dir(&self.scratch)
             .env("LC_ALL", "C")
             .output()?;
+        if output.status.code().is_none() {
+            return Err(format!("ptxas crashed: {}", output.status).into());
+        }
         let said = [output.stderr, output.stdout].concat();
         let messages = String::from_utf8_lossy(&said).lines().filter_map(parse_message).collect();
         Ok(Verdict { accepted: output.status.success(), messages })
