@@ -1,12 +1,8 @@
-//! What is known of a row of the table besides its own text: since when it is legal, whether it is executed, and what
-//! its results were held against.
+//! What is known of a row of the table besides its own text: since when it is legal, and what its results were held
+//! against.
 
-use isa::enumerate::{
-    ENTRY_DECLARATIONS, ENTRY_PARAMETER, MODULE_DECLARATIONS, Spelling, instruction, spellings,
-};
+use isa::enumerate::{Spelling, spellings};
 use isa::{Action, Form, FormId, Gate, Target, Version};
-
-use super::alone::module_for;
 
 /// Recorded results by row, written by `cargo xtask docs`: oracle with the number of results, row.
 const RECORDED: &str = include_str!("oracles.tsv");
@@ -42,39 +38,6 @@ pub fn row_gates(id: FormId) -> Vec<Gate> {
     let all = spellings(id).filter(Spelling::is_legal).take(1000).map(|s| id.form().gates(&s.picks));
     all.min_by_key(|gates| since(gates).map_or((1, Version::MAX, 0), |(v, t)| (0, v, t.number)))
         .unwrap_or_default()
-}
-
-/// Does the machine execute the row? Pure rows it does; others if they are lowered to what it knows.
-pub fn is_executed(id: FormId) -> bool {
-    if matches!(id.form().action, Action::Pure(_)) {
-        return true;
-    }
-    let optional = id.form().operands.iter().filter(|o| o.presence == isa::Presence::Optional).count();
-    spellings(id).filter(Spelling::is_legal).take(64).any(|spelling| {
-        let Some((version, target)) = since(&id.form().gates(&spelling.picks)) else { return false };
-        // What was taken away later is legal for old modules only, and these have no 128-bit registers.
-        let old = (version.max(Version::new(5, 0)), target.max(Target::sm(50)));
-        let new = (Version::MAX, target.max(Target::sm(90)));
-        [old, new].into_iter().any(|(version, target)| {
-            let mut registers = ENTRY_DECLARATIONS.to_owned();
-            if version < Version::new(8, 3) {
-                registers = registers.replace(".reg .b128 %b128_<9>;", "");
-            }
-            let text = format!(
-                "{MODULE_DECLARATIONS}.entry e({ENTRY_PARAMETER}) {{\n{registers}\
-                 targets: .branchtargets label;\nlabel:\n{}\nexit;\n}}\n",
-                instruction(&spelling, optional)
-            );
-            module_for(&text, version, target).is_ok_and(is_lowered)
-        })
-    })
-}
-
-/// Has everything in the module become operations that the machine knows?
-fn is_lowered(module: check::Module) -> bool {
-    let program = ir::lower(module);
-    let mut ops = program.functions.iter().flatten().flat_map(|function| &function.ops);
-    !ops.any(|op| matches!(op.kind, ir::OpKind::Unsupported { .. }))
 }
 
 /// What a row's results were held against: `ptxas 13.5 (312 vectors)`.
@@ -145,6 +108,7 @@ fn exact(form: &Form) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::executed::is_executed;
 
     /// `set`, `setp`, `selp`, `slct` and mixed-precision `add`, `sub`, `fma` are executed, each held against something.
     #[test]

@@ -6,8 +6,9 @@ use std::path::Path;
 use isa::{Action, Form};
 use serde::Serialize;
 
+use super::executed::is_executed;
 use super::explain::explain_opcode;
-use super::facts::{UNVERIFIED, is_executed, oracles, row_gates, rows, since};
+use super::facts::{UNVERIFIED, oracles, row_gates, rows, since};
 use super::options::{IsaFormat, IsaOptions};
 use super::report::{Failure, code, print};
 
@@ -152,8 +153,9 @@ fn coverage() -> String {
     let none = by_opcode.iter().filter(|rows| !rows.iter().any(|row| row.executed)).count();
     let mut text = format!(
         "# Coverage\n\nWritten by `cargo xtask docs`. Do not edit. Every opcode of PTX ISA {} that ptxas 13.5 knows: {} in \
-         all, each parsed and checked; {whole} executed in all forms, {} in some, {none} in none. A kernel that can reach \
-         what is not executed is refused when it is launched.\n\n\
+         all, each parsed and checked; {whole} executed in all forms, {} in some, {none} in none. A form is executed \
+         if both engines took a kernel with it when this page was written. A kernel that can reach what is not executed is refused \
+         when it is launched.\n\n\
          | opcode | forms | parsed | checked | executed | forms with results held against an oracle |\n\
          |---|---|---|---|---|---|\n",
         isa::Version::MAX,

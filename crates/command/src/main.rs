@@ -6,6 +6,7 @@ mod arguments;
 mod array;
 mod check;
 mod eval;
+mod executed;
 mod explain;
 mod facts;
 mod input;

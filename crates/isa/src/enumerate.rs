@@ -121,17 +121,21 @@ fn operand(form: &Form, spec: &OperandSpec, index: usize, picks: &Picks) -> Stri
     let mut text = match spec.kind {
         OperandKind::Texels => return texels(picks),
         OperandKind::Handle => return "[%b64_8]".into(),
+        OperandKind::Address if spec.name == "tensor" => return texels(picks),
+        // An address of tensor memory.
+        OperandKind::Address if form.opcode == "tcgen05" && spec.name == "a" => return "[%b32_8]".into(),
         OperandKind::Address => return address(form, picks, picks.space_of(ordinal(form, spec))),
         OperandKind::Label => return "label".into(),
         OperandKind::BranchTargets => return "targets".into(),
         OperandKind::Call => return "callee".into(),
         OperandKind::Immediate if ty == Some(Type::F32) => "0f3F000000".into(),
         OperandKind::Immediate if spec.name == "cp-size" => "16".into(),
+        // Signs and transpositions of `wgmma`.
+        OperandKind::Immediate if spec.name.starts_with("imm-") => "1".into(),
         OperandKind::Immediate => spec.range.map_or(8, |(least, _)| least).to_string(),
-        _ if braces => {
-            let elements: Vec<String> = (0..count).map(|i| register(ty, i)).collect();
-            format!("{{{}}}", elements.join(", "))
-        }
+        // Gradients are vectors, whatever the geometry.
+        _ if spec.name.starts_with("dP") => registers(ty, dimensions(picks)),
+        _ if braces => registers(ty, count),
         _ => register(ty, index + 1),
     };
     if spec.second == Second::Required {
@@ -140,16 +144,26 @@ fn operand(form: &Form, spec: &OperandSpec, index: usize, picks: &Picks) -> Stri
     text
 }
 
-/// A texture or surface and as many coordinates as the geometry has.
-fn texels(picks: &Picks) -> String {
+/// `{%b32_0, %b32_1}`
+fn registers(ty: Option<Type>, count: usize) -> String {
+    let elements: Vec<String> = (0..count).map(|i| register(ty, i)).collect();
+    format!("{{{}}}", elements.join(", "))
+}
+
+/// How many coordinates the geometry has, as vectors are long.
+fn dimensions(picks: &Picks) -> usize {
     let count = picks.mods().iter().find_map(|modifier| match modifier.name() {
         "1d" => Some(1),
         "2d" | "a1d" => Some(2),
+        "5d" => Some(5),
         _ => None,
     });
-    let count = count.unwrap_or(4);
-    let coordinates: Vec<String> = (0..count).map(|i| format!("%b32_{i}")).collect();
-    format!("[%b64_8, {{{}}}]", coordinates.join(", "))
+    count.unwrap_or(4)
+}
+
+/// A texture, a surface or a tensor map, and coordinates in it.
+fn texels(picks: &Picks) -> String {
+    format!("[%b64_8, {}]", registers(Some(Type::B32), dimensions(picks)))
 }
 
 /// Which of the form's addresses it is.
