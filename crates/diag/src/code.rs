@@ -283,6 +283,8 @@ codes! {
     // Launches.
     /// An instruction that ptxvm does not execute.
     Unsupported => "unsupported",
+    /// An observer ended the run.
+    Stopped => "stopped",
     /// The launch was stopped by its limit.
     StepLimit => "step-limit",
     /// The launch was cancelled.

@@ -293,8 +293,15 @@ pub enum Start {
 pub enum Extent {
     /// Every lane so many bytes.
     Bytes(u32),
-    /// Every lane at most so many bytes, less where the instruction says so.
-    AtMost(u32),
+    /// Every lane at most so many bytes.
+    AtMost {
+        /// The most.
+        bytes: u32,
+        /// As many as it says, if it says fewer.
+        size: Option<Slot>,
+        /// None where it holds.
+        ignore: Option<Guard>,
+    },
     /// Every lane as many bytes as the slot says.
     Slot(Slot),
     /// The first so many lanes of a warp name a row of 16 bytes each.
@@ -373,11 +380,12 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
             smallvec![Access::new(AccessKind::Atomic, address, Extent::Bytes(16), *semantics)]
         }
         OpKind::CopyAsync { dst, src, bytes, size, ignore } => {
+            let (bytes, size, ignore) = (*bytes, *size, *ignore);
             let whole = size.is_none() && ignore.is_none();
-            let read = if whole { Extent::Bytes(*bytes) } else { Extent::AtMost(*bytes) };
+            let read = if whole { Extent::Bytes(bytes) } else { Extent::AtMost { bytes, size, ignore } };
             smallvec![
                 Access::new(AccessKind::CopyRead, src, read, weak),
-                Access::new(AccessKind::CopyWrite, dst, Extent::Bytes(*bytes), weak),
+                Access::new(AccessKind::CopyWrite, dst, Extent::Bytes(bytes), weak),
             ]
         }
         OpKind::CopyBulk { dst, src, size, mbarrier, mask: _, reduction } => {
@@ -425,36 +433,18 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
     }
 }
 
-/// An operation that orders the accesses around it, or ends something's life, though it names no memory itself: no access may
-/// be moved across it.
+/// An operation that orders the accesses around it, or ends something's life: no access may be moved across it. Of those that
+/// name memory these are the strong ones.
 pub fn orders_memory(op: &OpKind) -> bool {
-    match op {
-        OpKind::Fence { .. } | OpKind::CopyGroup(_) | OpKind::Stack { .. } | OpKind::Unsupported { .. } => {
-            true
-        }
-        OpKind::Pure { .. }
-        | OpKind::Copy { .. }
-        | OpKind::Not { .. }
-        | OpKind::Resize { .. }
-        | OpKind::Offset { .. }
-        | OpKind::AddressOf { .. }
-        | OpKind::Pack { .. }
-        | OpKind::Unpack { .. }
-        | OpKind::SelectPair { .. }
-        | OpKind::Cvta { .. }
-        | OpKind::IsSpace { .. }
-        | OpKind::ReadClock { .. }
-        | OpKind::ActiveMask { .. } => false,
-        // The lanes of a warp meet there, and `bar.warp.sync` orders their accesses.
-        OpKind::Warp { .. } => true,
-        OpKind::Load { .. }
-        | OpKind::Store { .. }
-        | OpKind::Atomic { .. }
-        | OpKind::AtomicWide { .. }
-        | OpKind::CopyAsync { .. }
-        | OpKind::CopyBulk { .. }
-        | OpKind::Mbarrier { .. } => accesses(op).iter().any(|access| access.semantics.is_strong()),
-    }
+    // The lanes of a warp meet at its operations, and `bar.warp.sync` orders their accesses.
+    matches!(
+        op,
+        OpKind::Fence { .. }
+            | OpKind::CopyGroup(_)
+            | OpKind::Stack { .. }
+            | OpKind::Warp { .. }
+            | OpKind::Unsupported { .. }
+    ) || accesses(op).iter().any(|access| access.semantics.is_strong())
 }
 
 impl MatrixOp {

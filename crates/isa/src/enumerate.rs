@@ -123,7 +123,9 @@ fn operand(form: &Form, spec: &OperandSpec, index: usize, picks: &Picks) -> Stri
         OperandKind::Handle => return "[%b64_8]".into(),
         OperandKind::Address if spec.name == "tensor" => return texels(picks),
         // An address of tensor memory.
-        OperandKind::Address if form.opcode == "tcgen05" && spec.name == "a" => return "[%b32_8]".into(),
+        OperandKind::Address if form.opcode == Opcode::Tcgen05 && spec.name == "a" => {
+            return "[%b32_8]".into();
+        }
         OperandKind::Address => return address(form, picks, picks.space_of(ordinal(form, spec))),
         OperandKind::Label => return "label".into(),
         OperandKind::BranchTargets => return "targets".into(),

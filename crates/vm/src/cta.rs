@@ -140,6 +140,14 @@ impl Shared {
         start..start + self.memory_bytes as usize
     }
 
+    /// How often each barrier has completed: those of one block, the cluster's last, then those of the next.
+    pub fn generations(&self) -> impl Iterator<Item = u32> + '_ {
+        let blocks = 0..self.barriers.len();
+        blocks.flat_map(move |block| {
+            (0..=CLUSTER_BARRIER).map(move |index| self.barrier(block, index).generation)
+        })
+    }
+
     /// Nobody has arrived at any barrier yet.
     pub fn no_barrier_used(&self) -> bool {
         !self.barriers_used

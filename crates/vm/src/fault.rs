@@ -40,6 +40,8 @@ pub enum FaultKind {
     StackOverflow,
     /// The instruction is known and checked, but no engine executes it.
     Unsupported,
+    /// [`LaunchConfig::observer`](crate::LaunchConfig::observer) ended the launch.
+    Stopped,
 }
 
 impl FaultKind {
@@ -69,6 +71,7 @@ impl From<FaultKind> for Code {
             FaultKind::InvalidTarget => Code::InvalidTarget,
             FaultKind::StackOverflow => Code::StackOverflow,
             FaultKind::Unsupported => Code::Unsupported,
+            FaultKind::Stopped => Code::Stopped,
         }
     }
 }
@@ -94,6 +97,7 @@ impl fmt::Display for FaultKind {
             FaultKind::InvalidTarget => "invalid call or branch target",
             FaultKind::StackOverflow => "stack overflow",
             FaultKind::Unsupported => "instruction not supported by this engine",
+            FaultKind::Stopped => "stopped by an observer",
         })
     }
 }

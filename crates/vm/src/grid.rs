@@ -11,7 +11,7 @@ use isa::Space;
 use crate::code::Code;
 use crate::cooperative::Workspace;
 use crate::cta::{Cta, Progress};
-use crate::exec::{Observer, Recorder};
+use crate::exec::{Observer, Recorder, Watcher};
 use crate::grid_barrier::GridBarrier;
 use crate::kernel::Kernel;
 use crate::launch::{LaunchConfig, LaunchError, LaunchReport};
@@ -164,9 +164,16 @@ impl Launch {
             error: Mutex::new(None),
         };
         let host_threads = (self.config.host_threads() as u64).min(work.teams.count()).max(1) as usize;
-        match &self.config.profile {
-            None => work.run(host_threads, || (), |()| ()),
-            Some(profile) => work.run(
+        match (&self.config.profile, &self.config.observer) {
+            (None, None) => work.run(host_threads, || (), |()| ()),
+            (Some(_), Some(_)) => {
+                let what = "a launch can have a profile or an observer, not both";
+                return Err(LaunchError::Invalid(what.to_owned()));
+            }
+            (None, Some(observer)) => {
+                work.run(host_threads, || Watcher::new(observer.clone()), |_| ());
+            }
+            (Some(profile), None) => work.run(
                 host_threads,
                 || Recorder::new(self, &code),
                 |recorder| recorder.add_to(&mut profile.lock().unwrap_or_else(PoisonError::into_inner)),

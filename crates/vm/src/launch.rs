@@ -8,6 +8,7 @@ use diag::Span;
 
 use crate::fault::Fault;
 use crate::memory::OutOfMemory;
+use crate::observer::ObserverHandle;
 use crate::output::Output;
 use crate::profile::Profile;
 use crate::undefined::Undefined;
@@ -54,6 +55,9 @@ pub struct LaunchConfig {
     pub output: Output,
     /// Find out where the time goes. What the launch did, up to its end or its fault, is added here. Counting takes time.
     pub profile: Option<Arc<Mutex<Profile>>>,
+    /// Sees accesses and barriers, and can end the launch. Not together with [`LaunchConfig::profile`]. The reference engine tells
+    /// nothing.
+    pub observer: Option<ObserverHandle>,
 }
 
 impl LaunchConfig {
@@ -72,6 +76,7 @@ impl LaunchConfig {
             host_path: None,
             output: Output::stdout(),
             profile: None,
+            observer: None,
         }
     }
 

@@ -22,6 +22,7 @@ mod limits;
 mod loaded;
 mod mask;
 mod memory;
+mod observer;
 mod output;
 mod pattern;
 pub mod printf;
@@ -39,7 +40,7 @@ pub use code::function_address;
 pub use device::Device;
 pub use fault::{Access, Fault, FaultKind};
 pub use grid::Launch;
-pub use ir::Unsupported;
+pub use ir::{AccessKind, Order, Scope, Semantics, Unsupported};
 pub use kernel::param_layout;
 pub use lanes::{HOST_PATH_VARIABLE, HostPath, HostPathError, available_paths, host_path};
 pub use launch::{LaunchConfig, LaunchError, LaunchReport, LoadError, Place};
@@ -49,6 +50,7 @@ pub use memory::{
     NARROW_BASE, OutOfMemory, PARAM_WINDOW, SHARED_WINDOW, STACK_BASE, WINDOW_BYTES, generic_offset,
     resolve_generic,
 };
+pub use observer::{AccessEvent, BarrierArrival, BarrierRelease, LaneAccess, LaunchObserver, ObserverHandle};
 pub use output::Output;
 pub use profile::{Accesses, Counts, Profile};
 pub use undefined::Undefined;

@@ -3,7 +3,7 @@
 //! A chunk has room for more threads than most blocks have, and what a chunk does costs hardly more for more lanes: so it
 //! takes several blocks at a time, a *team*, if nothing keeps them apart.
 
-use ir::{OpKind, Terminator, WarpOp};
+use ir::{AccessKind, OpKind, Terminator, WarpOp};
 
 use crate::grid::Launch;
 use crate::mask::{CHUNK_LANES, GROUP_LANES, WARP_LANES};
@@ -96,13 +96,19 @@ pub(crate) fn keeps_blocks_apart<'a>(functions: impl Iterator<Item = Option<&'a 
     })
 }
 
+/// It knows the shared and local memory of one block only.
 fn is_alone(op: &OpKind) -> bool {
-    match op {
-        OpKind::CopyAsync { .. } | OpKind::CopyGroup(_) | OpKind::CopyBulk { .. } => true,
-        OpKind::Mbarrier { .. } | OpKind::Stack { .. } => true,
-        OpKind::Warp { op, .. } => matches!(op, WarpOp::Matrix(_)),
-        _ => false,
-    }
+    matches!(op, OpKind::CopyGroup(_) | OpKind::Stack { .. } | OpKind::Warp { op: WarpOp::Matrix(_), .. })
+        || ir::accesses(op).iter().any(|access| match access.kind {
+            AccessKind::Load | AccessKind::Store | AccessKind::Atomic => false,
+            AccessKind::CopyRead
+            | AccessKind::CopyWrite
+            | AccessKind::CopyReduce
+            | AccessKind::Mbarrier
+            | AccessKind::MbarrierTest
+            | AccessKind::MatrixLoad
+            | AccessKind::MatrixStore => true,
+        })
 }
 
 #[cfg(test)]

@@ -6,10 +6,10 @@ use check::module::{Body, FuncId, Prototype, VarId};
 use isa::Space;
 
 use super::{
-    Address, Argument, Atomic, AtomicWide, Barrier, Base, Block, BulkMask, Call, Callee, Code, CopyAsync,
-    CopyBulk, Function, Guard, Kind, Linear, Load, MAX_SOURCES, MatrixOp, MatrixOperands, Mbarrier, Meeting,
-    Op, Pure, Reduction, Returned, ShufflePattern, Signature, Signatures, Special, Store, Terminator, WarpOp,
-    array_bytes,
+    Access, Address, Argument, Atomic, AtomicWide, Barrier, Base, Block, BulkMask, Call, Callee, Code,
+    CopyAsync, CopyBulk, Extent, Function, Guard, Kind, Linear, Load, MAX_SOURCES, MatrixOp, MatrixOperands,
+    Mbarrier, Meeting, Op, Pure, Reduction, Returned, ShufflePattern, Signature, Signatures, Special, Start,
+    Store, Terminator, WarpOp, array_bytes,
 };
 use crate::kernel::Kernel;
 use crate::loaded::Image;
@@ -188,13 +188,19 @@ impl<'a> Builder<'a> {
             live_in[slot.index() / 64] |= 1 << (slot.index() % 64);
         }
         let mut executable: Vec<Op> = ops.iter().map(|op| self.op(op)).collect();
-        let chains = self.fuse(block, ops, &mut executable);
+        let of_made = |(made, op): (&Op, &ir::Op)| match made.kind {
+            Kind::Param { .. } => Box::default(),
+            _ => ir::accesses(&op.kind).iter().map(|access| self.access(access)).collect(),
+        };
+        let mut accesses: Vec<Box<[Access]>> = executable.iter().zip(ops).map(of_made).collect();
+        let chains = self.fuse(block, ops, &mut executable, &mut accesses);
         self.counts.chains.set(chains.max(self.counts.chains.get()));
         Block {
             cost: block.instructions.len() as u64,
             warp: matches!(ops.first(), Some(ir::Op { kind: ir::OpKind::Warp { .. }, .. })),
             meeting: self.meeting(ops, &block.terminator),
             ops: executable,
+            accesses,
             terminator: self.terminator(&block.terminator),
             span: block.span,
             live_in,
@@ -233,6 +239,31 @@ impl<'a> Builder<'a> {
         let (base, offset) = self.base(address.base, address.offset);
         let place = next(&self.counts.accesses);
         Address { space: address.space, base, offset, place }
+    }
+
+    fn access(&self, access: &ir::Access) -> Access {
+        let start = match access.start {
+            ir::Start::Descriptor(slot) => Start::Descriptor(self.slot(slot)),
+            ir::Start::Address(ir::Address { space, base, offset }) => {
+                let (base, offset) = self.base(base, offset);
+                // Who watches makes no plans.
+                Start::Address(Address { space, base, offset, place: usize::MAX })
+            }
+        };
+        let extent = match access.extent {
+            ir::Extent::Bytes(bytes) => Extent::Bytes(bytes),
+            ir::Extent::AtMost { bytes, size, ignore } => {
+                let ignore = ignore.map(|g| Guard { slot: self.slot(g.slot), negated: g.negated });
+                Extent::AtMost { bytes, size: self.maybe(size), ignore }
+            }
+            ir::Extent::Slot(slot) => Extent::Slot(self.slot(slot)),
+            ir::Extent::Rows(rows) => Extent::Rows(rows),
+            ir::Extent::Matrix { lines, line_bits, element_bits, stride } => {
+                Extent::Matrix { lines, line_bits, element_bits, stride: self.maybe(stride) }
+            }
+            ir::Extent::Factor => Extent::Factor,
+        };
+        Access { kind: access.kind, start, extent, semantics: access.semantics }
     }
 
     fn op(&self, op: &ir::Op) -> Op {

@@ -4,7 +4,7 @@ use ir::{OpKind, Slot, SlotKind, Touch};
 
 use super::build::{Builder, is_strong};
 use super::chain::{self, Candidate};
-use super::{Kind, Link, Op, PureStore};
+use super::{Access, Kind, Link, Op, PureStore};
 
 /// What the operations behind a place of a block do with the value that a slot has there.
 #[derive(Clone, Copy, Default)]
@@ -22,11 +22,17 @@ const PLACEHOLDER: Kind = Kind::Fence(ir::Order::Weak);
 
 impl Builder<'_> {
     /// Marks loads whose value is read once, joins pure operations with the store of their result, and makes chains.
-    /// `source` are the operations that `ops` were made of. Returns the number of chains.
+    /// `source` are the operations that `ops` were made of, and `accesses` theirs. Returns the number of chains.
     ///
     /// In a block with accesses that are ordered (`.volatile`, `.relaxed`, `.acquire`, atomics, fences) every load is
     /// done in its place.
-    pub(super) fn fuse(&self, block: &ir::Block, source: &[ir::Op], ops: &mut Vec<Op>) -> usize {
+    pub(super) fn fuse(
+        &self,
+        block: &ir::Block,
+        source: &[ir::Op],
+        ops: &mut Vec<Op>,
+        accesses: &mut Vec<Box<[Access]>>,
+    ) -> usize {
         let (mut candidates, mut joins, mut kept_loads) = (Vec::new(), Vec::new(), Vec::new());
         let mut reads = vec![Reads::default(); self.slots.len()];
         // What ends the block stands behind its last operation: it reads registers too, but never memory.
@@ -103,7 +109,7 @@ impl Builder<'_> {
             }
         }
         // From the last on: what stands before stays in its place.
-        joins.into_iter().for_each(|at| join(ops, at));
+        joins.into_iter().for_each(|at| join(ops, accesses, at));
         chains.iter().map(|place| place.index.chain + 1).max().unwrap_or(0)
     }
 
@@ -144,19 +150,20 @@ fn link(op: &mut Op, place: &chain::Place) {
 }
 
 /// Makes one operation of a pure one and the store behind it.
-fn join(ops: &mut Vec<Op>, index: usize) {
+fn join(ops: &mut Vec<Op>, accesses: &mut Vec<Box<[Access]>>, index: usize) {
     if !matches!(ops[index].kind, Kind::Pure(_)) {
         return;
     }
     let Op { kind: Kind::Store(store), span, .. } = ops.remove(index + 1) else { return };
-    // Whatever faults is the store.
+    // Whatever faults is the store, and it alone touches memory.
+    accesses.remove(index);
     ops[index].span = span;
     if let Kind::Pure(pure) = std::mem::replace(&mut ops[index].kind, PLACEHOLDER) {
         ops[index].kind = Kind::PureStore(Box::new(PureStore { pure: *pure, store: *store }));
     }
 }
 
-/// Nothing in memory changes.
+/// Nothing in memory changes, and accesses may be moved across it.
 fn keeps_memory(op: &OpKind) -> bool {
-    op.computes() || matches!(op, OpKind::Load { .. } | OpKind::ReadClock { .. } | OpKind::ActiveMask { .. })
+    !ir::orders_memory(op) && !ir::accesses(op).iter().any(|access| access.kind.writes())
 }

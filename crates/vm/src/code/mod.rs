@@ -15,8 +15,8 @@ mod special;
 
 use diag::Span;
 use ir::{
-    AtomicOp, BarrierReduction, Clock, CopyGroup, MbarrierOp, Order, ReduxOp, ShuffleMode, StackOp, VoteMode,
-    Width,
+    AccessKind, AtomicOp, BarrierReduction, Clock, CopyGroup, MbarrierOp, Order, ReduxOp, Semantics,
+    ShuffleMode, StackOp, VoteMode, Width,
 };
 use isa::{Opcode, Picks, Space, Type};
 use sem::PureFn;
@@ -317,6 +317,32 @@ pub(crate) enum Kind {
     },
 }
 
+/// An access of an operation to memory, for those who watch: [`ir::Access`].
+pub(crate) struct Access {
+    pub kind: AccessKind,
+    pub start: Start,
+    pub extent: Extent,
+    pub semantics: Semantics,
+}
+
+/// Where an access begins.
+#[derive(Clone, Copy)]
+pub(crate) enum Start {
+    Address(Address),
+    Descriptor(SlotRef),
+}
+
+/// How much an access touches.
+#[derive(Clone, Copy)]
+pub(crate) enum Extent {
+    Bytes(u32),
+    AtMost { bytes: u32, size: Option<SlotRef>, ignore: Option<Guard> },
+    Slot(SlotRef),
+    Rows(u32),
+    Matrix { lines: u32, line_bits: u32, element_bits: u32, stride: Option<SlotRef> },
+    Factor,
+}
+
 /// An operation.
 pub(crate) struct Op {
     pub guard: Option<Guard>,
@@ -391,6 +417,8 @@ pub(crate) struct Meeting {
 
 pub(crate) struct Block {
     pub ops: Vec<Op>,
+    /// What each of them does to memory; nothing for parameters, which are known.
+    pub accesses: Vec<Box<[Access]>>,
     pub terminator: Terminator,
     pub span: Span,
     /// Slots live on entry, a bit each: index of the slot in its window.

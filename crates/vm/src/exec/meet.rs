@@ -162,7 +162,7 @@ impl Chunk<'_> {
             active.set_mask(mask, self.lanes);
             active.alone = true;
             observer.enter(function, arrived.block, mask);
-            observer.before(self, op, &active);
+            observer.before(self, block, 0, &active)?;
             self.execute(op, &active, shared).inspect_err(|_| observer.fault())?;
             observer.after();
             for waiting in &here {

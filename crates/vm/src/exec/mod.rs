@@ -25,6 +25,7 @@ mod stack;
 mod strong;
 mod transfer;
 mod warp;
+mod watch;
 mod windows;
 
 use diag::Span;
@@ -46,6 +47,7 @@ use frame::Frames;
 pub(crate) use mbarrier::Waiting;
 pub(crate) use observe::{Observer, Recorder};
 use plan::{AccessPlan, PurePlan};
+pub(crate) use watch::Watcher;
 
 /// Result of running something that may fault.
 pub(crate) type Step<T = ()> = Result<T, Box<Fault>>;
@@ -389,8 +391,8 @@ impl<'l> Chunk<'l> {
             }
             active.alone = self.needed.is_empty();
             observer.enter(index, path.block, active.mask);
-            for op in &block.ops {
-                observer.before(self, op, &active);
+            for (index, op) in block.ops.iter().enumerate() {
+                observer.before(self, block, index, &active)?;
                 match op.guard {
                     None => self.execute(op, &active, shared).inspect_err(|_| observer.fault())?,
                     Some(guard) => {
@@ -404,7 +406,7 @@ impl<'l> Chunk<'l> {
             may_spin |= block.may_spin;
 
             let from = path.block;
-            observer.before_end(self, block, &active);
+            observer.before_end(self, shared, block, &active)?;
             let goes_on = match block.terminator {
                 Terminator::Jump(next) => {
                     path.block = next;
@@ -421,7 +423,7 @@ impl<'l> Chunk<'l> {
                     self.terminate(path, block, &active, shared)?
                 }
             };
-            observer.after_end();
+            observer.after_end(self, shared, block, &active)?;
             if !goes_on {
                 return Ok(false);
             }
@@ -556,8 +558,13 @@ impl<'l> Chunk<'l> {
 
     /// `%ctaid` of a lane's block.
     pub fn block_of(&self, lane: usize) -> [u32; 3] {
+        self.ctaid_of(self.registers.rows().block_of(lane))
+    }
+
+    /// `%ctaid` of one of the chunk's blocks.
+    fn ctaid_of(&self, block: usize) -> [u32; 3] {
         let mut ctaid = self.ctaid;
-        ctaid[crate::team::axis(self.launch.config.grid)] += self.registers.rows().block_of(lane) as u32;
+        ctaid[crate::team::axis(self.launch.config.grid)] += block as u32;
         ctaid
     }
 

@@ -1,25 +1,28 @@
-//! Who watches the interpreter: nobody, or the profiler.
+//! Who watches the interpreter: nobody, the profiler, or an observer from outside (`watch.rs`).
 
 use diag::Span;
 use ir::Width;
 use isa::Space;
 
-use super::{Active, Chunk};
-use crate::code::{Address, Block, Callee, Code, Kind, Op, Terminator};
+use super::{Active, Chunk, Step};
+use crate::code::{Access, Block, Callee, Code, Extent, Start, Terminator};
+use crate::cta::Shared;
 use crate::grid::Launch;
 use crate::mask::{GROUP_LANES, Mask, WARP_LANES};
 use crate::memory::resolve_generic;
 use crate::profile::{Accesses, Counts, Profile};
 use crate::stopwatch::Stopwatch;
 
-/// Sees everything that a host thread executes. Whoever does nothing costs nothing.
+/// Sees everything that a host thread executes, and may end the run with a fault. Whoever does nothing costs nothing.
 pub(crate) trait Observer {
     /// A path comes to a block.
     #[inline(always)]
     fn enter(&mut self, _function: u32, _block: u32, _mask: Mask) {}
-    /// The next operation of the block is about to run.
+    /// An operation of the block, by its number, is about to run.
     #[inline(always)]
-    fn before(&mut self, _chunk: &Chunk, _op: &Op, _active: &Active) {}
+    fn before(&mut self, _chunk: &Chunk, _block: &Block, _op: usize, _active: &Active) -> Step {
+        Ok(())
+    }
     /// It has run.
     #[inline(always)]
     fn after(&mut self) {}
@@ -28,10 +31,14 @@ pub(crate) trait Observer {
     fn fault(&mut self) {}
     /// The block is about to end.
     #[inline(always)]
-    fn before_end(&mut self, _chunk: &Chunk, _block: &Block, _active: &Active) {}
+    fn before_end(&mut self, _chunk: &Chunk, _shared: &Shared, _block: &Block, _active: &Active) -> Step {
+        Ok(())
+    }
     /// It has ended.
     #[inline(always)]
-    fn after_end(&mut self) {}
+    fn after_end(&mut self, _chunk: &Chunk, _shared: &Shared, _block: &Block, _active: &Active) -> Step {
+        Ok(())
+    }
 }
 
 impl Observer for () {}
@@ -139,11 +146,11 @@ impl<'l> Recorder<'l> {
 fn record(block: &Block) -> BlockRecord {
     let mut ops: Vec<OpRecord> = Vec::with_capacity(block.ops.len());
     let (mut guarded, mut accessed) = (None, None);
-    for op in &block.ops {
+    for (op, accesses) in block.ops.iter().zip(&block.accesses) {
         let first = |seen: &mut Option<Span>, is: bool| is && seen.replace(op.span) != Some(op.span);
         ops.push(OpRecord {
             has_guard: first(&mut guarded, op.guard.is_some()),
-            has_access: first(&mut accessed, accessed_address(&op.kind).is_some()),
+            has_access: first(&mut accessed, !accesses.is_empty()),
             ..OpRecord::default()
         });
     }
@@ -185,22 +192,24 @@ impl Observer for Recorder<'_> {
         record.threads += self.threads;
     }
 
-    fn before(&mut self, chunk: &Chunk, op: &Op, active: &Active) {
+    fn before(&mut self, chunk: &Chunk, block: &Block, index: usize, active: &Active) -> Step {
+        let op = &block.ops[index];
         let record = &mut self.blocks[self.function][self.block].ops[self.op];
         let mut mask = active.mask;
         if let Some(guard) = op.guard {
-            let predicate = chunk.registers.predicate(active.window, guard.slot);
-            mask &= if guard.negated { !predicate } else { predicate };
+            mask &= chunk.holds(guard, active);
             if record.has_guard {
                 record.guarded_off += u64::from(active.mask.count() - mask.count());
             }
         }
+        // Of a copy the source.
         if record.has_access
-            && let Some((address, bytes)) = accessed_address(&op.kind)
+            && let Some(access) = block.accesses[index].first()
         {
-            chunk.classify(address, bytes, mask, active, &mut record.accesses);
+            chunk.classify(access, mask, active, &mut record.accesses);
         }
         self.began = ticks(&self.start);
+        Ok(())
     }
 
     fn after(&mut self) {
@@ -215,36 +224,45 @@ impl Observer for Recorder<'_> {
         record.faulted.1 += self.threads;
     }
 
-    fn before_end(&mut self, chunk: &Chunk, block: &Block, active: &Active) {
+    fn before_end(&mut self, chunk: &Chunk, _: &Shared, block: &Block, active: &Active) -> Step {
         self.blocks[self.function][self.block].diverged += chunk.diverging_warps(block, active);
         self.began = ticks(&self.start);
+        Ok(())
     }
 
-    fn after_end(&mut self) {
+    fn after_end(&mut self, _: &Chunk, _: &Shared, _: &Block, _: &Active) -> Step {
         let ticks = self.elapsed();
         self.blocks[self.function][self.block].time.add(ticks);
+        Ok(())
     }
-}
-
-/// The address of an operation that accesses memory, and the bytes that a lane accesses.
-fn accessed_address(kind: &Kind) -> Option<(&Address, u64)> {
-    let of_store = |store: &crate::code::Store| u64::from(store.bytes) * store.src.len() as u64;
-    Some(match kind {
-        Kind::Load(load) => (&load.address, u64::from(load.bytes) * load.dst.len() as u64),
-        Kind::Store(store) => (&store.address, of_store(store)),
-        Kind::PureStore(both) => (&both.store.address, of_store(&both.store)),
-        Kind::Atomic(atomic) => (&atomic.address, atomic.ty.bytes().into()),
-        Kind::AtomicWide(atomic) => (&atomic.address, 16),
-        // The global side.
-        Kind::CopyAsync(copy) => (&copy.src, copy.bytes.into()),
-        _ => return None,
-    })
 }
 
 impl Chunk<'_> {
     /// Counts the accesses of the warps of `mask` by kind. Changes nothing in the registers, so that an observed
     /// operation runs as it does unobserved.
-    fn classify(&self, address: &Address, bytes: u64, mask: Mask, active: &Active, counts: &mut Accesses) {
+    fn classify(&self, access: &Access, mut mask: Mask, active: &Active, counts: &mut Accesses) {
+        let Start::Address(address) = &access.start else {
+            // The warp reads a matrix as a whole.
+            counts.vector += mask.warps().count() as u64;
+            return;
+        };
+        let bytes = match access.extent {
+            Extent::Bytes(bytes) | Extent::AtMost { bytes, .. } => bytes.into(),
+            Extent::Slot(size) => {
+                let lane = mask.lowest().unwrap_or(0);
+                self.registers.get(active.window, size, lane)
+            }
+            Extent::Rows(rows) => {
+                for (warp, lanes) in mask.warps().collect::<Vec<_>>() {
+                    mask.set_warp(warp, lanes & (u32::MAX >> (32 - rows.clamp(1, 32))));
+                }
+                ROW_BYTES
+            }
+            Extent::Matrix { .. } | Extent::Factor => {
+                counts.vector += mask.warps().count() as u64;
+                return;
+            }
+        };
         let even = self.even(address, active);
         let at = |lane: usize| match even {
             Ok(even) => even.at(lane),
@@ -302,6 +320,9 @@ impl Chunk<'_> {
         self.distinct(slot, active).into_iter().map(|(_, mask)| mask).collect()
     }
 }
+
+/// Bytes of a row of a matrix whose address one lane gives.
+pub(super) const ROW_BYTES: u64 = 16;
 
 /// Ticks of the fastest clock that the host has.
 fn ticks(start: &Stopwatch) -> u64 {

@@ -10,9 +10,18 @@ use crate::exec::access::Request;
 use crate::exec::{Chunk, Step};
 use crate::fault::FaultKind;
 use crate::mask::WARP_LANES;
+use crate::registers::Window;
 
 /// Bytes that stand together.
 const UNIT: u32 = 16;
+
+/// Elements that stand together, along k or (`transposed`) across it: where they are, and the line and k of the first.
+pub(in crate::exec) struct Unit {
+    pub address: u64,
+    line: usize,
+    k: usize,
+    transposed: bool,
+}
 
 impl Chunk<'_> {
     /// Calls `f` with the place and the bits of every element of a factor.
@@ -22,44 +31,23 @@ impl Chunk<'_> {
         warp: &Warp,
         mut f: impl FnMut(usize, u64),
     ) -> Step {
-        let &Source::Shared { descriptor, transposed, matrix, bits } = &factor.source else {
-            if let Source::Registers(fragment) = &factor.source {
+        let (matrix, bits, units) = match &factor.source {
+            Source::Registers(fragment) => {
                 self.each_element(fragment, warp.window, warp.index, f);
+                return Ok(());
             }
-            return Ok(());
+            &Source::Shared { matrix, bits, .. } => {
+                (matrix, bits, self.units(factor, warp.index, warp.window))
+            }
         };
         let lane = warp.index * WARP_LANES;
-        let descriptor = Descriptor::new(self.number(descriptor, warp));
-        let transposed = transposed.is_some_and(|slot| self.number(slot, warp) != 0);
-        // Lines are rows of A, of which a warp has 16 of 64, or columns of B.
-        let (first, lines, k) = match matrix {
-            Matrix::A => {
-                ((self.first_thread as usize / WARP_LANES + warp.index) % 4 * 16, factor.rows, factor.columns)
-            }
-            _ => (0, factor.columns, factor.rows),
-        };
         let in_unit = (UNIT * 8 / bits) as usize;
-        // The address of each 16 bytes, and the line and k of their first element.
-        let units: Vec<(u64, usize, usize)> = if transposed {
-            let unit = |i: usize| (i / k * in_unit, i % k);
-            (0..lines / in_unit * k)
-                .map(unit)
-                .map(|(line, k)| (descriptor.across_k((first + line) / in_unit, k), line, k))
-                .collect()
-        } else {
-            let across = k / in_unit;
-            (0..lines * across)
-                .map(|i| {
-                    (descriptor.along_k(first + i / across, i % across), i / across, i % across * in_unit)
-                })
-                .collect()
-        };
         let request = Request { space: Space::Shared, bytes: UNIT.into(), write: false, span: warp.span };
-        let addresses = || units.iter().map(|unit| unit.0);
+        let addresses = || units.iter().map(|unit| unit.address);
         let (least, greatest) = (addresses().min().unwrap_or(0), addresses().max().unwrap_or(0));
         let whole = self.region(warp.shared, &request, least, greatest);
         let mask = u128::MAX >> (128 - bits);
-        for &(address, line, first_k) in &units {
+        for &Unit { address, line, k: first_k, transposed } in &units {
             // They may lie in several variables.
             let region = whole.or_else(|| self.region(warp.shared, &request, address, address));
             let Some(region) = region else {
@@ -77,5 +65,36 @@ impl Chunk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The units of a factor of this warp; none if it stands in registers. Nothing is checked.
+    pub(in crate::exec) fn units(&self, factor: &Factor, warp: usize, window: Window) -> Vec<Unit> {
+        let &Source::Shared { descriptor, transposed, matrix, bits } = &factor.source else {
+            return Vec::new();
+        };
+        let number = |slot| self.registers.get(window, slot, warp * WARP_LANES);
+        let descriptor = Descriptor::new(number(descriptor));
+        let transposed = transposed.is_some_and(|slot| number(slot) != 0);
+        // Lines are rows of A, of which a warp has 16 of 64, or columns of B.
+        let (first, lines, length) = match matrix {
+            Matrix::A => {
+                ((self.first_thread as usize / WARP_LANES + warp) % 4 * 16, factor.rows, factor.columns)
+            }
+            _ => (0, factor.columns, factor.rows),
+        };
+        let in_unit = (UNIT * 8 / bits) as usize;
+        if transposed {
+            let unit = |i: usize| {
+                let (line, k) = (i / length * in_unit, i % length);
+                Unit { address: descriptor.across_k((first + line) / in_unit, k), line, k, transposed }
+            };
+            return (0..lines / in_unit * length).map(unit).collect();
+        }
+        let across = length / in_unit;
+        let unit = |i: usize| {
+            let (line, unit) = (i / across, i % across);
+            Unit { address: descriptor.along_k(first + line, unit), line, k: unit * in_unit, transposed }
+        };
+        (0..lines * across).map(unit).collect()
     }
 }
