@@ -221,7 +221,7 @@ fn files() -> Table {
         let lower = {
             let mut copies: Vec<_> = Vec::new();
             copies.extend(modules.by_ref().take(51));
-            seconds(|| drop(ir::lower(copies.pop().expect("one for each run"))))
+            seconds(|| drop(ir::lower(copies.pop().expect("one for each run"), &ir::Options::ALL)))
         };
         (count as f64, [parse, check, lower, parse + check + lower].map(|s| s * 1e6).to_vec())
     };

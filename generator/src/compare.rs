@@ -1,6 +1,6 @@
 //! A kernel on the reference engine, and on the interpreter in every way.
 
-use ptxvm::{Arg, Buffer, Device, Engine, Error, HostPath, LaunchConfig, Module};
+use ptxvm::{Arg, Buffer, Device, Engine, Error, HostPath, LaunchConfig, LowerOptions, Module};
 
 use crate::generate::{COUNTER_BYTES, INDEX_BYTES, INPUT_BYTES, result_bytes};
 use crate::program::Kernel;
@@ -138,20 +138,23 @@ struct Way {
     threads: usize,
     schedule: Option<u64>,
     deterministic: bool,
+    /// Without a pass of the lowering.
+    plain: bool,
 }
 
 impl Way {
-    /// Every host path that the machine has, one and two host threads, shuffled warps, one block after the other.
+    /// Every host path that the machine has, one and two host threads, shuffled warps, one block after the other, and code as
+    /// it was lowered, without any pass.
     fn all(seed: u64) -> Vec<Way> {
-        let way = |path, threads| Way { path, threads, schedule: None, deterministic: false };
+        let way = |path, threads| Way { path, threads, schedule: None, deterministic: false, plain: false };
         let paths = HostPath::ALL.into_iter().filter(|path| path.is_available());
         let mut ways: Vec<Way> =
             paths.enumerate().map(|(i, path)| way(path, 1 + (i + seed as usize) % 2)).collect();
         let path = |i: u64| ways[(i % ways.len() as u64) as usize].path;
         let shuffled = Way { schedule: Some(seed), ..way(path(seed), 1) };
         let deterministic = Way { deterministic: true, ..way(path(seed + 1), 1) };
-        ways.push(shuffled);
-        ways.push(deterministic);
+        let plain = Way { plain: true, ..way(path(seed + 2), 1) };
+        ways.extend([shuffled, deterministic, plain]);
         ways
     }
 
@@ -160,6 +163,7 @@ impl Way {
         match self.schedule {
             Some(seed) => name += &format!(" --schedule {seed}"),
             None if self.deterministic => name += " --deterministic",
+            None if self.plain => name += " without passes",
             None => name += &format!(" --threads {}", self.threads),
         }
         name
@@ -185,10 +189,12 @@ pub fn compare(kernel: &Kernel) -> Result<(), Difference> {
         Ok(module) => module,
         Err(error) => return differs("", error.to_string(), false),
     };
+    let plain = module.lowered_with(&LowerOptions::NONE);
     let initial = arrays(kernel);
     let expected = launch(&module, kernel, &initial, Engine::Reference, |_| {});
     for way in Way::all(kernel.data % 1000) {
-        let found = launch(&module, kernel, &initial, Engine::Interpreter, |config| way.configure(config));
+        let module = if way.plain { &plain } else { &module };
+        let found = launch(module, kernel, &initial, Engine::Interpreter, |config| way.configure(config));
         if let Some(what) = difference(&expected, &found) {
             return differs(&way.name(), what, expected.is_ok());
         }

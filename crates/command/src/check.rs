@@ -55,7 +55,7 @@ fn check_file(path: &Path, options: &CheckOptions, check_options: &check::Option
         _ => {}
     }
     if options.emit == Some(Emit::Ir) && !diagnostics.iter().any(Diagnostic::is_error) {
-        emitted = module.map(|module| ir::lower(module).to_string());
+        emitted = module.map(|module| ir::lower(module, &ir::Options::ALL).to_string());
     }
     report(&source, &diagnostics, options.format)?;
     if let Some(text) = emitted {

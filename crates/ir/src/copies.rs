@@ -63,6 +63,7 @@ pub(crate) fn propagate(function: &mut Function) {
     let mut rename = |slot: &mut Slot, _: Touch| *slot = name[slot.index()];
     ops.iter_mut().for_each(|op| op.visit(&mut rename));
     function.blocks.iter_mut().for_each(|block| block.terminator.visit(&mut rename));
+    function.registers.iter_mut().for_each(|place| place.slot = name[place.slot.index()]);
     function.ops = ops;
 }
 

@@ -10,6 +10,7 @@ mod invariant;
 mod liveness;
 mod lower;
 mod op;
+mod options;
 mod order;
 mod pairs;
 mod reach;
@@ -20,6 +21,7 @@ mod visit;
 use check::module::{FuncId, Module};
 
 pub use op::*;
+pub use options::Options;
 pub use reach::Unsupported;
 pub use semantics::{Order, Scope, Semantics};
 pub use visit::{Access, AccessKind, Extent, Start, Touch, accesses, orders_memory};
@@ -48,7 +50,8 @@ impl Program {
 
 /// Lowers a checked module. Every checked module can be lowered: what no engine executes becomes
 /// [`OpKind::Unsupported`].
-pub fn lower(module: Module) -> Program {
-    let functions = (0..module.functions.len()).map(|i| lower::function(&module, FuncId(i as u32))).collect();
+pub fn lower(module: Module, options: &Options) -> Program {
+    let ids = (0..module.functions.len()).map(|i| FuncId(i as u32));
+    let functions = ids.map(|id| lower::function(&module, id, options)).collect();
     Program { module, functions }
 }

@@ -6,11 +6,12 @@
 
 use std::collections::HashMap;
 
-use crate::op::{Function, Slot, SlotInfo, SlotKind, Terminator, Width};
+use crate::op::{BlockId, Function, RegisterPlace, Slot, SlotInfo, SlotKind, Terminator, Width};
 use crate::visit::Touch;
 
-/// Computes `live_in` of every block and replaces values by slots: the live ones first.
-pub(crate) fn assign_slots(function: &mut Function) {
+/// Computes `live_in` of every block and replaces values by slots: the live ones first. Others take turns in theirs if they
+/// may `share` them.
+pub(crate) fn assign_slots(function: &mut Function, share: bool) {
     let exposed = upward_exposed(function);
     let mut cross: Vec<u32> = exposed.iter().flatten().copied().collect();
     cross.extend(function.params.iter().chain(&function.returns).flatten().map(|slot| slot.0));
@@ -31,7 +32,17 @@ pub(crate) fn assign_slots(function: &mut Function) {
             slots.push(*info);
         }
     }
-    share_temporaries(function, &mut name, &mut slots);
+    if !share {
+        for (value, info) in function.slots.iter().enumerate() {
+            name[value].get_or_insert_with(|| {
+                slots.push(*info);
+                Slot(slots.len() as u32 - 1)
+            });
+        }
+    }
+    let mut places = Places::new(function, &name);
+    share_temporaries(function, &mut name, &mut slots, &mut places);
+    function.registers = places.finish();
     for op in &mut function.prologue {
         op.visit(&mut |slot, _| *slot = name[slot.index()].unwrap_or(*slot));
     }
@@ -39,6 +50,40 @@ pub(crate) fn assign_slots(function: &mut Function) {
         *slot = name[slot.index()].unwrap_or(*slot);
     }
     function.slots = slots;
+}
+
+/// Where the registers of the source are.
+struct Places {
+    /// Those whose values live within one block, by value.
+    local: Vec<RegisterPlace>,
+    found: Vec<RegisterPlace>,
+}
+
+impl Places {
+    fn new(function: &mut Function, name: &[Option<Slot>]) -> Places {
+        let mut places = Places { local: Vec::new(), found: Vec::new() };
+        for place in std::mem::take(&mut function.registers) {
+            match name[place.slot.index()] {
+                Some(slot) => places.found.push(RegisterPlace { slot, ..place }),
+                None => places.local.push(place),
+            }
+        }
+        places.local.sort_unstable_by_key(|place| place.slot);
+        places
+    }
+
+    /// A value is in a slot, in this block.
+    fn note(&mut self, value: Slot, block: usize, slot: Slot) {
+        let first = self.local.partition_point(|place| place.slot < value);
+        let its = self.local[first..].iter().take_while(|place| place.slot == value);
+        let block = Some(BlockId(block as u32));
+        self.found.extend(its.map(|&place| RegisterPlace { block, slot, ..place }));
+    }
+
+    fn finish(mut self) -> Vec<RegisterPlace> {
+        self.found.sort_unstable();
+        self.found
+    }
 }
 
 /// Set on entry, and never written by blocks.
@@ -144,7 +189,12 @@ fn solve(function: &mut Function, exposed: &[Vec<u32>], name: &[Option<Slot>], c
 }
 
 /// Gives the values that live within one block slots that they share, and renames every operand.
-fn share_temporaries(function: &mut Function, name: &mut [Option<Slot>], slots: &mut Vec<SlotInfo>) {
+fn share_temporaries(
+    function: &mut Function,
+    name: &mut [Option<Slot>],
+    slots: &mut Vec<SlotInfo>,
+    places: &mut Places,
+) {
     let widths: Vec<Width> = function.slots.iter().map(|info| info.width).collect();
     let mut free: HashMap<Width, Vec<Slot>> = HashMap::new();
     let mut last = vec![0; widths.len()];
@@ -173,6 +223,7 @@ fn share_temporaries(function: &mut Function, name: &mut [Option<Slot>], slots: 
                     slots.push(SlotInfo { width, kind: SlotKind::Temporary });
                     Slot(slots.len() as u32 - 1)
                 });
+                places.note(Slot(value as u32), block, place);
                 held.push((last[value], place, width));
                 local.push(value as u32);
                 place

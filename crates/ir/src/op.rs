@@ -90,7 +90,7 @@ impl Width {
 /// What a slot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SlotKind {
-    /// A register that is live across blocks.
+    /// A register that is live across blocks, or any if values share no slots.
     Register(RegId),
     /// One half of a 128-bit register: 0 low, 1 high.
     Half(RegId, u8),
@@ -710,4 +710,41 @@ pub struct Function {
     pub params: Vec<RegisterParam>,
     /// For each return parameter: its slot if it is a `.reg` parameter.
     pub returns: Vec<RegisterParam>,
+    /// Where registers of the source are, in ascending order of register, half and block: see [`Function::place_of`].
+    pub registers: Vec<RegisterPlace>,
+}
+
+/// Where a register of the source is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RegisterPlace {
+    /// The register.
+    pub register: RegId,
+    /// Of registers of 128 bits: 0 the low half, 1 the high one.
+    pub half: u8,
+    /// The block in which it is there; `None` if it is in all of them.
+    pub block: Option<BlockId>,
+    /// The slot that holds its value, from where it is written to where it is read last. If it was copied, and the copy dropped,
+    /// that is the slot of what it was copied from.
+    pub slot: Slot,
+}
+
+impl Function {
+    /// The slot of (a half of) a register in a block. `None` where the register has no value that anybody reads; with
+    /// [`Options::NONE`](crate::Options::NONE) only registers that no instruction names have none.
+    pub fn place_of(&self, register: RegId, half: u8, block: BlockId) -> Option<Slot> {
+        let first = self.registers.partition_point(|place| (place.register, place.half) < (register, half));
+        let places = &self.registers[first..];
+        let mut places = places.iter().take_while(|place| (place.register, place.half) == (register, half));
+        let place = places.find(|place| place.block.is_none_or(|b| b == block))?;
+        Some(place.slot)
+    }
+
+    /// The operations that an instruction of the source became, by block and index in [`Function::ops`]: those of the prologue
+    /// are not among them. Where it also ends a block, [`Block::span`] says so.
+    pub fn operations_of(&self, span: Span) -> impl Iterator<Item = (BlockId, usize)> {
+        let blocks = self.blocks.iter().enumerate();
+        let all =
+            blocks.flat_map(|(block, b)| b.ops.clone().map(move |op| (BlockId(block as u32), op as usize)));
+        all.filter(move |&(_, op)| self.ops[op].span == span)
+    }
 }

@@ -31,7 +31,7 @@ fn compile(text: &str) -> (Option<Program>, Vec<diag::Diagnostic>) {
     let source = diag::SourceFile::new("test.ptx", text);
     let (tree, parsed) = syntax::parse(&source);
     let (module, diagnostics) = check::check(&source, &tree, parsed, &check::Options::default());
-    (module.map(ir::lower), diagnostics)
+    (module.map(|module| ir::lower(module, &ir::Options::ALL)), diagnostics)
 }
 
 fn lower(text: &str) -> Option<Program> {

@@ -11,7 +11,8 @@ fn semantics(instruction: &str) -> Option<Semantics> {
     let source = diag::SourceFile::new("test.ptx", text);
     let (tree, parsed) = syntax::parse(&source);
     let (module, diagnostics) = check::check(&source, &tree, parsed, &check::Options::default());
-    let program = ir::lower(module.unwrap_or_else(|| panic!("{instruction}: {diagnostics:?}")));
+    let program =
+        ir::lower(module.unwrap_or_else(|| panic!("{instruction}: {diagnostics:?}")), &ir::Options::ALL);
     let function = program.functions[0].as_ref()?;
     function.ops.iter().find_map(|op| match op.kind {
         OpKind::Load { semantics, .. }

@@ -67,6 +67,7 @@ pub use diag::{Code, Color, Diagnostic, SourceFile};
 pub use element::Element;
 pub use error::{Error, Stopped};
 pub use half::{bf16, f16};
+pub use ir::Options as LowerOptions;
 pub use launch::{Arg, Engine, Extents, Launch, describe, signature};
 pub use loaded::Loaded;
 pub use memory::{Array, Buffer, Slice};

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use check::module::Function;
 use diag::{Code, Diagnostic, SourceFile, Span};
 
+use ir::Options as LowerOptions;
+
 use crate::Error;
 
 /// A PTX module that passed the checker and is ready to be loaded on a [`Device`](crate::Device).
@@ -50,7 +52,7 @@ impl Module {
         let (tree, parsed) = syntax::parse(&source);
         let (module, diagnostics) = check::check(&source, &tree, parsed, options);
         let Some(module) = module else { return Err(Error::Bad { source, diagnostics }) };
-        let program = Arc::new(ir::lower(module));
+        let program = Arc::new(ir::lower(module, &ir::Options::ALL));
         Ok(Module { source, parts: Arc::default(), program, warnings: diagnostics.into() })
     }
 
@@ -84,8 +86,16 @@ impl Module {
                 errors.into_iter().filter(|(part, _)| *part == first).map(|(_, error)| error).collect(),
             )
         })?;
-        let (source, program) = (Arc::clone(&parts[0].source), Arc::new(ir::lower(module)));
+        let (source, program) =
+            (Arc::clone(&parts[0].source), Arc::new(ir::lower(module, &ir::Options::ALL)));
         Ok(Module { source, parts: parts.into(), program, warnings: Arc::default() })
+    }
+
+    /// The same module with some passes of the lowering left out. It computes the same; what that is good for is to find the
+    /// pass that gets something wrong, and to look at registers while a kernel runs.
+    #[must_use]
+    pub fn lowered_with(&self, options: &LowerOptions) -> Module {
+        Module { program: Arc::new(ir::lower(self.program.module.clone(), options)), ..self.clone() }
     }
 
     /// The modules of one file each that it is made of.

@@ -10,7 +10,7 @@ mod header;
 #[path = "common/launch.rs"]
 mod launch;
 
-use ptxvm::{HostPath, LaunchConfig};
+use ptxvm::{HostPath, LaunchConfig, LowerOptions};
 
 /// The text of a kernel, in the test itself: not every machine that it runs on has files.
 macro_rules! text {
@@ -84,5 +84,5 @@ fn together(config: &mut LaunchConfig) {
 
 #[track_caller]
 fn run(text: &str, configure: fn(&mut LaunchConfig)) {
-    launch::run(text, configure).unwrap_or_else(|error| panic!("{error}"));
+    launch::run(text, &LowerOptions::ALL, configure).unwrap_or_else(|error| panic!("{error}"));
 }

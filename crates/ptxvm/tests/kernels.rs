@@ -10,7 +10,7 @@ mod header;
 mod launch;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use ptxvm::{HostPath, LaunchConfig};
+use ptxvm::{HostPath, LaunchConfig, LowerOptions};
 
 /// A way to launch.
 type Way = (&'static str, fn(&mut LaunchConfig));
@@ -33,12 +33,21 @@ fn main() {
             continue;
         }
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        for (way, configure) in WAYS {
+        let mut add = |way: &str, passes: LowerOptions, configure: fn(&mut LaunchConfig)| {
             let text = text.clone();
             trials.push(Trial::test(format!("{stem}::{way}"), move || {
-                launch::run(&text, configure).map_err(Failed::from)
+                launch::run(&text, &passes, configure).map_err(Failed::from)
             }));
+        };
+        for (way, configure) in WAYS {
+            add(way, LowerOptions::ALL, configure);
         }
+        // Without each pass of the lowering, and without any.
+        for pass in LowerOptions::PASSES {
+            let options = LowerOptions::without(pass).expect("a pass");
+            add(&format!("without_{pass}"), options, |_| {});
+        }
+        add("without_passes", LowerOptions::NONE, |_| {});
     }
     trials.sort_by(|a, b| a.name().cmp(b.name()));
     libtest_mimic::run(&arguments, trials).exit();

@@ -74,8 +74,8 @@ fn run(body: &str, grid: u32, block: u32, patience: Option<usize>) -> (Vec<Strin
     let source = diag::SourceFile::new("test.ptx", text);
     let (tree, parsed) = syntax::parse(&source);
     let (module, diagnostics) = check::check(&source, &tree, parsed, &check::Options::default());
-    let program = ir::lower(module.unwrap_or_else(|| panic!("{diagnostics:?}")));
-    let mut device = Device::new();
+    let program = ir::lower(module.unwrap_or_else(|| panic!("{diagnostics:?}")), &ir::Options::ALL);
+    let device = Device::new();
     let module = device.load(Arc::new(program)).expect("a module");
     let array = device.allocate(256, "out").expect("memory");
     let notes = Arc::new(Mutex::new(Notes { lines: Vec::new(), patience }));
@@ -83,7 +83,7 @@ fn run(body: &str, grid: u32, block: u32, patience: Option<usize>) -> (Vec<Strin
     let mut config = LaunchConfig::new([grid, 1, 1], [block, 1, 1]);
     config.threads = Some(1);
     config.observer = Some(ObserverHandle::new(Arc::new(Mutex::new(recorder))));
-    let result = device.launch(&module, "test", &config, &array.to_le_bytes()).map(|_| ());
+    let result = device.launch(&module, "test", config, array.to_le_bytes().to_vec()).map(|_| ());
     let lines = std::mem::take(&mut notes.lock().unwrap().lines);
     (lines, result)
 }

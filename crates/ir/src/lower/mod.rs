@@ -17,14 +17,15 @@ use diag::Span;
 use isa::{Space, Type};
 
 use crate::op::{
-    Address, Base, Block, BlockId, Function, Guard, Op, OpKind, Slot, SlotInfo, SlotKind, StackOp,
-    Terminator, Width,
+    Address, Base, Block, BlockId, Function, Guard, Op, OpKind, RegisterPlace, Slot, SlotInfo, SlotKind,
+    StackOp, Terminator, Width,
 };
+use crate::options::Options;
 use crate::order::weak_topological_order;
 use crate::{copies, invariant, liveness, pairs, unused};
 
 /// Lowers one function; `None` for a declaration without a body.
-pub(crate) fn function(module: &Module, id: FuncId) -> Option<Function> {
+pub(crate) fn function(module: &Module, id: FuncId, options: &Options) -> Option<Function> {
     let function = &module.functions[id.index()];
     let body = function.body.as_ref()?;
     let mut lowering = Lowering::new(module, function, body);
@@ -34,7 +35,7 @@ pub(crate) fn function(module: &Module, id: FuncId) -> Option<Function> {
             Node::Instruction(instruction) => lowering.instruction(instruction),
         }
     }
-    Some(lowering.finish())
+    Some(lowering.finish(options))
 }
 
 /// A block that is being built. Its blocks are named by creation order until [`Lowering::finish`].
@@ -289,7 +290,7 @@ impl<'m> Lowering<'m> {
 
     // The end.
 
-    fn finish(mut self) -> Function {
+    fn finish(mut self, options: &Options) -> Function {
         // Whoever runs off the end returns.
         let end = self.span;
         self.block().span = end;
@@ -339,17 +340,36 @@ impl<'m> Lowering<'m> {
             blocks.push(Block { ops, terminator, span, instructions, live_in: Vec::new(), may_spin });
         }
         let (slots, frame_bytes, frame_align) = (self.values, self.frame_bytes, self.frame_align);
-        let mut function =
-            Function { slots, blocks, ops, prologue: Vec::new(), frame_bytes, frame_align, params, returns };
-        copies::propagate(&mut function);
-        unused::drop(&mut function);
-        if pairs::join(&mut function) {
+        let places = self.registers.iter().map(|(&(register, half), &slot)| RegisterPlace {
+            register,
+            half,
+            slot,
+            block: None,
+        });
+        let mut function = Function {
+            slots,
+            blocks,
+            ops,
+            prologue: Vec::new(),
+            frame_bytes,
+            frame_align,
+            params,
+            returns,
+            registers: places.collect(),
+        };
+        if options.copies {
+            copies::propagate(&mut function);
+        }
+        if options.unused {
+            unused::drop(&mut function);
+        }
+        if options.pairs && pairs::join(&mut function) && options.unused {
             unused::drop_operations(&mut function);
         }
-        if self.function.is_entry {
+        if options.prologue && self.function.is_entry {
             invariant::hoist(&mut function, &self.function.params);
         }
-        liveness::assign_slots(&mut function);
+        liveness::assign_slots(&mut function, options.shared_slots);
         function
     }
 

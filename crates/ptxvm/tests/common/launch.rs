@@ -1,12 +1,15 @@
 //! Launches of `tests/run` through the library, in the process of the test.
 
-use ptxvm::{Arg, Array, Device, Function, LaunchConfig, Loaded, Module};
+use ptxvm::{Arg, Array, Device, Function, LaunchConfig, Loaded, LowerOptions, Module};
 
 use super::header::{self, Launch};
 
-/// Makes all launches that the header of a text asks for.
-pub fn run(text: &str, configure: fn(&mut LaunchConfig)) -> Result<(), String> {
-    let module = Module::from_ptx(text).map_err(|error| error.to_string())?;
+/// Makes all launches that the header of a text asks for, with these passes of the lowering.
+pub fn run(text: &str, passes: &LowerOptions, configure: fn(&mut LaunchConfig)) -> Result<(), String> {
+    let mut module = Module::from_ptx(text).map_err(|error| error.to_string())?;
+    if *passes != LowerOptions::ALL {
+        module = module.lowered_with(passes);
+    }
     for launch in header::parse(text)? {
         check(&module, &launch, configure)
             .map_err(|error| format!("RUN: {}\n{error}", launch.words.join(" ")))?;
