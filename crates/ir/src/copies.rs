@@ -2,7 +2,8 @@
 //!
 //! Compilers move bits between registers of different types, and literals into registers, all the time.
 
-use crate::op::{Function, OpKind, Slot, SlotInfo, SlotKind, Terminator};
+use crate::function::{Function, Terminator};
+use crate::op::{OpKind, Slot, SlotInfo, SlotKind};
 use crate::visit::Touch;
 
 /// Where a value is defined, if it is in one place only, always.

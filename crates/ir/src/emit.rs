@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::op::{Block, Function, Op, OpKind, SlotInfo, SlotKind, Terminator};
+use crate::function::{Block, Function, Terminator};
+use crate::op::{Op, OpKind, SlotInfo, SlotKind};
 use crate::{Program, Slot};
 
 impl fmt::Display for Program {

@@ -6,7 +6,8 @@
 
 use check::module::Param;
 
-use crate::op::{Base, Function, Op, OpKind, Slot, SlotKind};
+use crate::function::Function;
+use crate::op::{Base, Op, OpKind, Slot, SlotKind};
 use crate::visit::Touch;
 
 /// Moves the launch-invariant operations of a kernel to [`Function::prologue`]. Values must not share slots yet.

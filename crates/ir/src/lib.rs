@@ -6,6 +6,7 @@
 
 mod copies;
 mod emit;
+mod function;
 mod invariant;
 mod liveness;
 mod lower;
@@ -20,6 +21,7 @@ mod visit;
 
 use check::module::{FuncId, Module};
 
+pub use function::*;
 pub use op::*;
 pub use options::Options;
 pub use reach::Unsupported;

@@ -6,7 +6,8 @@
 
 use std::collections::HashMap;
 
-use crate::op::{BlockId, Function, RegisterPlace, Slot, SlotInfo, SlotKind, Terminator, Width};
+use crate::function::{Function, RegisterPlace, Terminator};
+use crate::op::{BlockId, Slot, SlotInfo, SlotKind, Width};
 use crate::visit::Touch;
 
 /// Computes `live_in` of every block and replaces values by slots: the live ones first. Others take turns in theirs if they

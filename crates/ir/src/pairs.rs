@@ -5,7 +5,8 @@
 
 use isa::Opcode;
 
-use crate::op::{Function, Op, OpKind, Slot, Width};
+use crate::function::Function;
+use crate::op::{Op, OpKind, Slot, Width};
 use crate::visit::Touch;
 
 /// A value that a slot had when it was looked at.

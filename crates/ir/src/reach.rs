@@ -4,7 +4,8 @@ use check::module::{FuncId, Symbol};
 use diag::Span;
 use isa::{Form, Picks};
 
-use crate::op::{Base, Callee, OpKind, Terminator};
+use crate::function::{Callee, Terminator};
+use crate::op::{Base, OpKind};
 use crate::{Function, Program};
 
 /// An instruction that no engine executes.

@@ -3,7 +3,8 @@
 //!
 //! PTX wants a register there, and compilers name one.
 
-use crate::op::{Function, OpKind, Slot, WarpOp};
+use crate::function::Function;
+use crate::op::{OpKind, Slot, WarpOp};
 use crate::visit::Touch;
 
 /// Drops operations that only compute what no operation behind them reads. Values must not share slots yet.

@@ -4,9 +4,9 @@ use isa::matrix::{Matrix, Shape};
 use isa::{Elements, Mod, OperandKind};
 use smallvec::{SmallVec, smallvec};
 
+use crate::function::{Argument, Callee, Returned, Terminator};
 use crate::op::{
-    Address, Argument, Base, BulkMask, Callee, Guard, MatrixKind, MatrixOp, MbarrierOp, Op, OpKind, Returned,
-    Slot, Terminator, WarpOp,
+    Address, Base, BlockId, BulkMask, Guard, MatrixKind, MatrixOp, MbarrierOp, Op, OpKind, Slot, WarpOp,
 };
 use crate::semantics::{Order, Scope, Semantics};
 
@@ -194,7 +194,7 @@ impl Terminator {
     }
 
     /// The blocks that may come next in this function.
-    pub fn successors(&self) -> Vec<crate::op::BlockId> {
+    pub fn successors(&self) -> Vec<BlockId> {
         match self {
             Terminator::Jump(next)
             | Terminator::Call { next, .. }
@@ -207,7 +207,7 @@ impl Terminator {
     }
 
     /// Renames the blocks that may come next.
-    pub(crate) fn rename(&mut self, name: impl Fn(crate::op::BlockId) -> crate::op::BlockId) {
+    pub(crate) fn rename(&mut self, name: impl Fn(BlockId) -> BlockId) {
         match self {
             Terminator::Jump(next)
             | Terminator::Call { next, .. }

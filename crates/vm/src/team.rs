@@ -98,6 +98,9 @@ pub(crate) fn keeps_blocks_apart<'a>(functions: impl Iterator<Item = Option<&'a 
 
 /// It knows the shared and local memory of one block only.
 fn is_alone(op: &OpKind) -> bool {
+    if op.computes() {
+        return false;
+    }
     matches!(op, OpKind::CopyGroup(_) | OpKind::Stack { .. } | OpKind::Warp { op: WarpOp::Matrix(_), .. })
         || ir::accesses(op).iter().any(|access| match access.kind {
             AccessKind::Load | AccessKind::Store | AccessKind::Atomic => false,

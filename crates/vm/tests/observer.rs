@@ -67,7 +67,7 @@ impl LaunchObserver for Recorder {
 /// Launches a kernel with one array of 256 bytes; what was seen, and how it ended.
 fn run(body: &str, grid: u32, block: u32, patience: Option<usize>) -> (Vec<String>, Result<(), LaunchError>) {
     let text = format!(
-        ".version 8.6\n.target sm_90\n.address_size 64\n.shared .align 16 .b8 tile[512];\n.shared .b64 bar;\n\
+        ".version 8.6\n.target sm_90a\n.address_size 64\n.shared .align 16 .b8 tile[512];\n.shared .b64 bar;\n\
          .visible .entry test(.param .u64 out) {{\n.reg .u64 %a, %b, %state; .reg .u32 %t, %r<8>; .reg .pred %p;\n\
          mov.u32 %t, %tid.x;\nld.param.u64 %a, [out];\n{body}\nret;\n}}\n"
     );
@@ -160,6 +160,36 @@ fn matrices_are_seen_row_by_row() {
     );
     let rows: String = (0..16).map(|row| format!(" 0:{}+32", 32 * row)).collect();
     assert_eq!(lines, [format!("MatrixLoad weak Shared{rows}")]);
+}
+
+#[test]
+fn factors_behind_descriptors_are_seen() {
+    // Neither is swizzled: 8 rows of 16 bytes stand together, the next 16 bytes of them 128 bytes further, the next rows 256.
+    let lines = seen(
+        ".shared .align 128 .b8 factors[2304];\n.reg .f32 %d<4>;\nmov.u64 %b, factors;\nshr.u64 %b, %b, 4;\n\
+         or.b64 %b, %b, 0x1000080000;\nadd.u64 %state, %b, 128;\nsetp.eq.u32 %p, %t, %t;\n\
+         wgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%d0, %d1, %d2, %d3}, %b, \
+         %state, %p, 1, 1, 0, 0;\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;",
+        128,
+    );
+    let parts = |line: &str| -> Vec<(u32, u64)> {
+        let parts = line.strip_prefix("MatrixLoad weak Shared ").expect("a load").split(' ');
+        let part = |part: &str| {
+            let (thread, rest) = part.split_once(':').expect("a thread");
+            (thread.parse().unwrap(), rest.strip_suffix("+16").expect("16 bytes").parse().unwrap())
+        };
+        parts.map(part).collect()
+    };
+    let [a, b] = &lines[..] else { panic!("{lines:?}") };
+    let (mut a, mut b) = (parts(a), parts(b));
+    a.sort_unstable();
+    b.sort_unstable();
+    let start = a[0].1;
+    // A warp has 16 rows of A, and all of B.
+    let of_a: Vec<_> = (0..128).map(|i| (i / 32 * 32, start + 16 * u64::from(i))).collect();
+    let of_b: Vec<_> = (0..64).map(|i| (i / 16 * 32, start + 2048 + 16 * u64::from(i % 16))).collect();
+    assert_eq!(a, of_a);
+    assert_eq!(b, of_b);
 }
 
 #[test]

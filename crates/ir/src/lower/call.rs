@@ -7,7 +7,8 @@ use check::module::{Instruction, Operand, Param, Symbol};
 use isa::Space;
 
 use super::Lowering;
-use crate::op::{Address, Argument, Base, Callee, OpKind, Returned, Terminator, Width};
+use crate::function::{Argument, Callee, Returned, Terminator};
+use crate::op::{Address, Base, OpKind, Width};
 use crate::semantics::Semantics;
 
 impl Lowering<'_> {

@@ -7,8 +7,9 @@ use check::module::{Instruction, Operand};
 use isa::{Effect, Mod, Type};
 
 use super::Lowering;
+use crate::function::Terminator;
 use crate::op::{
-    BarrierReduction, BlockId, Guard, OpKind, ReduxOp, ShuffleMode, Slot, Terminator, VoteMode, WarpOp, Width,
+    BarrierReduction, BlockId, Guard, OpKind, ReduxOp, ShuffleMode, Slot, VoteMode, WarpOp, Width,
 };
 
 impl Lowering<'_> {

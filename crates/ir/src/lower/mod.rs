@@ -16,10 +16,8 @@ use check::module::{
 use diag::Span;
 use isa::{Space, Type};
 
-use crate::op::{
-    Address, Base, Block, BlockId, Function, Guard, Op, OpKind, RegisterPlace, Slot, SlotInfo, SlotKind,
-    StackOp, Terminator, Width,
-};
+use crate::function::{Block, Function, RegisterPlace, Terminator};
+use crate::op::{Address, Base, BlockId, Guard, Op, OpKind, Slot, SlotInfo, SlotKind, StackOp, Width};
 use crate::options::Options;
 use crate::order::weak_topological_order;
 use crate::{copies, invariant, liveness, pairs, unused};

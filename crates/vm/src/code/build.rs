@@ -190,6 +190,7 @@ impl<'a> Builder<'a> {
         let mut executable: Vec<Op> = ops.iter().map(|op| self.op(op)).collect();
         let of_made = |(made, op): (&Op, &ir::Op)| match made.kind {
             Kind::Param { .. } => Box::default(),
+            _ if op.kind.computes() => Box::default(),
             _ => ir::accesses(&op.kind).iter().map(|access| self.access(access)).collect(),
         };
         let mut accesses: Vec<Box<[Access]>> = executable.iter().zip(ops).map(of_made).collect();

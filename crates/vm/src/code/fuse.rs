@@ -165,5 +165,5 @@ fn join(ops: &mut Vec<Op>, accesses: &mut Vec<Box<[Access]>>, index: usize) {
 
 /// Nothing in memory changes, and accesses may be moved across it.
 fn keeps_memory(op: &OpKind) -> bool {
-    !ir::orders_memory(op) && !ir::accesses(op).iter().any(|access| access.kind.writes())
+    op.computes() || !ir::orders_memory(op) && !ir::accesses(op).iter().any(|access| access.kind.writes())
 }
