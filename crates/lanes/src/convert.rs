@@ -355,10 +355,22 @@ const NONE: u8 = 0;
 const SAT: u8 = 1;
 const RELU: u8 = 2;
 
+/// `.sat` of what may be a signalling NaN, which no arithmetic returns: by its bits, since comparisons become instructions for
+/// minima and maxima, and those of aarch64 return a NaN for it.
+#[inline(always)]
+fn saturate_any(x: f32) -> f32 {
+    const ONE: i32 = 1.0f32.to_bits() as i32;
+    const INFINITY: i32 = f32::INFINITY.to_bits() as i32;
+    // Negative numbers have negative bits.
+    let bits = (x.to_bits() as i32).max(0);
+    let number = if bits > INFINITY { 0 } else { bits };
+    f32::from_bits(number.min(ONE) as u32)
+}
+
 #[inline(always)]
 fn clamp<const CLAMP: u8>(x: f32) -> f32 {
     match CLAMP {
-        SAT => finish::<true>(x),
+        SAT => saturate_any(x),
         RELU if x.is_nan() || x > 0.0 => x,
         RELU => 0.0,
         _ => x,
