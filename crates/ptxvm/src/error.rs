@@ -40,8 +40,8 @@ pub enum Error {
     },
     /// The module has no kernel, or no variable, of this name.
     NoSuchName {
-        /// What was looked for: `kernel` or `variable`.
-        what: &'static str,
+        /// What was looked for.
+        what: Named,
         /// The name.
         name: String,
         /// The names that there are.
@@ -50,6 +50,8 @@ pub enum Error {
     /// The arguments do not fit the kernel's parameters.
     Arguments {
         /// What is wrong.
+        kind: ArgumentError,
+        /// The same in words.
         message: String,
         /// The kernel's parameters, one a line.
         signature: String,
@@ -89,6 +91,46 @@ pub enum Error {
         /// Where a thread stood, if any was under way.
         at: Option<Box<Stopped>>,
     },
+}
+
+/// What can be looked up in a module by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Named {
+    /// A kernel.
+    Kernel,
+    /// A variable.
+    Variable,
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Named::Kernel => "kernel",
+            Named::Variable => "variable",
+        })
+    }
+}
+
+/// What is wrong with the arguments of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ArgumentError {
+    /// There are too many, or too few.
+    Count {
+        /// The number of the kernel's parameters.
+        takes: usize,
+        /// The number of arguments.
+        given: usize,
+    },
+    /// The argument of this number, from 0, is an array of another device.
+    OtherDevice(usize),
+    /// The argument of this number lies at an address that the module's pointers of 32 bits do not reach.
+    BeyondAddresses(usize),
+    /// The argument of this number is of another type or size than its parameter.
+    Type(usize),
+    /// The parameters are too large for the host.
+    TooLarge,
 }
 
 /// Where a thread stood when its launch was stopped.
@@ -206,7 +248,7 @@ impl fmt::Display for Error {
             Error::NoSuchName { what, name, available } => {
                 write!(f, "no {what} named `{name}`: the module has `{}`", available.join("`, `"))
             }
-            Error::Arguments { message, signature } => write!(f, "{message}\n{signature}"),
+            Error::Arguments { message, signature, .. } => write!(f, "{message}\n{signature}"),
             Error::Launch(message) => f.write_str(message),
             Error::StepLimit { at: Some(_), .. } | Error::Cancelled { at: Some(_) } => {
                 f.write_str(self.render(Color::Never).trim_end())

@@ -8,7 +8,7 @@ use isa::{Kind, Type};
 use vm::{Fault, LaunchConfig, LaunchError, LaunchReport, Output, Place, Undefined};
 
 use crate::name::{short_name, short_param};
-use crate::{Array, Buffer, Element, Error, Loaded, Module, Slice, Stopped};
+use crate::{ArgumentError, Array, Buffer, Element, Error, Loaded, Module, Slice, Stopped};
 
 /// An argument of a launch, made from a number, an array or raw bytes.
 #[derive(Clone)]
@@ -295,36 +295,41 @@ impl Launch {
 
 /// The raw parameter bytes.
 fn pack(kernel: &Function, args: &[Arg], address_bytes: usize, device: u64) -> Result<Vec<u8>, Error> {
-    let wrong = |message| Error::Arguments { message, signature: signature(kernel) };
+    let wrong = |kind, message| Error::Arguments { kind, message, signature: signature(kernel) };
+    let too_large = || wrong(ArgumentError::TooLarge, "the parameters are too large".to_owned());
     if args.len() != kernel.params.len() {
         let (name, takes, given) = (short_name(&kernel.name), kernel.params.len(), args.len());
-        return Err(wrong(format!("kernel `{name}` takes {takes} arguments, but {given} were given")));
+        let message = format!("kernel `{name}` takes {takes} arguments, but {given} were given");
+        return Err(wrong(ArgumentError::Count { takes, given }, message));
     }
     let (layout, total) = vm::param_layout(kernel);
     let mut bytes = Vec::new();
     let total = usize::try_from(total).ok().filter(|&total| bytes.try_reserve_exact(total).is_ok());
-    bytes.resize(total.ok_or_else(|| wrong("the parameters are too large".to_owned()))?, 0);
+    bytes.resize(total.ok_or_else(too_large)?, 0);
     for (i, ((arg, param), (offset, _))) in args.iter().zip(&kernel.params).zip(layout).enumerate() {
         if arg.memory.as_ref().is_some_and(|memory| memory.device().number() != device) {
-            return Err(wrong(format!(
+            let message = format!(
                 "argument {i} is an array of another device: make it on the device that the module is loaded on"
-            )));
+            );
+            return Err(wrong(ArgumentError::OtherDevice(i), message));
         }
         let high = arg.bytes.get(address_bytes..).unwrap_or_default();
         if arg.memory.is_some() && high.iter().any(|&byte| byte != 0) {
-            return Err(wrong(format!(
+            let message = format!(
                 "argument {i} lies beyond the first 4 GiB, where the module's addresses of 32 bits end: make the device \
                  with `Device::for_module`"
-            )));
+            );
+            return Err(wrong(ArgumentError::BeyondAddresses(i), message));
         }
         let value = arg.fit(param, address_bytes).ok_or_else(|| {
             let (given, wanted) = (arg.description(), describe(param));
             let name = short_param(&kernel.name, &param.name);
-            wrong(format!("argument {i} is {given}, but parameter `{name}` is {wanted}"))
+            let message = format!("argument {i} is {given}, but parameter `{name}` is {wanted}");
+            wrong(ArgumentError::Type(i), message)
         })?;
         let place =
             usize::try_from(offset).ok().and_then(|start| bytes.get_mut(start..)?.get_mut(..value.len()));
-        place.ok_or_else(|| wrong("the parameters are too large".to_owned()))?.copy_from_slice(value);
+        place.ok_or_else(too_large)?.copy_from_slice(value);
     }
     Ok(bytes)
 }

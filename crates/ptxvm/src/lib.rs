@@ -65,7 +65,7 @@ pub use check::module::{Function, Param};
 pub use device::Device;
 pub use diag::{Code, Color, Diagnostic, SourceFile};
 pub use element::Element;
-pub use error::{Error, Stopped};
+pub use error::{ArgumentError, Error, Named, Stopped};
 pub use half::{bf16, f16};
 pub use ir::Options as LowerOptions;
 pub use launch::{Arg, Engine, Extents, Launch, describe, signature};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use vm::{FaultKind, KernelAttributes};
 
 use crate::launch::Launch;
-use crate::{Device, Error, Module};
+use crate::{Device, Error, Module, Named};
 
 /// A module on a device. Cheap to clone; clones share their variables. The memory of these is given back when the last clone is dropped,
 /// and every launch of its kernels has ended.
@@ -64,7 +64,7 @@ impl Loaded {
                 v.function.is_none() && matches!(v.space, isa::Space::Global | isa::Space::Const)
             });
             let available = placed.map(|variable| variable.name.clone()).collect();
-            Error::NoSuchName { what: "variable", name: name.to_owned(), available }
+            Error::NoSuchName { what: Named::Variable, name: name.to_owned(), available }
         })
     }
 

@@ -8,7 +8,7 @@ use diag::{Code, Diagnostic, SourceFile, Span};
 
 use ir::Options as LowerOptions;
 
-use crate::Error;
+use crate::{Error, Named};
 
 /// A PTX module that passed the checker and is ready to be loaded on a [`Device`](crate::Device).
 ///
@@ -154,7 +154,7 @@ impl Module {
     /// [`Error::NoSuchName`] with the names that there are.
     pub fn kernel(&self, name: &str) -> Result<&Function, Error> {
         self.kernels().find(|kernel| kernel.name == name).ok_or_else(|| Error::NoSuchName {
-            what: "kernel",
+            what: Named::Kernel,
             name: name.to_owned(),
             available: self.kernels().map(|kernel| kernel.name.clone()).collect(),
         })

@@ -184,6 +184,7 @@ fn an_array_of_another_device_is_no_argument() {
         let error = module.launch("copy").block(16).arg(&to).arg(arg).arg(16u32).run().unwrap_err();
         let Error::Arguments { message, .. } = &error else { panic!("{error}") };
         assert!(message.starts_with("argument 1 is an array of another device"), "{message}");
+        assert!(matches!(error, Error::Arguments { kind: ptxvm::ArgumentError::OtherDevice(1), .. }));
     }
     assert_eq!(to.read().unwrap(), [0; 4]);
     // Clones are the same device.
