@@ -6,6 +6,7 @@ use syntax::tree::{Function as FunctionTree, FunctionKind, Name, Parameter};
 
 use crate::checker::Checker;
 use crate::module::{FuncId, Function, Linkage, Param};
+use crate::order::Stage;
 use crate::scope::Entity;
 
 /// Bytes of parameters that every kernel may have.
@@ -120,16 +121,13 @@ impl<'a> Checker<'a> {
         let previous = old.span;
         let (was_entry, was_defined) = (old.is_entry, old.body.is_some());
         let was_extern = old.linkage == Linkage::Extern;
-        let count_differs = old.params.len() != new.params.len() || old.returns.len() != new.returns.len();
-        let differs = |different: fn(&Param, &Param) -> bool| {
-            old.params
-                .iter()
-                .zip(&new.params)
-                .chain(old.returns.iter().zip(&new.returns))
-                .any(|(a, b)| different(a, b))
-        };
         let mut differences = Vec::new();
-        {
+        for (old, new) in [(&old.returns, &new.returns), (&old.params, &new.params)] {
+            let differs =
+                |different: fn(&Param, &Param) -> bool| old.iter().zip(new).any(|(a, b)| different(a, b));
+            if old.len() != new.len() {
+                differences.push("number of parameters");
+            }
             if differs(|a, b| (a.ty, a.array, a.bytes) != (b.ty, b.array, b.bytes)) {
                 differences.push("parameter types");
             }
@@ -139,9 +137,11 @@ impl<'a> Checker<'a> {
             if differs(|a, b| a.in_register != b.in_register) {
                 differences.push("parameter state space");
             }
-            if count_differs {
-                differences.push("number of parameters");
-            }
+        }
+        // ptxas says all this before it looks at the parameters.
+        self.sink.enter(Stage::Redefinition);
+        if was_defined {
+            self.duplicate("function", name.text, name.span, previous);
         }
         if was_entry != new.is_entry {
             let message = format!("Inconsistent redefinition of '{}' as entry and function", name.text);
@@ -166,9 +166,7 @@ impl<'a> Checker<'a> {
                     .label(previous, "first declared here");
             }
         }
-        if was_defined {
-            self.duplicate("function", name.text, name.span, previous);
-        }
+        self.sink.enter(Stage::Guard);
         !was_defined && was_entry == new.is_entry
     }
 

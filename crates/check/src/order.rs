@@ -31,7 +31,9 @@ pub(crate) enum Phase {
 /// How far ptxas has come with an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
-    /// The guard. Statements that are no instructions have this stage only.
+    /// A function that was declared before, and in another way.
+    Redefinition,
+    /// The guard. Statements that are no instructions have no later stage.
     Guard,
     /// Each modifier as it is read: unknown, repeated, or missing in the module's version or target.
     Word,
