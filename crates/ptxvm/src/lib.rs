@@ -48,6 +48,29 @@
 //! println!("{error}"); // shows the source line with a caret under the store
 //! # Ok::<(), Error>(())
 //! ```
+//!
+//! A [`Stream`] does work in order, beside the thread that asks for it; [`Event`]s order streams:
+//!
+//! ```
+//! # use ptxvm::{Device, Module};
+//! # let module = Module::from_ptx(
+//! #     ".version 7.0 .target sm_70 .address_size 64
+//! #      .visible .entry add(.param .u64 data) {
+//! #          .reg .b64 %p;  .reg .u32 %v;
+//! #          ld.param.u64 %p, [data];
+//! #          red.global.add.u32 [%p], 1;
+//! #          ret; }")?;
+//! # let device = Device::new();
+//! let data = device.array(&[40u32])?;
+//! let loaded = device.load(&module)?;
+//! let (first, second) = (device.stream(), device.stream());
+//! let report = first.launch(loaded.launch("add").arg(&data));
+//! second.wait(&first.record());
+//! let again = second.launch(loaded.launch("add").arg(&data));
+//! assert_eq!(report.wait()?.thread_instructions + again.wait()?.thread_instructions, 6);
+//! assert_eq!(data.read()?, [42]);
+//! # Ok::<(), ptxvm::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod device;
