@@ -3,7 +3,7 @@
 //! The oracle is `sem`: the exact value in 128-bit fixed point, rounded once.
 
 use super::{ROW, Sweep, Tally, handler};
-use lanes::{Handler, HostPath, Operand, Width};
+use lanes::{Handler, HostPath, LaneWidth, Operand};
 use sem::format::{F32, Format};
 use sem::round::Mode;
 
@@ -49,7 +49,7 @@ impl Sweep for Approx {
     }
 
     fn row(&self, high: u16, tallies: &mut [Tally]) {
-        let words = Operand::new(Width::B4, LANES);
+        let words = Operand::new(LaneWidth::B4, LANES);
         let (mut x, mut result) = (words.clone(), words);
         let mut expected = [[0; LANES]; 2];
         for first in (0..ROW).step_by(LANES) {

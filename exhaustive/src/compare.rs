@@ -2,7 +2,7 @@
 
 use super::half::{F16, Half, NAN_RANK};
 use super::{ROW, Sweep, Tally, handler};
-use lanes::{Handler, HostPath, Operand, Width};
+use lanes::{Handler, HostPath, LaneWidth, Operand};
 
 /// Operators, and for which outcomes of a comparison they hold: less, equal, greater, unordered (IEEE 754, 5.11).
 const OPERATORS: [(&str, &str); 18] = [
@@ -191,11 +191,11 @@ impl Sweep for Compare {
     }
 
     fn row(&self, a: u16, tallies: &mut [Tally]) {
-        let single = Operand::new(Width::B2, LANES);
-        let pair = Operand::new(Width::B4, LANES);
+        let single = Operand::new(LaneWidth::B2, LANES);
+        let pair = Operand::new(LaneWidth::B4, LANES);
         let mut singles = [single.clone(), single];
         let mut pairs = [pair.clone(), pair];
-        let mut results = [Operand::new(Width::Bit, LANES), Operand::new(Width::Bit, LANES)];
+        let mut results = [Operand::new(LaneWidth::Bit, LANES), Operand::new(LaneWidth::Bit, LANES)];
         singles[0].bits_mut().fill(a);
         for first in (0..ROW).step_by(LANES) {
             let b = |lane: usize| (first + lane) as u16;

@@ -2,7 +2,7 @@
 
 use super::half::{F16, Meaning};
 use super::{ROW, Sweep, Tally, handler};
-use lanes::{Handler, HostPath, Operand, Width};
+use lanes::{Handler, HostPath, LaneWidth, Operand};
 use sass::{Arch, Executable, Operands, Origin, Outcome, Source, Thread};
 
 /// A target and a `setp` as `ptxvm sass lower` takes it: at least one of each class, and of each encoding. The source that is not
@@ -227,9 +227,9 @@ impl Sweep for Hsetp2 {
     }
 
     fn row(&self, a: u16, tallies: &mut [Tally]) {
-        let [mut half, mut other] = [0; 2].map(|_| Operand::new(Width::B2, LANES));
-        let [mut pair, mut turned] = [0; 2].map(|_| Operand::new(Width::B4, LANES));
-        let [mut got_p, mut got_q, mut c] = [0; 3].map(|_| Operand::new(Width::Bit, LANES));
+        let [mut half, mut other] = [0; 2].map(|_| Operand::new(LaneWidth::B2, LANES));
+        let [mut pair, mut turned] = [0; 2].map(|_| Operand::new(LaneWidth::B4, LANES));
+        let [mut got_p, mut got_q, mut c] = [0; 3].map(|_| Operand::new(LaneWidth::Bit, LANES));
         half.bits_mut().fill(a);
         for first in (0..ROW).step_by(LANES) {
             for lane in 0..LANES {

@@ -5,7 +5,7 @@ use super::addend::{KINDS, hard, mix};
 use super::exact::{ROUNDINGS, decode_f32, product, saturate, sum};
 use super::half::{Half, Meaning};
 use super::{ROW, Sweep, Tally, handler};
-use lanes::{Handler, HostPath, Operand, Width};
+use lanes::{Handler, HostPath, LaneWidth, Operand};
 
 /// Lanes that one call of a handler computes.
 const LANES: usize = 2048;
@@ -100,8 +100,8 @@ impl Sweep for Mixed {
     }
 
     fn row(&self, a: u16, tallies: &mut [Tally]) {
-        let halves = Operand::new(Width::B2, LANES);
-        let words = Operand::new(Width::B4, LANES);
+        let halves = Operand::new(LaneWidth::B2, LANES);
+        let words = Operand::new(LaneWidth::B4, LANES);
         let (mut x, mut y, mut c, mut result) = (halves.clone(), halves, words.clone(), words);
         let mut expected = vec![[0; LANES]; FORMS];
         x.bits_mut().fill(a);

@@ -28,14 +28,15 @@ pub struct Factor {
     /// From one row to the next.
     pub pitch: usize,
     /// From one block to the next.
-    pub leap: usize,
+    pub block_stride: usize,
     /// A group has one value for all its lanes.
     pub splat: bool,
 }
 
 impl Factor {
     /// No values.
-    pub const NONE: Factor = Factor { array: std::ptr::null(), step: 0, pitch: 0, leap: 0, splat: false };
+    pub const NONE: Factor =
+        Factor { array: std::ptr::null(), step: 0, pitch: 0, block_stride: 0, splat: false };
 }
 
 /// Rows whose sums are computed together: as many as hide how long an addition takes.
@@ -51,7 +52,7 @@ pub(super) unsafe fn fma_chain<P: Path>(dst: *mut u8, first: Factor, products: &
                 let at = |factor: &Factor| Factor {
                     array: factor
                         .array
-                        .wrapping_add(block.wrapping_mul(factor.leap))
+                        .wrapping_add(block.wrapping_mul(factor.block_stride))
                         .wrapping_add(group.wrapping_mul(factor.step))
                         .wrapping_add(row.wrapping_mul(factor.pitch)),
                     ..*factor

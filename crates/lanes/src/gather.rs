@@ -2,7 +2,7 @@
 //!
 //! The caller has checked every address. Kernel memory is touched by single reads and writes of whole elements.
 
-use super::helpers::{Element, Rows, Width};
+use super::helpers::{Element, LaneWidth, MemoryRows};
 use super::mask_ops::group;
 use super::memory;
 use super::path::{BLOCK, Path};
@@ -30,7 +30,7 @@ fn each_lane(mask: &[u64], mut f: impl FnMut(usize)) {
 macro_rules! with_offsets {
     ($offsets:expr, $width:expr, $offset:ident => $body:expr) => {
         match $width {
-            Width::B4 => {
+            LaneWidth::B4 => {
                 let offsets = $offsets.cast::<u32>();
                 // SAFETY: the caller's promise: lanes of the mask have offsets.
                 let $offset = |lane: usize| unsafe { offsets.add(lane).read() as usize };
@@ -72,7 +72,7 @@ pub(super) unsafe fn gather<P: Path>(
     element: Element,
     base: *const u8,
     offsets: *const u8,
-    width: Width,
+    width: LaneWidth,
     mask: &[u64],
 ) {
     // SAFETY: the caller's promise.
@@ -112,7 +112,7 @@ pub(super) unsafe fn scatter<P: Path>(
     element: Element,
     base: *mut u8,
     offsets: *const u8,
-    width: Width,
+    width: LaneWidth,
     mask: &[u64],
 ) {
     // SAFETY: the caller's promise.
@@ -162,16 +162,16 @@ pub(super) unsafe fn narrow_bytes<P: Path>(dst: *mut u8, src: *const u8, lanes: 
 macro_rules! with_width {
     ($width:expr, $T:ident => $body:expr) => {
         match $width {
-            Width::Bit => {}
-            Width::B2 => {
+            LaneWidth::Bit => {}
+            LaneWidth::B2 => {
                 type $T = u16;
                 $body
             }
-            Width::B4 => {
+            LaneWidth::B4 => {
                 type $T = u32;
                 $body
             }
-            Width::B8 => {
+            LaneWidth::B8 => {
                 type $T = u64;
                 $body
             }
@@ -242,7 +242,7 @@ unsafe fn join_words<P: Path>(dst: *mut u8, low: *const u8, high: *const u8, lan
 }
 
 #[inline(always)]
-pub(super) unsafe fn deinterleave<P: Path>(dst: &[*mut u8], src: *const u8, width: Width, lanes: usize) {
+pub(super) unsafe fn deinterleave<P: Path>(dst: &[*mut u8], src: *const u8, width: LaneWidth, lanes: usize) {
     // SAFETY: the caller's promise.
     with_width!(width, T => unsafe {
         match *dst {
@@ -276,7 +276,7 @@ unsafe fn join<P: Path, T: Copy + Default, const N: usize>(dst: *mut u8, src: [*
 }
 
 #[inline(always)]
-pub(super) unsafe fn interleave<P: Path>(dst: *mut u8, src: &[*const u8], width: Width, lanes: usize) {
+pub(super) unsafe fn interleave<P: Path>(dst: *mut u8, src: &[*const u8], width: LaneWidth, lanes: usize) {
     // SAFETY: the caller's promise.
     with_width!(width, T => unsafe {
         match *src {
@@ -291,9 +291,9 @@ pub(super) unsafe fn interleave<P: Path>(dst: *mut u8, src: &[*const u8], width:
 #[inline(always)]
 pub(super) unsafe fn copy_rows<P: Path>(
     dst: *mut u8,
-    width: Width,
+    width: LaneWidth,
     src: *const u8,
-    rows: Rows,
+    rows: MemoryRows,
     broadcast: bool,
 ) {
     // SAFETY: the caller's promise.

@@ -1,6 +1,6 @@
 //! Handlers for callers without `unsafe`: operands that know their shape, and a call that checks it.
 
-use super::{HostPath, LaneArgs, LaneFn, Width, lookup};
+use super::{HostPath, LaneArgs, LaneFn, LaneWidth, lookup};
 use isa::{Form, Picks, Second, Type};
 
 /// 64 bytes, aligned as the widest vectors are.
@@ -24,7 +24,7 @@ lane_bits!(u16 u32 u64);
 #[derive(Clone)]
 pub struct Operand {
     lines: Vec<Line>,
-    width: Width,
+    width: LaneWidth,
     lanes: usize,
 }
 
@@ -33,7 +33,7 @@ impl Operand {
     ///
     /// # Panics
     /// If it is not.
-    pub fn new(width: Width, lanes: usize) -> Operand {
+    pub fn new(width: LaneWidth, lanes: usize) -> Operand {
         assert!(lanes.is_multiple_of(16), "lanes come in blocks of 16");
         let lines = width.bytes(lanes).div_ceil(size_of::<Line>());
         Operand { lines: vec![Line([0; 64]); lines], width, lanes }
@@ -67,32 +67,32 @@ impl Operand {
     /// The value of a lane.
     pub fn get(&self, lane: usize) -> u64 {
         match self.width {
-            Width::Bit => u64::from(self.bits::<u16>()[lane / 16] >> (lane % 16) & 1),
-            Width::B2 => self.bits::<u16>()[lane].into(),
-            Width::B4 => self.bits::<u32>()[lane].into(),
-            Width::B8 => self.bits::<u64>()[lane],
+            LaneWidth::Bit => u64::from(self.bits::<u16>()[lane / 16] >> (lane % 16) & 1),
+            LaneWidth::B2 => self.bits::<u16>()[lane].into(),
+            LaneWidth::B4 => self.bits::<u32>()[lane].into(),
+            LaneWidth::B8 => self.bits::<u64>()[lane],
         }
     }
 
     /// Sets the value of a lane, cut to its width.
     pub fn set(&mut self, lane: usize, value: u64) {
         match self.width {
-            Width::Bit => {
+            LaneWidth::Bit => {
                 let word = &mut self.bits_mut::<u16>()[lane / 16];
                 let bit = 1 << (lane % 16);
                 *word = if value & 1 != 0 { *word | bit } else { *word & !bit };
             }
-            Width::B2 => self.bits_mut::<u16>()[lane] = value as u16,
-            Width::B4 => self.bits_mut::<u32>()[lane] = value as u32,
-            Width::B8 => self.bits_mut::<u64>()[lane] = value,
+            LaneWidth::B2 => self.bits_mut::<u16>()[lane] = value as u16,
+            LaneWidth::B4 => self.bits_mut::<u32>()[lane] = value as u32,
+            LaneWidth::B8 => self.bits_mut::<u64>()[lane] = value,
         }
     }
 
     fn length<T>(&self) -> usize {
         let element = match self.width {
-            Width::Bit | Width::B2 => 2,
-            Width::B4 => 4,
-            Width::B8 => 8,
+            LaneWidth::Bit | LaneWidth::B2 => 2,
+            LaneWidth::B4 => 4,
+            LaneWidth::B8 => 8,
         };
         assert_eq!(size_of::<T>(), element, "lanes are not as wide as that");
         self.width.bytes(self.lanes) / element
@@ -103,19 +103,19 @@ impl Operand {
 #[derive(Clone, Debug)]
 pub struct Handler {
     function: LaneFn,
-    destination: Width,
+    destination: LaneWidth,
     /// Whether q may be written too.
     second: bool,
-    sources: Vec<Width>,
+    sources: Vec<LaneWidth>,
 }
 
 /// The width of a type's lanes, if handlers take it.
-fn width(ty: Type) -> Option<Width> {
+fn width(ty: Type) -> Option<LaneWidth> {
     match ty.bits() {
-        1 => Some(Width::Bit),
-        2..=16 => Some(Width::B2),
-        32 => Some(Width::B4),
-        64 => Some(Width::B8),
+        1 => Some(LaneWidth::Bit),
+        2..=16 => Some(LaneWidth::B2),
+        32 => Some(LaneWidth::B4),
+        64 => Some(LaneWidth::B8),
         _ => None,
     }
 }
@@ -126,7 +126,7 @@ impl Handler {
         let function = path.is_available().then(|| lookup(form, picks, path))??;
         let mut operands = form.operands_with(picks);
         let first = operands.next()?;
-        let sources: Option<Vec<Width>> = operands.map(|spec| width(spec.resolve(picks)?)).collect();
+        let sources: Option<Vec<LaneWidth>> = operands.map(|spec| width(spec.resolve(picks)?)).collect();
         Some(Handler {
             function,
             destination: width(first.resolve(picks)?)?,
@@ -136,12 +136,12 @@ impl Handler {
     }
 
     /// Width of the destination.
-    pub fn destination(&self) -> Width {
+    pub fn destination(&self) -> LaneWidth {
         self.destination
     }
 
     /// Widths of the sources.
-    pub fn sources(&self) -> &[Width] {
+    pub fn sources(&self) -> &[LaneWidth] {
         &self.sources
     }
 
@@ -163,7 +163,7 @@ impl Handler {
         }
         let second = second.map_or(std::ptr::null_mut(), |second| {
             assert!(self.second, "there is no second destination");
-            assert!(second.width == Width::Bit && second.lanes == lanes, "q has another shape");
+            assert!(second.width == LaneWidth::Bit && second.lanes == lanes, "q has another shape");
             second.lines.as_mut_ptr().cast()
         });
         let mut args = LaneArgs {

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 /// Width of a register's lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Width {
+pub enum LaneWidth {
     /// One bit a lane: predicates.
     Bit,
     /// 2 bytes: types of 8 and 16 bits.
@@ -23,14 +23,14 @@ pub enum Width {
     B8,
 }
 
-impl Width {
+impl LaneWidth {
     /// Bytes of `lanes` lanes, a multiple of 16.
     pub const fn bytes(self, lanes: usize) -> usize {
         match self {
-            Width::Bit => lanes / 8,
-            Width::B2 => 2 * lanes,
-            Width::B4 => 4 * lanes,
-            Width::B8 => 8 * lanes,
+            LaneWidth::Bit => lanes / 8,
+            LaneWidth::B2 => 2 * lanes,
+            LaneWidth::B4 => 4 * lanes,
+            LaneWidth::B8 => 8 * lanes,
         }
     }
 }
@@ -54,34 +54,34 @@ pub enum Extend {
 /// (a multiple of 16), predicates and masks for 16 bits a group of 16 lanes; arrays do not overlap unless it says so.
 pub struct Helpers {
     /// `fill(dst, width, value, lanes)`: every lane is `value` (of a predicate, its lowest bit).
-    pub fill: unsafe fn(*mut u8, Width, u64, usize),
+    pub fill: unsafe fn(*mut u8, LaneWidth, u64, usize),
     /// `ramp(dst, width, base, stride, lanes)`: lane i is base + i * stride, wrapping. No predicates.
-    pub ramp: unsafe fn(*mut u8, Width, u64, u64, usize),
+    pub ramp: unsafe fn(*mut u8, LaneWidth, u64, u64, usize),
     /// `merge(dst, src, width, mask, groups)`: lanes of the groups become those of `src` where the mask has a one.
-    pub merge: unsafe fn(*mut u8, *const u8, Width, &[u64], Range<usize>),
+    pub merge: unsafe fn(*mut u8, *const u8, LaneWidth, &[u64], Range<usize>),
     /// `extend(dst, width, src, from, lanes)`: the low 8, 16 or 32 bits of lanes of 2, 2 or 4 bytes, extended to
     /// `width`. `dst` may be `src` if the widths are the same.
-    pub extend: unsafe fn(*mut u8, Width, *const u8, Extend, usize),
+    pub extend: unsafe fn(*mut u8, LaneWidth, *const u8, Extend, usize),
     /// `truncate(dst, width, src, from, lanes)`: the low bits of lanes of width `from`, which is wider.
-    pub truncate: unsafe fn(*mut u8, Width, *const u8, Width, usize),
+    pub truncate: unsafe fn(*mut u8, LaneWidth, *const u8, LaneWidth, usize),
     /// `gather(dst, element, base, offsets, width, mask)`: lanes of the mask become the memory at `base + offset`
     /// (wrapping, so that a base may be that of another address space); see [`gather`](super::gather).
-    pub gather: unsafe fn(*mut u8, Element, *const u8, *const u8, Width, &[u64]),
+    pub gather: unsafe fn(*mut u8, Element, *const u8, *const u8, LaneWidth, &[u64]),
     /// `scatter(src, element, base, offsets, width, mask)`: the memory at `base + offset` becomes the lane, in
     /// ascending order of lanes.
-    pub scatter: unsafe fn(*const u8, Element, *mut u8, *const u8, Width, &[u64]),
+    pub scatter: unsafe fn(*const u8, Element, *mut u8, *const u8, LaneWidth, &[u64]),
     /// `widen_bytes(dst, src, signed, lanes)`: lanes of 2 bytes from consecutive bytes of memory.
     pub widen_bytes: unsafe fn(*mut u8, *const u8, bool, usize),
     /// `narrow_bytes(dst, src, lanes)`: consecutive bytes of memory from the low bytes of lanes of 2 bytes.
     pub narrow_bytes: unsafe fn(*mut u8, *const u8, usize),
     /// `deinterleave(dst, src, width, lanes)`: two or four registers from consecutive vectors in memory.
-    pub deinterleave: unsafe fn(&[*mut u8], *const u8, Width, usize),
+    pub deinterleave: unsafe fn(&[*mut u8], *const u8, LaneWidth, usize),
     /// `interleave(dst, src, width, lanes)`: consecutive vectors in memory from two or four registers.
-    pub interleave: unsafe fn(*mut u8, &[*const u8], Width, usize),
+    pub interleave: unsafe fn(*mut u8, &[*const u8], LaneWidth, usize),
     /// `copy(dst, src, bytes)`: bytes of memory that others may use. They may overlap.
     pub copy: unsafe fn(*mut u8, *const u8, usize),
     /// `copy_rows(dst, width, src, rows, broadcast)`: lanes from rows of memory.
-    pub copy_rows: unsafe fn(*mut u8, Width, *const u8, Rows, bool),
+    pub copy_rows: unsafe fn(*mut u8, LaneWidth, *const u8, MemoryRows, bool),
     /// `fma_chain(dst, first, products, shape)`: lanes of binary32: `first`, and each product added to it, with `fma.rn.f32`.
     /// `dst` may be the array of a factor that is not splat and steps as `dst` does.
     pub fma_chain: unsafe fn(*mut u8, Factor, &[[Factor; 2]], Shape),
@@ -90,12 +90,12 @@ pub struct Helpers {
     pub permute_warps: unsafe fn(*mut u8, *const u8, &[u32; 32], usize),
     /// `spread(src, width, mask, groups)`: what the lanes of 4 or 8 bytes in these groups have in common. The mask has
     /// a lane in them.
-    pub spread: unsafe fn(*const u8, Width, &[u64], Range<usize>) -> Spread,
+    pub spread: unsafe fn(*const u8, LaneWidth, &[u64], Range<usize>) -> Spread,
 }
 
 /// Rows of elements in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rows {
+pub struct MemoryRows {
     /// Their number.
     pub count: usize,
     /// Groups of 16 lanes that a row fills: with its elements, or with its first one if that is broadcast.
@@ -129,24 +129,24 @@ fn build(path: HostPath) -> Helpers {
         };
     }
     Helpers {
-        fill: version!(fill(dst: *mut u8, width: Width, value: u64, lanes: usize)),
-        ramp: version!(ramp(dst: *mut u8, width: Width, base: u64, stride: u64, lanes: usize)),
-        merge: version!(merge(dst: *mut u8, src: *const u8, width: Width, mask: &[u64], groups: Range<usize>)),
-        extend: version!(extend(dst: *mut u8, width: Width, src: *const u8, from: Extend, lanes: usize)),
-        truncate: version!(truncate(dst: *mut u8, width: Width, src: *const u8, from: Width, lanes: usize)),
+        fill: version!(fill(dst: *mut u8, width: LaneWidth, value: u64, lanes: usize)),
+        ramp: version!(ramp(dst: *mut u8, width: LaneWidth, base: u64, stride: u64, lanes: usize)),
+        merge: version!(merge(dst: *mut u8, src: *const u8, width: LaneWidth, mask: &[u64], groups: Range<usize>)),
+        extend: version!(extend(dst: *mut u8, width: LaneWidth, src: *const u8, from: Extend, lanes: usize)),
+        truncate: version!(truncate(dst: *mut u8, width: LaneWidth, src: *const u8, from: LaneWidth, lanes: usize)),
         gather: version!(gather(
-            dst: *mut u8, element: Element, base: *const u8, offsets: *const u8, width: Width, mask: &[u64]
+            dst: *mut u8, element: Element, base: *const u8, offsets: *const u8, width: LaneWidth, mask: &[u64]
         )),
         scatter: version!(scatter(
-            src: *const u8, element: Element, base: *mut u8, offsets: *const u8, width: Width, mask: &[u64]
+            src: *const u8, element: Element, base: *mut u8, offsets: *const u8, width: LaneWidth, mask: &[u64]
         )),
         widen_bytes: version!(widen_bytes(dst: *mut u8, src: *const u8, signed: bool, lanes: usize)),
         narrow_bytes: version!(narrow_bytes(dst: *mut u8, src: *const u8, lanes: usize)),
-        deinterleave: version!(deinterleave(dst: &[*mut u8], src: *const u8, width: Width, lanes: usize)),
-        interleave: version!(interleave(dst: *mut u8, src: &[*const u8], width: Width, lanes: usize)),
+        deinterleave: version!(deinterleave(dst: &[*mut u8], src: *const u8, width: LaneWidth, lanes: usize)),
+        interleave: version!(interleave(dst: *mut u8, src: &[*const u8], width: LaneWidth, lanes: usize)),
         copy: version!(copy(dst: *mut u8, src: *const u8, bytes: usize)),
-        copy_rows: version!(copy_rows(dst: *mut u8, width: Width, src: *const u8, rows: Rows, broadcast: bool)),
-        spread: version!(spread(src: *const u8, width: Width, mask: &[u64], groups: Range<usize>) -> Spread),
+        copy_rows: version!(copy_rows(dst: *mut u8, width: LaneWidth, src: *const u8, rows: MemoryRows, broadcast: bool)),
+        spread: version!(spread(src: *const u8, width: LaneWidth, mask: &[u64], groups: Range<usize>) -> Spread),
         fma_chain: version!(fma_chain(dst: *mut u8, first: Factor, products: &[[Factor; 2]], shape: Shape)),
         permute_warps: version!(permute_warps(dst: *mut u8, src: *const u8, from: &[u32; 32], lanes: usize)),
     }

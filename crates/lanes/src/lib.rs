@@ -42,7 +42,7 @@ use std::sync::LazyLock;
 
 pub use chain::{Factor, Shape};
 pub use handler::{Handler, LaneBits, Operand};
-pub use helpers::{Element, Extend, Helpers, Rows, Width, helpers};
+pub use helpers::{Element, Extend, Helpers, LaneWidth, MemoryRows, helpers};
 pub use matrix::{MatrixHelpers, Multiply};
 pub use select::select_pair;
 pub use spread::Spread;

@@ -1,7 +1,7 @@
 //! Registers filled, merged under a mask, and brought from one width to another.
 
 use super::drive::Lane;
-use super::helpers::{Extend, Width};
+use super::helpers::{Extend, LaneWidth};
 use super::path::{BLOCK, Block, Path, WARP};
 use super::select::Select;
 use std::ops::Range;
@@ -14,7 +14,7 @@ pub(super) fn group(mask: &[u64], group: usize) -> u16 {
 
 /// See [`Helpers`](super::Helpers), for this and the following.
 #[inline(always)]
-pub(super) unsafe fn fill<P: Path>(dst: *mut u8, width: Width, value: u64, lanes: usize) {
+pub(super) unsafe fn fill<P: Path>(dst: *mut u8, width: LaneWidth, value: u64, lanes: usize) {
     /// # Safety
     /// `dst` must be valid for `count` elements.
     #[inline(always)]
@@ -27,16 +27,16 @@ pub(super) unsafe fn fill<P: Path>(dst: *mut u8, width: Width, value: u64, lanes
     // SAFETY: the caller's promise.
     unsafe {
         match width {
-            Width::Bit => fill(dst, 0u16.wrapping_sub(value as u16 & 1), lanes / BLOCK),
-            Width::B2 => fill(dst, value as u16, lanes),
-            Width::B4 => fill(dst, value as u32, lanes),
-            Width::B8 => fill(dst, value, lanes),
+            LaneWidth::Bit => fill(dst, 0u16.wrapping_sub(value as u16 & 1), lanes / BLOCK),
+            LaneWidth::B2 => fill(dst, value as u16, lanes),
+            LaneWidth::B4 => fill(dst, value as u32, lanes),
+            LaneWidth::B8 => fill(dst, value, lanes),
         }
     }
 }
 
 #[inline(always)]
-pub(super) unsafe fn ramp<P: Path>(dst: *mut u8, width: Width, base: u64, stride: u64, lanes: usize) {
+pub(super) unsafe fn ramp<P: Path>(dst: *mut u8, width: LaneWidth, base: u64, stride: u64, lanes: usize) {
     macro_rules! ramp {
         ($T:ident) => {{
             let mut block: Block<$T> =
@@ -52,10 +52,10 @@ pub(super) unsafe fn ramp<P: Path>(dst: *mut u8, width: Width, base: u64, stride
         }};
     }
     match width {
-        Width::Bit => {}
-        Width::B2 => ramp!(u16),
-        Width::B4 => ramp!(u32),
-        Width::B8 => ramp!(u64),
+        LaneWidth::Bit => {}
+        LaneWidth::B2 => ramp!(u16),
+        LaneWidth::B4 => ramp!(u32),
+        LaneWidth::B8 => ramp!(u64),
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) unsafe fn ramp<P: Path>(dst: *mut u8, width: Width, base: u64, stride
 pub(super) unsafe fn merge<P: Path>(
     dst: *mut u8,
     src: *const u8,
-    width: Width,
+    width: LaneWidth,
     mask: &[u64],
     groups: Range<usize>,
 ) {
@@ -87,16 +87,16 @@ pub(super) unsafe fn merge<P: Path>(
     // SAFETY: the caller's promise.
     unsafe {
         match width {
-            Width::Bit => {
+            LaneWidth::Bit => {
                 let (dst, src) = (dst.cast::<u16>(), src.cast::<u16>());
                 for i in groups {
                     let m = group(mask, i);
                     dst.add(i).write(src.add(i).read() & m | dst.add(i).read() & !m);
                 }
             }
-            Width::B2 => merge::<P, u16>(dst, src, mask, groups),
-            Width::B4 => merge::<P, u32>(dst, src, mask, groups),
-            Width::B8 => merge::<P, u64>(dst, src, mask, groups),
+            LaneWidth::B2 => merge::<P, u16>(dst, src, mask, groups),
+            LaneWidth::B4 => merge::<P, u32>(dst, src, mask, groups),
+            LaneWidth::B8 => merge::<P, u64>(dst, src, mask, groups),
         }
     }
 }
@@ -117,26 +117,32 @@ unsafe fn convert<A: Lane, R: Lane>(dst: *mut u8, src: *const u8, lanes: usize, 
 }
 
 #[inline(always)]
-pub(super) unsafe fn extend<P: Path>(dst: *mut u8, width: Width, src: *const u8, from: Extend, lanes: usize) {
+pub(super) unsafe fn extend<P: Path>(
+    dst: *mut u8,
+    width: LaneWidth,
+    src: *const u8,
+    from: Extend,
+    lanes: usize,
+) {
     // SAFETY: the caller's promise.
     unsafe {
         match (from, width) {
-            (_, Width::Bit) => {}
-            (Extend::U8, Width::B2) => convert(dst, src, lanes, |x: u16| x & 0xff),
-            (Extend::U8, Width::B4) => convert(dst, src, lanes, |x: u16| u32::from(x & 0xff)),
-            (Extend::U8, Width::B8) => convert(dst, src, lanes, |x: u16| u64::from(x & 0xff)),
-            (Extend::S8, Width::B2) => convert(dst, src, lanes, |x: u16| i16::from(x as i8)),
-            (Extend::S8, Width::B4) => convert(dst, src, lanes, |x: u16| i32::from(x as i8)),
-            (Extend::S8, Width::B8) => convert(dst, src, lanes, |x: u16| i64::from(x as i8)),
-            (Extend::U16 | Extend::S16, Width::B2) => convert(dst, src, lanes, |x: u16| x),
-            (Extend::U16, Width::B4) => convert(dst, src, lanes, |x: u16| u32::from(x)),
-            (Extend::U16, Width::B8) => convert(dst, src, lanes, |x: u16| u64::from(x)),
-            (Extend::S16, Width::B4) => convert(dst, src, lanes, |x: i16| i32::from(x)),
-            (Extend::S16, Width::B8) => convert(dst, src, lanes, |x: i16| i64::from(x)),
-            (Extend::U32 | Extend::S32, Width::B2) => convert(dst, src, lanes, |x: u32| x as u16),
-            (Extend::U32 | Extend::S32, Width::B4) => convert(dst, src, lanes, |x: u32| x),
-            (Extend::U32, Width::B8) => convert(dst, src, lanes, |x: u32| u64::from(x)),
-            (Extend::S32, Width::B8) => convert(dst, src, lanes, |x: i32| i64::from(x)),
+            (_, LaneWidth::Bit) => {}
+            (Extend::U8, LaneWidth::B2) => convert(dst, src, lanes, |x: u16| x & 0xff),
+            (Extend::U8, LaneWidth::B4) => convert(dst, src, lanes, |x: u16| u32::from(x & 0xff)),
+            (Extend::U8, LaneWidth::B8) => convert(dst, src, lanes, |x: u16| u64::from(x & 0xff)),
+            (Extend::S8, LaneWidth::B2) => convert(dst, src, lanes, |x: u16| i16::from(x as i8)),
+            (Extend::S8, LaneWidth::B4) => convert(dst, src, lanes, |x: u16| i32::from(x as i8)),
+            (Extend::S8, LaneWidth::B8) => convert(dst, src, lanes, |x: u16| i64::from(x as i8)),
+            (Extend::U16 | Extend::S16, LaneWidth::B2) => convert(dst, src, lanes, |x: u16| x),
+            (Extend::U16, LaneWidth::B4) => convert(dst, src, lanes, |x: u16| u32::from(x)),
+            (Extend::U16, LaneWidth::B8) => convert(dst, src, lanes, |x: u16| u64::from(x)),
+            (Extend::S16, LaneWidth::B4) => convert(dst, src, lanes, |x: i16| i32::from(x)),
+            (Extend::S16, LaneWidth::B8) => convert(dst, src, lanes, |x: i16| i64::from(x)),
+            (Extend::U32 | Extend::S32, LaneWidth::B2) => convert(dst, src, lanes, |x: u32| x as u16),
+            (Extend::U32 | Extend::S32, LaneWidth::B4) => convert(dst, src, lanes, |x: u32| x),
+            (Extend::U32, LaneWidth::B8) => convert(dst, src, lanes, |x: u32| u64::from(x)),
+            (Extend::S32, LaneWidth::B8) => convert(dst, src, lanes, |x: i32| i64::from(x)),
         }
     }
 }
@@ -144,20 +150,20 @@ pub(super) unsafe fn extend<P: Path>(dst: *mut u8, width: Width, src: *const u8,
 #[inline(always)]
 pub(super) unsafe fn truncate<P: Path>(
     dst: *mut u8,
-    width: Width,
+    width: LaneWidth,
     src: *const u8,
-    from: Width,
+    from: LaneWidth,
     lanes: usize,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
         match (from, width) {
-            (Width::B4, Width::B2) => convert(dst, src, lanes, |x: u32| x as u16),
-            (Width::B8, Width::B2) => convert(dst, src, lanes, |x: u64| x as u16),
-            (Width::B8, Width::B4) => convert(dst, src, lanes, |x: u64| x as u32),
-            (Width::B2, Width::B2) => convert(dst, src, lanes, |x: u16| x),
-            (Width::B4, Width::B4) => convert(dst, src, lanes, |x: u32| x),
-            (Width::B8, Width::B8) => convert(dst, src, lanes, |x: u64| x),
+            (LaneWidth::B4, LaneWidth::B2) => convert(dst, src, lanes, |x: u32| x as u16),
+            (LaneWidth::B8, LaneWidth::B2) => convert(dst, src, lanes, |x: u64| x as u16),
+            (LaneWidth::B8, LaneWidth::B4) => convert(dst, src, lanes, |x: u64| x as u32),
+            (LaneWidth::B2, LaneWidth::B2) => convert(dst, src, lanes, |x: u16| x),
+            (LaneWidth::B4, LaneWidth::B4) => convert(dst, src, lanes, |x: u32| x),
+            (LaneWidth::B8, LaneWidth::B8) => convert(dst, src, lanes, |x: u64| x),
             _ => {}
         }
     }

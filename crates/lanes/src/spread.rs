@@ -1,7 +1,7 @@
 //! What numbers in an array have in common.
 
 use super::MAX_LANES;
-use super::helpers::Width;
+use super::helpers::LaneWidth;
 use super::mask_ops::group;
 use super::path::{BLOCK, Block, Path};
 use std::ops::Range;
@@ -99,12 +99,12 @@ macro_rules! find {
 #[inline(always)]
 pub(super) unsafe fn spread<P: Path>(
     array: *const u8,
-    width: Width,
+    width: LaneWidth,
     mask: &[u64],
     groups: Range<usize>,
 ) -> Spread {
     match width {
-        Width::B4 => find!(u32, array, mask, groups),
+        LaneWidth::B4 => find!(u32, array, mask, groups),
         _ => find!(u64, array, mask, groups),
     }
 }

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use check::{is_folding_error, with_one_nan};
-use lanes::{Handler, HostPath, Operand, Width, available_paths};
+use lanes::{Handler, HostPath, LaneWidth, Operand, available_paths};
 
 /// Operands and result, as the record has them.
 type Vector = (Vec<u64>, u64);
@@ -50,7 +50,7 @@ fn differences(instruction: &str, handler: &Handler, vectors: &[Vector]) -> Vec<
         sources.iter_mut().zip(operands).for_each(|(source, &operand)| source.set(lane, operand));
     }
     let mut destination = Operand::new(handler.destination(), lanes);
-    let mut second = Operand::new(Width::Bit, lanes);
+    let mut second = Operand::new(LaneWidth::Bit, lanes);
     let sources: Vec<&Operand> = sources.iter().collect();
     handler.run(&mut destination, handler.has_second().then_some(&mut second), &sources);
     let mut differences = Vec::new();

@@ -74,7 +74,7 @@ impl Module {
         let mut offset = 0u32;
         for (i, part) in parts.iter().enumerate() {
             linked.push(check::Part { module: &part.program.module, source: &part.source, offset });
-            offset = offset.checked_add(part.room()).ok_or_else(|| {
+            offset = offset.checked_add(part.source_bytes()).ok_or_else(|| {
                 let message = "the files have more than 4 GiB together";
                 bad(i, vec![Diagnostic::error(Code::FileTooLarge, Span::at(0), message)])
             })?;
@@ -104,7 +104,7 @@ impl Module {
     }
 
     /// Bytes that its source takes among those of a linked module.
-    fn room(&self) -> u32 {
+    fn source_bytes(&self) -> u32 {
         self.source.text().len() as u32 + 1
     }
 
@@ -128,7 +128,7 @@ impl Module {
                 break;
             }
             place = (i, Span::new(span.start - offset, span.end - offset));
-            offset += part.room();
+            offset += part.source_bytes();
         }
         place
     }

@@ -10,7 +10,7 @@ use crate::grid::Launch;
 use crate::launch::Place;
 use crate::limits::Stop;
 use crate::mask::{Mask, WARP_LANES};
-use crate::scalar::Rows;
+use crate::scalar::LaneRows;
 
 /// Barriers of a block (PTX ISA, "bar, barrier").
 pub(crate) const BARRIERS: usize = 16;
@@ -276,7 +276,7 @@ pub(crate) struct Cta<'l> {
 
 impl<'l> Cta<'l> {
     /// For blocks whose lanes lie in chunks as `rows` says.
-    pub fn new(launch: &'l Launch, code: &'l Code, rows: Rows) -> Cta<'l> {
+    pub fn new(launch: &'l Launch, code: &'l Code, rows: LaneRows) -> Cta<'l> {
         let threads = launch.config.block_threads() as usize * rows.blocks();
         let chunks: Vec<_> = (0..threads)
             .step_by(code.lanes)

@@ -18,7 +18,7 @@ use crate::launch::{LaunchConfig, LaunchError, LaunchReport};
 use crate::limits::Limits;
 use crate::loaded::Image;
 use crate::memory::{Extent, HEAP_BASE, Heap, Table, resolve_generic};
-use crate::scalar::Rows;
+use crate::scalar::LaneRows;
 use crate::shared::SharedLayout;
 use crate::standstill::{Share, Standstill};
 use crate::stopwatch::Stopwatch;
@@ -155,7 +155,7 @@ impl Launch {
         let work = Work {
             launch: self,
             code: &code,
-            rows: Rows::of(self.config.block, teams.lanes, teams.blocks),
+            rows: LaneRows::of(self.config.block, teams.lanes, teams.blocks),
             teams,
             next: AtomicU64::new(0),
             share: (teams.count() / (64 * self.config.host_threads() as u64)).clamp(1, 16),
@@ -211,7 +211,7 @@ struct Work<'l> {
     launch: &'l Launch,
     code: &'l Code,
     /// How the lanes of a chunk lie in one block or several.
-    rows: Rows,
+    rows: LaneRows,
     teams: Teams,
     next: AtomicU64,
     /// Teams that a host thread takes at a time.

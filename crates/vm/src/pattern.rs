@@ -34,7 +34,7 @@ impl Pattern {
     ///
     /// # Safety
     /// The array must have elements of its width, 4 or 8 bytes, for all groups with lanes in the mask.
-    pub unsafe fn find(array: *const u8, width: lanes::Width, mask: Mask, helpers: &Helpers) -> Pattern {
+    pub unsafe fn find(array: *const u8, width: lanes::LaneWidth, mask: Mask, helpers: &Helpers) -> Pattern {
         let (first, end) = mask.group_span();
         // SAFETY: the caller's promise.
         let Spread { least, greatest, differ, steps } =

@@ -11,19 +11,19 @@ use ir::Width;
 use crate::bytes::{AlignedBytes, load, load_unaligned, store};
 use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
 use crate::pattern::Pattern;
-use crate::scalar::{Rows, Scalar};
+use crate::scalar::{LaneRows, Scalar};
 use lanes::{Factor, Helpers, HostPath};
 
 #[cfg(test)]
 mod tests;
 
 /// The width in the terms of the vector handlers.
-pub(crate) fn lane_width(width: Width) -> lanes::Width {
+pub(crate) fn lane_width(width: Width) -> lanes::LaneWidth {
     match width {
-        Width::Pred => lanes::Width::Bit,
-        Width::W16 => lanes::Width::B2,
-        Width::W32 => lanes::Width::B4,
-        Width::W64 => lanes::Width::B8,
+        Width::Pred => lanes::LaneWidth::Bit,
+        Width::W16 => lanes::LaneWidth::B2,
+        Width::W32 => lanes::LaneWidth::B4,
+        Width::W64 => lanes::LaneWidth::B8,
     }
 }
 
@@ -106,12 +106,12 @@ impl State {
 /// Values of lanes as vector handlers read them: groups of 16, the first at `array`, each `step` bytes after the one
 /// before.
 #[derive(Clone, Copy)]
-pub(crate) struct Source {
+pub(crate) struct Groups {
     pub array: *const u8,
     pub step: usize,
 }
 
-impl Source {
+impl Groups {
     /// From group `group` on.
     #[inline]
     pub fn at_group(self, group: usize) -> *const u8 {
@@ -134,12 +134,12 @@ pub(crate) struct Registers {
     has_calls: bool,
     patterns: Vec<Option<Box<Pattern>>>,
     /// Lanes of an array.
-    rows: Rows,
+    rows: LaneRows,
     helpers: &'static Helpers,
 }
 
 impl Registers {
-    pub fn new(rows: Rows, path: HostPath) -> Registers {
+    pub fn new(rows: LaneRows, path: HostPath) -> Registers {
         let data = AlignedBytes::spare().unwrap_or_else(|| AlignedBytes::zeroed(2 * SCRATCH_BYTES));
         Registers {
             fresh: data.len(),
@@ -156,7 +156,7 @@ impl Registers {
         self.helpers
     }
 
-    pub fn rows(&self) -> Rows {
+    pub fn rows(&self) -> LaneRows {
         self.rows
     }
 
@@ -280,7 +280,7 @@ impl Registers {
     /// All lanes get the values that stand in memory, which stays as it is until the slot is written or no longer
     /// read.
     #[inline]
-    pub fn set_memory(&mut self, w: Window, slot: SlotRef, memory: Source) {
+    pub fn set_memory(&mut self, w: Window, slot: SlotRef, memory: Groups) {
         let state = self.state_mut(w, slot);
         state.forms = form::MEMORY;
         (state.memory.array, state.memory.step) = (memory.array, memory.step);
@@ -308,7 +308,7 @@ impl Registers {
     /// Groups that stand one after the other.
     fn spaced(&self, array: *const u8, step: usize) -> Factor {
         let pitch = step * (self.rows.width() / GROUP_LANES);
-        Factor { array, step, pitch, leap: pitch * self.rows.in_block(), splat: false }
+        Factor { array, step, pitch, block_stride: pitch * self.rows.in_block(), splat: false }
     }
 
     /// Sets a slot to zero.
@@ -328,36 +328,36 @@ impl Registers {
 
     /// Where the values of a slot stand in memory, if they do.
     #[inline]
-    pub fn memory(&self, w: Window, slot: SlotRef) -> Source {
+    pub fn memory(&self, w: Window, slot: SlotRef) -> Groups {
         let Factor { array, step, .. } = self.state(w, slot).memory;
-        Source { array, step }
+        Groups { array, step }
     }
 
     /// The values of a slot for a vector handler.
     #[inline]
-    pub fn source(&mut self, w: Window, slot: SlotRef) -> Source {
+    pub fn source(&mut self, w: Window, slot: SlotRef) -> Groups {
         let state = self.state(w, slot);
         match state.forms & (form::ARRAY | form::GROUP | form::MEMORY) {
             form::MEMORY => self.memory(w, slot),
-            form::GROUP => Source { array: self.array(w, slot), step: 0 },
+            form::GROUP => Groups { array: self.array(w, slot), step: 0 },
             0 => self.other_source(w, slot),
-            _ => Source { array: self.array(w, slot), step: usize::from(slot.group_bytes) },
+            _ => Groups { array: self.array(w, slot), step: usize::from(slot.group_bytes) },
         }
     }
 
     /// The values of a slot that has a scalar form only, or stands in rows of memory.
     #[inline(never)]
-    fn other_source(&mut self, w: Window, slot: SlotRef) -> Source {
+    fn other_source(&mut self, w: Window, slot: SlotRef) -> Groups {
         let State { forms, scalar, .. } = *self.state(w, slot);
         let array = self.array(w, slot).cast_const();
         if slot.width == Width::Pred || forms & form::SCALAR == 0 || !scalar.is_uniform() {
             self.fill(w, slot);
-            return Source { array, step: usize::from(slot.group_bytes) };
+            return Groups { array, step: usize::from(slot.group_bytes) };
         }
         // SAFETY: the array has at least one group.
         unsafe { (self.helpers.fill)(array.cast_mut(), lane_width(slot.width), scalar.base, GROUP_LANES) }
         self.state_mut(w, slot).forms |= form::GROUP;
-        Source { array, step: 0 }
+        Groups { array, step: 0 }
     }
 
     #[cold]
@@ -371,16 +371,16 @@ impl Registers {
         unsafe {
             if forms & form::MEMORY != 0 {
                 let bytes = usize::from(slot.group_bytes);
-                let memory = Source { array: memory.array, step: memory.step };
+                let memory = Groups { array: memory.array, step: memory.step };
                 for group in 0..rows.lanes / GROUP_LANES {
                     (self.helpers.copy)(array.add(group * bytes), memory.at_group(group), bytes);
                 }
             } else if forms & form::ROWS != 0 {
                 let groups = rows.width() / GROUP_LANES;
-                let of_block = lanes::Rows { count: rows.in_block(), groups, pitch: memory.pitch };
+                let of_block = lanes::MemoryRows { count: rows.in_block(), groups, pitch: memory.pitch };
                 for block in 0..rows.blocks() {
                     let to = array.add(block * rows.block_lanes() * slot.width.bytes());
-                    let from = memory.array.wrapping_add(block.wrapping_mul(memory.leap));
+                    let from = memory.array.wrapping_add(block.wrapping_mul(memory.block_stride));
                     (self.helpers.copy_rows)(to, width, from, of_block, memory.splat);
                 }
             } else if scalar.is_uniform() {
@@ -488,12 +488,12 @@ impl Registers {
             return unsafe { load_unaligned(group, slot.width, lane % GROUP_LANES) };
         }
         if state.forms & form::ROWS != 0 {
-            let Factor { array, step, pitch, leap, splat } = state.memory;
+            let Factor { array, step, pitch, block_stride, splat } = state.memory;
             let (column, row, block) = self.rows.place(lane);
             let (group, in_group) = (column as usize / GROUP_LANES, column as usize % GROUP_LANES);
             let at =
                 array.wrapping_add(group.wrapping_mul(step)).wrapping_add((row as usize).wrapping_mul(pitch));
-            let at = at.wrapping_add((block as usize).wrapping_mul(leap));
+            let at = at.wrapping_add((block as usize).wrapping_mul(block_stride));
             // SAFETY: as above.
             return unsafe { load_unaligned(at, slot.width, if splat { 0 } else { in_group }) };
         }
@@ -511,7 +511,9 @@ impl Registers {
         // SAFETY: the array has an element for every lane.
         unsafe {
             match slot.width {
-                Width::W32 => (self.helpers.extend)(to, lanes::Width::B8, array, lanes::Extend::U32, lanes),
+                Width::W32 => {
+                    (self.helpers.extend)(to, lanes::LaneWidth::B8, array, lanes::Extend::U32, lanes)
+                }
                 Width::W64 => std::ptr::copy_nonoverlapping(array, to, 8 * lanes),
                 width => values.iter_mut().enumerate().for_each(|(i, v)| *v = load(array, width, i)),
             }

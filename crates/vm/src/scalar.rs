@@ -5,7 +5,7 @@ use crate::mask::{CHUNK_LANES, WARP_LANES};
 /// The lanes of a chunk as rows of blocks: a row is as wide as the block where that suits, so that both `%tid.x` and
 /// `%tid.y` step evenly, else a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rows {
+pub(crate) struct LaneRows {
     /// Logarithm of the width of a row; one row has all lanes if there is but one.
     shift: u32,
     pub lanes: usize,
@@ -15,9 +15,9 @@ pub(crate) struct Rows {
     last: (i64, i64, i64),
 }
 
-impl Rows {
+impl LaneRows {
     /// The rows of chunks of `blocks` blocks of this extent, or of `lanes` lanes of one.
-    pub fn of(block: [u32; 3], lanes: usize, blocks: usize) -> Rows {
+    pub fn of(block: [u32; 3], lanes: usize, blocks: usize) -> LaneRows {
         let width = match block[0] as usize {
             // A row of a block with several.
             n @ (16 | 32 | 64 | 128) if block[1] * block[2] > 1 => n,
@@ -27,7 +27,7 @@ impl Rows {
         let shift = if block_lanes.is_multiple_of(width) { width } else { CHUNK_LANES }.ilog2();
         let in_block = block_lanes >> shift | usize::from(block_lanes < 1 << shift);
         let width = (1 << shift).min(lanes);
-        Rows { shift, lanes, in_block, last: (width as i64 - 1, in_block as i64 - 1, blocks as i64 - 1) }
+        LaneRows { shift, lanes, in_block, last: (width as i64 - 1, in_block as i64 - 1, blocks as i64 - 1) }
     }
 
     /// Lanes of a row.
@@ -60,10 +60,10 @@ impl Rows {
         if self.last.2 == 0 { 0 } else { lane / self.block_lanes() }
     }
 
-    /// The least and the greatest of `column * step + row * pitch + block * leap`, for steps well below 2^56.
+    /// The least and the greatest of `column * step + row * pitch + block * block_stride`, for steps well below 2^56.
     #[inline]
-    pub fn ends(self, step: i64, pitch: i64, leap: i64) -> (i64, i64) {
-        let (a, b, c) = (step * self.last.0, pitch * self.last.1, leap * self.last.2);
+    pub fn ends(self, step: i64, pitch: i64, block_stride: i64) -> (i64, i64) {
+        let (a, b, c) = (step * self.last.0, pitch * self.last.1, block_stride * self.last.2);
         (a.min(0) + b.min(0) + c.min(0), a.max(0) + b.max(0) + c.max(0))
     }
 
@@ -79,7 +79,7 @@ impl Rows {
     }
 }
 
-/// The lanes' values are `base + column * step + row * pitch + block * leap`, cut to the slot's width.
+/// The lanes' values are `base + column * step + row * pitch + block * block_stride`, cut to the slot's width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scalar {
     pub base: u64,
@@ -88,23 +88,28 @@ pub(crate) struct Scalar {
     /// From one row of a block to the next.
     pub pitch: u64,
     /// From one block to the next.
-    pub leap: u64,
+    pub block_stride: u64,
 }
 
 impl Scalar {
     pub const fn uniform(base: u64) -> Scalar {
-        Scalar { base, step: 0, pitch: 0, leap: 0 }
+        Scalar { base, step: 0, pitch: 0, block_stride: 0 }
     }
 
     /// `base + lane * step` in all lanes of a block, the same in all blocks.
-    pub fn linear(base: u64, step: u64, rows: Rows) -> Scalar {
-        Scalar { base, step, pitch: if rows.in_block > 1 { step << rows.shift } else { 0 }, leap: 0 }
+    pub fn linear(base: u64, step: u64, rows: LaneRows) -> Scalar {
+        Scalar { base, step, pitch: if rows.in_block > 1 { step << rows.shift } else { 0 }, block_stride: 0 }
     }
 
     /// With every part changed by `f`.
     #[inline(always)]
     pub fn map(self, f: impl Fn(u64) -> u64) -> Scalar {
-        Scalar { base: f(self.base), step: f(self.step), pitch: f(self.pitch), leap: f(self.leap) }
+        Scalar {
+            base: f(self.base),
+            step: f(self.step),
+            pitch: f(self.pitch),
+            block_stride: f(self.block_stride),
+        }
     }
 
     /// The sum of two.
@@ -114,45 +119,45 @@ impl Scalar {
             base: self.base.wrapping_add(other.base),
             step: self.step.wrapping_add(other.step),
             pitch: self.pitch.wrapping_add(other.pitch),
-            leap: self.leap.wrapping_add(other.leap),
+            block_stride: self.block_stride.wrapping_add(other.block_stride),
         }
     }
 
     pub fn is_uniform(self) -> bool {
-        self.step | self.pitch | self.leap == 0
+        self.step | self.pitch | self.block_stride == 0
     }
 
     /// It steps by `step` from each lane to the next, over the ends of rows and blocks.
     #[inline]
-    pub fn is_linear(self, step: u64, rows: Rows) -> bool {
+    pub fn is_linear(self, step: u64, rows: LaneRows) -> bool {
         let blocks_join =
-            self.leap == (step << rows.shift).wrapping_mul(rows.in_block as u64) || rows.last.2 == 0;
+            self.block_stride == (step << rows.shift).wrapping_mul(rows.in_block as u64) || rows.last.2 == 0;
         self.is_linear_in_block(step, rows) && blocks_join
     }
 
     /// It steps by `step` from each lane of a block to the next.
     #[inline]
-    pub fn is_linear_in_block(self, step: u64, rows: Rows) -> bool {
+    pub fn is_linear_in_block(self, step: u64, rows: LaneRows) -> bool {
         self.step == step && (self.pitch == step << rows.shift || rows.in_block == 1)
     }
 
     #[inline]
-    pub fn at(self, lane: usize, rows: Rows) -> u64 {
+    pub fn at(self, lane: usize, rows: LaneRows) -> u64 {
         let (column, row, block) = rows.place(lane);
         let part = |step: u64, count: u64| step.wrapping_mul(count);
         let in_row = self.base.wrapping_add(part(self.step, column));
-        in_row.wrapping_add(part(self.pitch, row)).wrapping_add(part(self.leap, block))
+        in_row.wrapping_add(part(self.pitch, row)).wrapping_add(part(self.block_stride, block))
     }
 
     /// The least and the greatest of what is added to the base, if the steps are small.
     #[inline]
-    pub fn span(self, rows: Rows) -> Option<(i64, i64)> {
+    pub fn span(self, rows: LaneRows) -> Option<(i64, i64)> {
         const LARGE: u64 = 1 << 48;
         // From -LARGE to LARGE - 1.
         let large = |step: u64| step.wrapping_add(LARGE) >= 2 * LARGE;
-        if large(self.step) || large(self.pitch) || large(self.leap) {
+        if large(self.step) || large(self.pitch) || large(self.block_stride) {
             return None;
         }
-        Some(rows.ends(self.step as i64, self.pitch as i64, self.leap as i64))
+        Some(rows.ends(self.step as i64, self.pitch as i64, self.block_stride as i64))
     }
 }

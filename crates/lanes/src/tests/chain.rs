@@ -31,9 +31,9 @@ fn number(random: &mut Random) -> u32 {
 /// A factor with random distances that lies in a memory of numbers.
 fn factor(random: &mut Random, memory: &[u32]) -> Factor {
     let spread = |random: &mut Random, most| 4 * random.below(most);
-    let (step, pitch, leap) = (spread(random, 20), spread(random, 20), spread(random, 20));
+    let (step, pitch, block_stride) = (spread(random, 20), spread(random, 20), spread(random, 20));
     let array = memory[random.below(40)..].as_ptr().cast();
-    Factor { array, step, pitch, leap, splat: random.below(2) == 0 }
+    Factor { array, step, pitch, block_stride, splat: random.below(2) == 0 }
 }
 
 /// The value that a factor has in a lane.
@@ -41,7 +41,7 @@ fn value(factor: &Factor, shape: Shape, lane: usize) -> u32 {
     let (group, in_group) = (lane / 16, lane % 16);
     let (row, column) = (group / shape.groups, group % shape.groups);
     let (block, row) = (row / shape.rows, row % shape.rows);
-    let offset = block * factor.leap + row * factor.pitch + column * factor.step;
+    let offset = block * factor.block_stride + row * factor.pitch + column * factor.step;
     let at = factor.array.wrapping_add(offset + if factor.splat { 0 } else { 4 * in_group });
     // SAFETY: the memory is larger than all distances together.
     unsafe { at.cast::<u32>().read_unaligned() }
@@ -96,7 +96,7 @@ fn a_factor_may_be_the_result() {
                 array,
                 step: GROUP,
                 pitch: GROUP * shape.groups,
-                leap: GROUP * shape.groups * shape.rows,
+                block_stride: GROUP * shape.groups * shape.rows,
                 splat: false,
             };
             // One pointer for both: what is read is written through it.

@@ -2,9 +2,9 @@
 
 use super::values::{Random, turns};
 use super::{LANES, Register, available_paths};
-use crate::{Element, Extend, Helpers, Spread, Width, helpers};
+use crate::{Element, Extend, Helpers, LaneWidth, Spread, helpers};
 
-const WIDTHS: [Width; 3] = [Width::B2, Width::B4, Width::B8];
+const WIDTHS: [LaneWidth; 3] = [LaneWidth::B2, LaneWidth::B4, LaneWidth::B8];
 const COUNTS: [usize; 4] = [16, 48, 240, 256];
 
 /// Runs a test on every path, a few times with other random numbers.
@@ -41,7 +41,7 @@ fn contains(mask: &[u64; 4], lane: usize) -> bool {
     mask[lane / 64] >> (lane % 64) & 1 != 0
 }
 
-fn get(register: &Register, width: Width, lane: usize) -> u64 {
+fn get(register: &Register, width: LaneWidth, lane: usize) -> u64 {
     let mut bytes = [0; 8];
     let n = width.bytes(1);
     bytes[..n].copy_from_slice(&register.0[lane * n..][..n]);
@@ -53,7 +53,7 @@ fn low_bytes(value: u64, bytes: usize) -> u64 {
 }
 
 /// Everything behind `lanes` lanes is as it was.
-fn untouched(register: &Register, width: Width, lanes: usize) {
+fn untouched(register: &Register, width: LaneWidth, lanes: usize) {
     assert!(register.0[width.bytes(lanes)..].iter().all(|&b| b == 0xa5));
 }
 
@@ -79,9 +79,9 @@ fn fill_and_ramp() {
         for value in [0, 1, 2, 3] {
             let mut filled = Register::new();
             // SAFETY: as above.
-            unsafe { (helpers.fill)(filled.0.as_mut_ptr(), Width::Bit, value, 48) };
+            unsafe { (helpers.fill)(filled.0.as_mut_ptr(), LaneWidth::Bit, value, 48) };
             assert_eq!(filled.0[..6], [0u8.wrapping_sub(value as u8 & 1); 6]);
-            untouched(&filled, Width::Bit, 48);
+            untouched(&filled, LaneWidth::Bit, 48);
         }
     });
 }
@@ -109,8 +109,8 @@ fn merge_takes_the_lanes_of_the_mask() {
         let (mask, src, before) = (random_mask(random), random_register(random), random_register(random));
         let mut dst = before.clone();
         // SAFETY: as above.
-        unsafe { (helpers.merge)(dst.0.as_mut_ptr(), src.0.as_ptr(), Width::Bit, &mask, 1..15) };
-        let word = |register: &Register, i: usize| get(register, Width::B8, i);
+        unsafe { (helpers.merge)(dst.0.as_mut_ptr(), src.0.as_ptr(), LaneWidth::Bit, &mask, 1..15) };
+        let word = |register: &Register, i: usize| get(register, LaneWidth::B8, i);
         let span = [!0xffff, !0, !0, !0 >> 16];
         for i in 0..4 {
             let mask = mask[i] & span[i];
@@ -122,12 +122,12 @@ fn merge_takes_the_lanes_of_the_mask() {
 #[test]
 fn extend_and_truncate() {
     let kinds = [
-        (Extend::U8, Width::B2, 8, false),
-        (Extend::S8, Width::B2, 8, true),
-        (Extend::U16, Width::B2, 16, false),
-        (Extend::S16, Width::B2, 16, true),
-        (Extend::U32, Width::B4, 32, false),
-        (Extend::S32, Width::B4, 32, true),
+        (Extend::U8, LaneWidth::B2, 8, false),
+        (Extend::S8, LaneWidth::B2, 8, true),
+        (Extend::U16, LaneWidth::B2, 16, false),
+        (Extend::S16, LaneWidth::B2, 16, true),
+        (Extend::U32, LaneWidth::B4, 32, false),
+        (Extend::S32, LaneWidth::B4, 32, true),
     ];
     on_every_path(|helpers, random| {
         let src = random_register(random);
@@ -165,22 +165,22 @@ fn extend_and_truncate() {
 #[test]
 fn gather_and_scatter() {
     let elements = [
-        (Element::U8, Width::B2, 1),
-        (Element::S8, Width::B2, 1),
-        (Element::B2, Width::B2, 2),
-        (Element::B4, Width::B4, 4),
-        (Element::B8, Width::B8, 8),
+        (Element::U8, LaneWidth::B2, 1),
+        (Element::S8, LaneWidth::B2, 1),
+        (Element::B2, LaneWidth::B2, 2),
+        (Element::B4, LaneWidth::B4, 4),
+        (Element::B8, LaneWidth::B8, 8),
     ];
     on_every_path(|helpers, random| {
         for ((element, register, bytes), width) in
-            elements.into_iter().flat_map(|e| [Width::B4, Width::B8].map(|w| (e, w)))
+            elements.into_iter().flat_map(|e| [LaneWidth::B4, LaneWidth::B8].map(|w| (e, w)))
         {
             let mask = random_mask(random);
             let mut memory: Vec<u8> = (0..4096).map(|_| random.next() as u8).collect();
             // Inactive lanes have offsets that must not be followed. Those of 32 bits are addresses of a window at their end.
             let mut offsets = random_register(random);
             let n = width.bytes(1);
-            let window: u64 = if width == Width::B4 { 0xfa00_0000 } else { 0 };
+            let window: u64 = if width == LaneWidth::B4 { 0xfa00_0000 } else { 0 };
             for lane in (0..LANES).filter(|&lane| contains(&mask, lane)) {
                 let offset = window + (random.below(4096 / bytes) * bytes) as u64;
                 offsets.0[lane * n..][..n].copy_from_slice(&offset.to_le_bytes()[..n]);
@@ -242,15 +242,15 @@ fn bytes_and_vectors_of_memory() {
                 unsafe { (helpers.widen_bytes)(dst.0.as_mut_ptr(), bytes.as_ptr(), signed, lanes) };
                 for (lane, &byte) in bytes[..lanes].iter().enumerate() {
                     let expected = if signed { byte as i8 as u16 } else { u16::from(byte) };
-                    assert_eq!(get(&dst, Width::B2, lane), u64::from(expected));
+                    assert_eq!(get(&dst, LaneWidth::B2, lane), u64::from(expected));
                 }
-                untouched(&dst, Width::B2, lanes);
+                untouched(&dst, LaneWidth::B2, lanes);
             }
             let mut dst = Register::new();
             // SAFETY: as above.
             unsafe { (helpers.narrow_bytes)(dst.0.as_mut_ptr(), memory.0.as_ptr(), lanes) };
             for lane in 0..lanes {
-                assert_eq!(dst.0[lane], get(&memory, Width::B2, lane) as u8);
+                assert_eq!(dst.0[lane], get(&memory, LaneWidth::B2, lane) as u8);
             }
             assert!(dst.0[lanes..].iter().all(|&b| b == 0xa5));
         }
@@ -287,7 +287,7 @@ fn rows_are_copied_or_broadcast() {
                     let count = 1 + random.below(8 / groups);
                     let pitch = [0, bytes, 3 * bytes, 16 * bytes][random.below(4)];
                     let mut dst = Register::new();
-                    let rows = crate::Rows { count, groups, pitch };
+                    let rows = crate::MemoryRows { count, groups, pitch };
                     // SAFETY: a register holds 256 elements of 8 bytes, more than the rows reach.
                     unsafe {
                         (helpers.copy_rows)(dst.0.as_mut_ptr(), width, memory.0.as_ptr(), rows, broadcast);
@@ -318,10 +318,10 @@ fn warps_are_permuted() {
             for lane in 0..lanes {
                 let other = lane / 32 * 32 + from[lane % 32] as usize;
                 // A warp of 16 lanes has zeros for the others.
-                let want = if other < lanes { get(&src, Width::B4, other) } else { 0 };
-                assert_eq!(get(&dst, Width::B4, lane), want, "lane {lane} of {lanes}");
+                let want = if other < lanes { get(&src, LaneWidth::B4, other) } else { 0 };
+                assert_eq!(get(&dst, LaneWidth::B4, lane), want, "lane {lane} of {lanes}");
             }
-            untouched(&dst, Width::B4, lanes);
+            untouched(&dst, LaneWidth::B4, lanes);
         }
     });
 }
@@ -329,7 +329,7 @@ fn warps_are_permuted() {
 #[test]
 fn what_numbers_have_in_common() {
     on_every_path(|helpers, random| {
-        for width in [Width::B4, Width::B8] {
+        for width in [LaneWidth::B4, LaneWidth::B8] {
             let mut register = random_register(random);
             let mut mask = random_mask(random);
             // The last group has a lane, and often not all.

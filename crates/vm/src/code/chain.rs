@@ -36,7 +36,7 @@ impl Candidate {
 
 /// Where an operation stands in a chain.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct ChainPosition {
     pub at: usize,
     pub index: LinkIndex,
     /// Its factors and its sum keep their registers until the chain ends.
@@ -48,7 +48,7 @@ pub(super) struct Place {
 const LINKS: usize = 64;
 
 /// The chains of a block's candidates, which stand in ascending order.
-pub(super) fn find(candidates: &[Candidate]) -> Vec<Place> {
+pub(super) fn find(candidates: &[Candidate]) -> Vec<ChainPosition> {
     let index_of = |at: usize| candidates.binary_search_by_key(&at, |candidate| candidate.at).ok();
     let mut taken = vec![false; candidates.len()];
     let mut places = Vec::new();
@@ -77,7 +77,7 @@ pub(super) fn find(candidates: &[Candidate]) -> Vec<Place> {
             let candidate = &candidates[link];
             let index = LinkIndex { chain: chains, link: i };
             let stable = std::array::from_fn(|operand| keeps(candidates, &links, candidate, operand));
-            places.push(Place { at: candidate.at, index, stable, last: link == last });
+            places.push(ChainPosition { at: candidate.at, index, stable, last: link == last });
         }
         chains += 1;
     }

@@ -142,9 +142,9 @@ fn reads_first(op: &OpKind) -> bool {
 }
 
 /// Makes an operation a link of a chain.
-fn link(op: &mut Op, place: &chain::Place) {
+fn link(op: &mut Op, place: &chain::ChainPosition) {
     if let Kind::Pure(pure) = std::mem::replace(&mut op.kind, PLACEHOLDER) {
-        let chain::Place { index, stable, last, .. } = *place;
+        let chain::ChainPosition { index, stable, last, .. } = *place;
         op.kind = Kind::Link(Box::new(Link { pure: *pure, index, stable, last }));
     }
 }

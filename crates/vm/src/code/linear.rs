@@ -3,7 +3,7 @@
 use ir::Width;
 use isa::{CmpOp, Form, Mod, Opcode, Picks, Type};
 
-use crate::scalar::{Rows, Scalar};
+use crate::scalar::{LaneRows, Scalar};
 
 /// The range of an integer type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Linear {
     /// The result for these sources, if it steps evenly too; an instruction reads as many of them as it has. `width` is
     /// the result's.
     #[inline]
-    pub fn apply(self, [&a, &b, &c]: [&Scalar; 3], width: Width, rows: Rows) -> Option<Scalar> {
+    pub fn apply(self, [&a, &b, &c]: [&Scalar; 3], width: Width, rows: LaneRows) -> Option<Scalar> {
         Some(match self {
             Linear::Add => a.plus(&b),
             Linear::Sub => a.plus(&scaled(b, u64::MAX)),
@@ -127,7 +127,7 @@ fn product(a: Scalar, b: Scalar) -> Option<Scalar> {
 
 /// The low `bits` bits of a value and the rest, if both step evenly: each is stepped by some of column, row and block,
 /// and the low one does not carry. The value has been extended to 64 bits.
-fn split(value: Scalar, bits: u32, rows: Rows) -> Option<(Scalar, Scalar)> {
+fn split(value: Scalar, bits: u32, rows: LaneRows) -> Option<(Scalar, Scalar)> {
     let mask = if bits >= 64 { !0 } else { (1u64 << bits) - 1 };
     if value.is_uniform() {
         return Some((Scalar::uniform(value.base & mask), Scalar::uniform(value.base & !mask)));
@@ -142,21 +142,22 @@ fn split(value: Scalar, bits: u32, rows: Rows) -> Option<(Scalar, Scalar)> {
 }
 
 #[inline(always)]
-fn compare(op: CmpOp, range: Range, a: Scalar, b: Scalar, rows: Rows) -> Option<Scalar> {
+fn compare(op: CmpOp, range: Range, a: Scalar, b: Scalar, rows: LaneRows) -> Option<Scalar> {
     let (a, b) = (extend(a, range, rows)?, extend(b, range, rows)?);
     // The difference steps evenly too: its ends are at corners. These are their signs.
     let (least, greatest) = if range.bits <= 32 {
         // Nothing here is near 64 bits.
         let difference = |a: u64, b: u64| a.wrapping_sub(b) as i64;
         let (step, pitch) = (difference(a.step, b.step), difference(a.pitch, b.pitch));
-        let (least, greatest) = rows.ends(step, pitch, difference(a.leap, b.leap));
+        let (least, greatest) = rows.ends(step, pitch, difference(a.block_stride, b.block_stride));
         let first = difference(a.base, b.base);
         ((first + least).signum(), (first + greatest).signum())
     } else {
         let difference = |a: u64, b: u64| Some((a as i64).checked_sub(b as i64)? as u64);
         let (step, pitch) = (difference(a.step, b.step)?, difference(a.pitch, b.pitch)?);
         let (least, greatest) =
-            Scalar { base: 0, step, pitch, leap: difference(a.leap, b.leap)? }.span(rows)?;
+            Scalar { base: 0, step, pitch, block_stride: difference(a.block_stride, b.block_stride)? }
+                .span(rows)?;
         let wide = |v: u64| if range.signed { i128::from(v as i64) } else { i128::from(v) };
         let first = wide(a.base) - wide(b.base);
         let sign = |end: i64| (first + i128::from(end)).signum() as i64;
@@ -186,7 +187,7 @@ const SMALL: u64 = 1 << 20;
 
 /// A value of this range, extended to 64 bits: possible if no lane leaves the range on the way.
 #[inline]
-fn extend(value: Scalar, range: Range, rows: Rows) -> Option<Scalar> {
+fn extend(value: Scalar, range: Range, rows: LaneRows) -> Option<Scalar> {
     let shift = 64 - range.bits.min(64);
     let signed = |v: u64| ((v << shift) as i64 >> shift) as u64;
     let base = if range.signed { signed(value.base) } else { value.base << shift >> shift };
@@ -195,7 +196,7 @@ fn extend(value: Scalar, range: Range, rows: Rows) -> Option<Scalar> {
     }
     let extended = Scalar { base, ..value.map(signed) };
     // Small numbers, stepping up: most are.
-    let largest = base.max(extended.step).max(extended.pitch).max(extended.leap);
+    let largest = base.max(extended.step).max(extended.pitch).max(extended.block_stride);
     if largest < SMALL && range.bits >= 32 {
         return Some(extended);
     }
@@ -219,14 +220,14 @@ mod tests {
     use super::*;
 
     /// A chunk of one row of a block with one.
-    fn row(lanes: usize) -> Rows {
-        Rows::of([lanes as u32, 1, 1], lanes, 1)
+    fn row(lanes: usize) -> LaneRows {
+        LaneRows::of([lanes as u32, 1, 1], lanes, 1)
     }
 
     const U32: Range = Range { bits: 32, signed: false };
     const S32: Range = Range { bits: 32, signed: true };
 
-    fn lane(s: Scalar, i: usize, rows: Rows) -> u64 {
+    fn lane(s: Scalar, i: usize, rows: LaneRows) -> u64 {
         s.at(i, rows)
     }
 
@@ -313,10 +314,10 @@ mod tests {
         let shapes = [
             row(256),
             row(48),
-            Rows::of([16, 16, 1], 256, 1),
-            Rows::of([64, 4, 1], 256, 1),
-            Rows::of([96, 1, 1], 288, 3),
-            Rows::of([16, 8, 1], 1024, 8),
+            LaneRows::of([16, 16, 1], 256, 1),
+            LaneRows::of([64, 4, 1], 256, 1),
+            LaneRows::of([96, 1, 1], 288, 3),
+            LaneRows::of([16, 8, 1], 1024, 8),
         ];
         let (mut asked, mut answered) = (0, 0);
         let mut random = 1u64;
@@ -347,11 +348,12 @@ mod tests {
                         base: source.truncate(s.base),
                         step: source.truncate(s.step),
                         pitch: if rows.in_block() > 1 { source.truncate(s.pitch) } else { 0 },
-                        leap: if rows.blocks() > 1 { source.truncate(s.leap) } else { 0 },
+                        block_stride: if rows.blocks() > 1 { source.truncate(s.block_stride) } else { 0 },
                     };
                     let any = |pick: &mut dyn FnMut(&[u64]) -> u64| {
-                        let [base, step, pitch, leap] = [&bases[..], &steps, &steps, &steps].map(pick);
-                        cut(Scalar { base, step, pitch, leap })
+                        let [base, step, pitch, block_stride] =
+                            [&bases[..], &steps, &steps, &steps].map(pick);
+                        cut(Scalar { base, step, pitch, block_stride })
                     };
                     let a = any(&mut pick);
                     let b = match shift {
@@ -377,7 +379,7 @@ mod tests {
     }
 
     /// As the register file keeps it: every part cut to the width.
-    fn result_at(s: Scalar, width: Width, lane: usize, rows: Rows) -> u64 {
+    fn result_at(s: Scalar, width: Width, lane: usize, rows: LaneRows) -> u64 {
         s.map(|part| width.truncate(part)).at(lane, rows)
     }
 }

@@ -26,15 +26,15 @@ pub(crate) struct Fragment {
 }
 
 /// A matrix that is multiplied.
-pub(crate) struct Factor {
+pub(crate) struct MatrixFactor {
     /// Of A of `wgmma`, those of one warp.
     pub rows: usize,
     pub columns: usize,
-    pub source: Source,
+    pub source: MatrixSource,
 }
 
 /// Where the elements of a factor are.
-pub(crate) enum Source {
+pub(crate) enum MatrixSource {
     Registers(Fragment),
     /// In shared memory, behind a matrix descriptor; transposed if the immediate says so.
     Shared {
@@ -48,9 +48,9 @@ pub(crate) enum Source {
 /// What `mma` multiplies.
 pub(crate) struct Multiply {
     pub product: Product,
-    pub a: Factor,
-    pub b: Factor,
-    pub c: Factor,
+    pub a: MatrixFactor,
+    pub b: MatrixFactor,
+    pub c: MatrixFactor,
     pub d: Fragment,
     /// So many products of the same size: four for `m8n8k4` of halves.
     pub products: usize,
@@ -326,10 +326,10 @@ impl Multiply {
         let [transposed_a, transposed_b] = ["imm-trans-a", "imm-trans-b"].map(first);
         let shared = |descriptor, transposed, matrix: Matrix, ty: Type| {
             let (rows, columns) = matrix.size(shape(matrix), false);
-            Factor {
+            MatrixFactor {
                 rows,
                 columns,
-                source: Source::Shared { descriptor, transposed, matrix, bits: ty.bits() },
+                source: MatrixSource::Shared { descriptor, transposed, matrix, bits: ty.bits() },
             }
         };
         Some(Multiply {
@@ -353,8 +353,12 @@ impl Multiply {
     }
 }
 
-impl From<Fragment> for Factor {
-    fn from(fragment: Fragment) -> Factor {
-        Factor { rows: fragment.rows, columns: fragment.columns, source: Source::Registers(fragment) }
+impl From<Fragment> for MatrixFactor {
+    fn from(fragment: Fragment) -> MatrixFactor {
+        MatrixFactor {
+            rows: fragment.rows,
+            columns: fragment.columns,
+            source: MatrixSource::Registers(fragment),
+        }
     }
 }

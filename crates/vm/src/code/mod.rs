@@ -30,7 +30,8 @@ pub(crate) use build::build;
 pub use build::function_address;
 pub(crate) use linear::Linear;
 pub(crate) use matrix::{
-    Factor, Fragment, MatrixOp, MatrixOperands, MatrixRows, Multiply, RowFormat, ScaleData, Source, Strided,
+    Fragment, MatrixFactor, MatrixOp, MatrixOperands, MatrixRows, MatrixSource, Multiply, RowFormat,
+    ScaleData, Strided,
 };
 pub(crate) use shuffle::{ShufflePattern, shuffle_source};
 pub(crate) use signature::{Signature, Signatures};

@@ -4,7 +4,7 @@ use isa::SpecialRegister;
 
 use crate::grid::Launch;
 use crate::mask::WARP_LANES;
-use crate::scalar::{Rows, Scalar};
+use crate::scalar::{LaneRows, Scalar};
 
 /// Extents of a launch's blocks and grid, by axis.
 const BLOCK: [fn(&Launch) -> u64; 3] = [
@@ -79,22 +79,28 @@ impl Special {
     }
 
     /// Its value in all lanes of a chunk, if it steps evenly.
-    pub fn scalar(self, launch: &Launch, ctaid: [u32; 3], first_thread: u32, rows: Rows) -> Option<Scalar> {
+    pub fn scalar(
+        self,
+        launch: &Launch,
+        ctaid: [u32; 3],
+        first_thread: u32,
+        rows: LaneRows,
+    ) -> Option<Scalar> {
         let [nx, ny, nz] = launch.config.block.map(u64::from);
         let first = u64::from(first_thread);
         let count = rows.in_block() as u64;
         let last = first + count * rows.width() as u64 - 1;
         // Rows of the chunk are rows of the block.
         let same_rows = nx == rows.width() as u64;
-        let by_row = |base: u64| Scalar { base, step: 0, pitch: 1, leap: 0 };
+        let by_row = |base: u64| Scalar { base, step: 0, pitch: 1, block_stride: 0 };
         match self {
             Special::Uniform(of) => Some(Scalar::uniform(of(launch))),
             // Blocks of a chunk follow each other along one axis.
             Special::Ctaid(axis) => Some(Scalar {
-                leap: u64::from(axis == crate::team::axis(launch.config.grid) && rows.blocks() > 1),
+                block_stride: u64::from(axis == crate::team::axis(launch.config.grid) && rows.blocks() > 1),
                 ..Scalar::uniform(ctaid[axis].into())
             }),
-            Special::Tid(0) if same_rows => Some(Scalar { base: 0, step: 1, pitch: 0, leap: 0 }),
+            Special::Tid(0) if same_rows => Some(Scalar { base: 0, step: 1, pitch: 0, block_stride: 0 }),
             Special::Tid(0) if first / nx == last / nx || ny * nz == 1 => {
                 Some(Scalar::linear(first % nx, 1, rows))
             }
@@ -109,7 +115,7 @@ impl Special {
             Special::LaneId
                 if rows.width() <= WARP_LANES && (rows.count() == 1 || rows.width() == WARP_LANES) =>
             {
-                Some(Scalar { base: 0, step: 1, pitch: 0, leap: 0 })
+                Some(Scalar { base: 0, step: 1, pitch: 0, block_stride: 0 })
             }
             Special::WarpId if count == 1 && rows.width() <= WARP_LANES => Some(Scalar::uniform(first / 32)),
             Special::WarpId if rows.width() == WARP_LANES => Some(by_row(first / 32)),

@@ -33,7 +33,7 @@ pub(super) struct Request {
 
 /// Where an access of one lane goes.
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum Resolved {
     Host(*mut u8),
     /// Address in the lane's local memory.
     Local(u64),
@@ -135,20 +135,25 @@ impl Chunk<'_> {
         request: &Request,
         lane: usize,
         address: u64,
-    ) -> Result<Place, FaultKind> {
+    ) -> Result<Resolved, FaultKind> {
         let place = self.place(shared, request, address)?;
         let block = self.registers.rows().block_of(lane);
         Ok(match place {
-            Place::Host(at) if block > 0 && shared.memory_of_first().contains(&(at as usize)) => {
+            Resolved::Host(at) if block > 0 && shared.memory_of_first().contains(&(at as usize)) => {
                 // SAFETY: every block has memory of its own, `stride` bytes after that of the one before.
-                Place::Host(unsafe { at.add(block * shared.stride) })
+                Resolved::Host(unsafe { at.add(block * shared.stride) })
             }
             place => place,
         })
     }
 
     /// Checks the access of one lane of the chunk's first block.
-    pub(super) fn place(&self, shared: &Shared, request: &Request, address: u64) -> Result<Place, FaultKind> {
+    pub(super) fn place(
+        &self,
+        shared: &Shared,
+        request: &Request,
+        address: u64,
+    ) -> Result<Resolved, FaultKind> {
         // No access is larger than 32 bytes (`.v8.b32`, `.v4.b64`).
         if !address.is_multiple_of(request.bytes) {
             return Err(FaultKind::Misaligned);
@@ -160,16 +165,16 @@ impl Chunk<'_> {
         match space {
             Space::Local => {
                 let inside = self.local.contains(inner, request.bytes);
-                if inside { Ok(Place::Local(inner)) } else { Err(FaultKind::OutOfBounds) }
+                if inside { Ok(Resolved::Local(inner)) } else { Err(FaultKind::OutOfBounds) }
             }
             Space::Const | Space::Param if request.write => Err(FaultKind::ReadOnly),
             Space::Global => {
                 let allocation = self.launch.allocation(inner).ok_or(FaultKind::OutOfBounds)?;
-                allocation.resolve(inner, request.bytes).map(Place::Host)
+                allocation.resolve(inner, request.bytes).map(Resolved::Host)
             }
             _ => match self.region(shared, request, address, address) {
                 // SAFETY: the region was found for this address.
-                Some(region) => Ok(Place::Host(unsafe { region.at(address) })),
+                Some(region) => Ok(Resolved::Host(unsafe { region.at(address) })),
                 None => Err(FaultKind::OutOfBounds),
             },
         }
@@ -200,7 +205,7 @@ impl Chunk<'_> {
         request: &Request,
         addresses: &Addresses,
         mask: Mask,
-        mut f: impl FnMut(&mut Self, usize, Place),
+        mut f: impl FnMut(&mut Self, usize, Resolved),
     ) -> Step {
         // `f` may write the register that the addresses stand in.
         let mut all = [0; CHUNK_LANES];
@@ -233,7 +238,7 @@ impl Chunk<'_> {
             None => self.active_region(shared, request, even, mask),
             found => found,
         }?;
-        even.scalar.leap = even.scalar.leap.wrapping_add(region.stride as u64);
+        even.scalar.block_stride = even.scalar.block_stride.wrapping_add(region.stride as u64);
         Some(region)
     }
 
@@ -423,8 +428,8 @@ impl Chunk<'_> {
                 let Some((array, slot)) = *slot else { continue };
                 let value = match place {
                     // SAFETY: the place holds all elements of the access.
-                    Place::Host(at) => unsafe { read(at.add(i * op.bytes as usize), op.bytes, op.signed) },
-                    Place::Local(at) => {
+                    Resolved::Host(at) => unsafe { read(at.add(i * op.bytes as usize), op.bytes, op.signed) },
+                    Resolved::Local(at) => {
                         let value = chunk.local.read(lane, at + (i as u64) * u64::from(op.bytes), op.bytes);
                         extend(value, op.bytes, op.signed)
                     }

@@ -7,7 +7,7 @@ use ir::AtomicOp;
 use isa::{Mod, Picks, Type};
 use lanes::Helpers;
 
-use super::access::{Place, Request};
+use super::access::{Request, Resolved};
 use super::transfer::{Addresses, Each, Region, read, write};
 use super::{Active, Chunk, Step};
 use crate::bytes::store;
@@ -129,17 +129,17 @@ impl Chunk<'_> {
             let a = chunk.registers.get(active.window, op.a, lane);
             let b = op.b.map_or(0, |slot| chunk.registers.get(active.window, slot, lane));
             let old = match place {
-                Place::Host(at) if !own.contains(&(at as usize)) => {
+                Resolved::Host(at) if !own.contains(&(at as usize)) => {
                     // SAFETY: the place holds `bytes` aligned bytes.
                     unsafe { update_atomically(at, bytes, |old| update.apply(old, a, b)) }
                 }
                 // SAFETY: the place holds `bytes` bytes.
-                Place::Host(at) => unsafe {
+                Resolved::Host(at) => unsafe {
                     let old = read(at, bytes, false);
                     write(at, bytes, update_own.apply(old, a, b));
                     old
                 },
-                Place::Local(at) => {
+                Resolved::Local(at) => {
                     let old = chunk.local.read(lane, at, bytes);
                     chunk.local.write(lane, at, bytes, update.apply(old, a, b));
                     old
@@ -201,7 +201,7 @@ fn find_offsets(addresses: &Addresses, region: Region, helpers: &Helpers, offset
     // SAFETY: the array has an element for every lane.
     unsafe {
         match each.narrow {
-            true => (helpers.extend)(to.cast(), lanes::Width::B8, each.array, lanes::Extend::U32, count),
+            true => (helpers.extend)(to.cast(), lanes::LaneWidth::B8, each.array, lanes::Extend::U32, count),
             false => std::ptr::copy_nonoverlapping(each.array.cast(), to, count),
         }
     }

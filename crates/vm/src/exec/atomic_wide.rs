@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use diag::Span;
 use portable_atomic::AtomicU128;
 
-use super::access::{Place, Request};
+use super::access::{Request, Resolved};
 use super::{Active, Chunk, Step};
 use crate::code::AtomicWide;
 use crate::cta::Shared;
@@ -34,7 +34,7 @@ impl Chunk<'_> {
             let (compare, new) = (op.compare.map(value), value(op.new));
             let update = |old: u128| if compare.is_none_or(|compare| compare == old) { new } else { old };
             old_values[lane] = match place {
-                Place::Host(at) if !own.contains(&(at as usize)) => {
+                Resolved::Host(at) if !own.contains(&(at as usize)) => {
                     // SAFETY: the place holds 16 aligned bytes; kernel memory is only reached through raw pointers and
                     // atomics.
                     let cell = unsafe { AtomicU128::from_ptr(at.cast()) };
@@ -45,12 +45,12 @@ impl Chunk<'_> {
                     }
                 }
                 // SAFETY: the place holds 16 bytes; shared memory is touched by this host thread alone.
-                Place::Host(at) => unsafe {
+                Resolved::Host(at) => unsafe {
                     let old = at.cast::<u128>().read_unaligned();
                     at.cast::<u128>().write_unaligned(update(old));
                     old
                 },
-                Place::Local(at) => {
+                Resolved::Local(at) => {
                     let half = |offset: u64| u128::from(chunk.local.read(lane, at + offset, 8));
                     let old = half(0) | half(8) << 64;
                     let new = update(old);

@@ -4,7 +4,7 @@ use check::module::Function;
 use diag::Span;
 use isa::Space;
 
-use super::access::{Place, Request};
+use super::access::{Request, Resolved};
 use super::{Chunk, Path, Step, Wait};
 use crate::builtin::{Builtin, why_missing};
 use crate::code::{Argument, Call, Returned};
@@ -153,8 +153,8 @@ impl Chunk<'_> {
         let request = Request { space: Space::Generic, bytes: bytes.into(), write: false, span };
         match self.place(shared, &request, address) {
             // SAFETY: the place holds the access.
-            Ok(Place::Host(at)) => Ok(unsafe { super::transfer::read(at, bytes, false) }),
-            Ok(Place::Local(at)) => Ok(self.local.read(lane, at, bytes)),
+            Ok(Resolved::Host(at)) => Ok(unsafe { super::transfer::read(at, bytes, false) }),
+            Ok(Resolved::Local(at)) => Ok(self.local.read(lane, at, bytes)),
             Err(kind) => Err(self.access_fault(kind, &request, lane, address)),
         }
     }

@@ -7,7 +7,7 @@ use diag::Span;
 use ir::{CopyGroup, MbarrierOp};
 use lanes::memory;
 
-use super::access::{Place, Request};
+use super::access::{Request, Resolved};
 use super::atomic::reduce_elements;
 use super::transfer::address_of;
 use super::{Active, Chunk, Step};
@@ -127,8 +127,8 @@ impl Chunk<'_> {
             }
             let destination = address_of(&destinations, lane);
             let place = match self.place(shared, &to, destination) {
-                Ok(Place::Host(place)) => place,
-                Ok(Place::Local(_)) => {
+                Ok(Resolved::Host(place)) => place,
+                Ok(Resolved::Local(_)) => {
                     return Err(self.access_fault(FaultKind::OutOfBounds, &to, lane, destination));
                 }
                 Err(kind) => return Err(self.access_fault(kind, &to, lane, destination)),
@@ -145,11 +145,11 @@ impl Chunk<'_> {
                     let byte = Request { bytes: if read == bytes { bytes } else { 1 }, ..from };
                     match self.place(shared, &byte, address + i) {
                         // SAFETY: the place holds so many bytes.
-                        Ok(Place::Host(at)) => unsafe {
+                        Ok(Resolved::Host(at)) => unsafe {
                             let to = data.as_mut_ptr().add(i as usize);
                             (self.registers.helpers().copy)(to, at, byte.bytes as usize);
                         },
-                        Ok(Place::Local(_)) => return Err(fault(FaultKind::OutOfBounds)),
+                        Ok(Resolved::Local(_)) => return Err(fault(FaultKind::OutOfBounds)),
                         Err(kind) => return Err(fault(kind)),
                     }
                     if read == bytes {

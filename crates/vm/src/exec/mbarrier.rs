@@ -6,7 +6,7 @@ use diag::Span;
 use ir::MbarrierOp;
 use isa::Space;
 
-use super::access::{Place, Request};
+use super::access::{Request, Resolved};
 use super::transfer::address_of;
 use super::{Active, Chunk, Step};
 use crate::code::Mbarrier;
@@ -148,7 +148,7 @@ impl Chunk<'_> {
         let test = matches!(op, MbarrierOp::Test { .. });
         let request = Request { space, bytes: BYTES, write: !test, span };
         let place = match self.place(shared, &request, address) {
-            Ok(Place::Host(at)) if shared.has(at) => at.cast::<u64>(),
+            Ok(Resolved::Host(at)) if shared.has(at) => at.cast::<u64>(),
             Ok(_) => return Err(self.access_fault(FaultKind::OutOfBounds, &request, lane, address)),
             Err(kind) => return Err(self.access_fault(kind, &request, lane, address)),
         };

@@ -40,7 +40,7 @@ use crate::limits::Stop;
 use crate::mask::{GROUP_LANES, Mask};
 use crate::memory::LocalMemory;
 use crate::registers::{Registers, SlotRef};
-use crate::scalar::Rows;
+use crate::scalar::LaneRows;
 use active::{Active, Everyone};
 use copy::Copies;
 use frame::Frames;
@@ -157,7 +157,7 @@ impl<'l> Chunk<'l> {
     pub fn new(
         launch: &'l Launch,
         code: &'l Code,
-        rows: Rows,
+        rows: LaneRows,
         first_thread: u32,
         threads: usize,
     ) -> Chunk<'l> {

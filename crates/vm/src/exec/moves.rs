@@ -162,7 +162,7 @@ impl Chunk<'_> {
                 false => self.registers.read(active.window, src),
             };
             let mut arrays: SmallVec<[*mut u8; 4]> = SmallVec::new();
-            let mut width = lanes::Width::B2;
+            let mut width = lanes::LaneWidth::B2;
             for &part in dst.iter().flatten() {
                 arrays.push(self.registers.overwrite(active.window, part));
                 width = lane_width(part.width);

@@ -8,24 +8,24 @@ use super::{Active, Chunk};
 use crate::code::{Address, Base, Load, Pure, Store};
 use crate::mask::GROUP_LANES;
 use crate::memory::HEAP_BASE;
-use crate::registers::{SlotRef, Source, is_memory, lane_width, without_pattern};
+use crate::registers::{Groups, SlotRef, is_memory, lane_width, without_pattern};
 
 /// An access of all lanes of a chunk at evenly stepping addresses: which steps, which memory.
 pub(super) struct AccessPlan {
     step: u64,
     pitch: u64,
-    leap: u64,
+    block_stride: u64,
     /// Bits that an address has.
     bits: u64,
     /// Bits that must be zero in a base.
     align: u64,
     /// The least base for which all accesses lie in the memory, and how much greater others may be.
     least: u64,
-    room: u64,
+    max_distance: u64,
     /// Where the first lane's element stands for the least base; null if there is no plan.
     first: *mut u8,
     /// The rows of one block, or of all if these go on from block to block.
-    rows: lanes::Rows,
+    rows: lanes::MemoryRows,
     blocks: usize,
     /// Bytes from block to block: in memory, modulo 2^64, and in an array.
     between_blocks: (usize, usize),
@@ -40,13 +40,13 @@ impl AccessPlan {
     pub const NONE: AccessPlan = AccessPlan {
         step: 0,
         pitch: 0,
-        leap: 0,
+        block_stride: 0,
         bits: 0,
         align: u64::MAX,
         least: u64::MAX,
-        room: 0,
+        max_distance: 0,
         first: std::ptr::null_mut(),
-        rows: lanes::Rows { count: 0, groups: 0, pitch: 0 },
+        rows: lanes::MemoryRows { count: 0, groups: 0, pitch: 0 },
         blocks: 0,
         between_blocks: (0, 0),
         broadcast: false,
@@ -77,25 +77,25 @@ impl AccessPlan {
         region.holding(start, end)?;
         let groups = rows.width() / GROUP_LANES;
         let consecutive = even.consecutive(bytes);
-        let between_blocks = (scalar.leap as usize, rows.block_lanes() * bytes as usize);
+        let between_blocks = (scalar.block_stride as usize, rows.block_lanes() * bytes as usize);
         let joined = even.consecutive_in_block(bytes);
         let (rows, blocks) = match () {
             _ if consecutive => (joined_rows(rows.lanes, bytes), 1),
             _ if joined => (joined_rows(rows.block_lanes(), bytes), rows.blocks()),
             _ => {
                 let pitch = scalar.pitch as usize;
-                (lanes::Rows { count: rows.in_block(), groups, pitch }, rows.blocks())
+                (lanes::MemoryRows { count: rows.in_block(), groups, pitch }, rows.blocks())
             }
         };
         let least = scalar.base - (start - region.base);
         Some(AccessPlan {
             step: slot.width.truncate(scalar.step),
             pitch: slot.width.truncate(scalar.pitch),
-            leap: slot.width.truncate(scalar.leap.wrapping_sub(region.stride as u64)),
+            block_stride: slot.width.truncate(scalar.block_stride.wrapping_sub(region.stride as u64)),
             bits: if slot.width == Width::W64 { u64::MAX } else { u32::MAX.into() },
             align: bytes - 1,
             least,
-            room: region.end - end + (start - region.base),
+            max_distance: region.end - end + (start - region.base),
             // The first lane's element is that of the base.
             first: region.storage.wrapping_add(least.wrapping_sub(region.base) as usize),
             rows,
@@ -114,8 +114,8 @@ impl AccessPlan {
 }
 
 /// So many lanes' elements one after the other, as rows of one group.
-fn joined_rows(lanes: usize, bytes: u64) -> lanes::Rows {
-    lanes::Rows { count: lanes / GROUP_LANES, groups: 1, pitch: bytes as usize * GROUP_LANES }
+fn joined_rows(lanes: usize, bytes: u64) -> lanes::MemoryRows {
+    lanes::MemoryRows { count: lanes / GROUP_LANES, groups: 1, pitch: bytes as usize * GROUP_LANES }
 }
 
 /// A pure operation on registers in certain forms.
@@ -164,9 +164,9 @@ impl Chunk<'_> {
         let distance = base.wrapping_sub(plan.least);
         let fits = scalar.step == plan.step
             && scalar.pitch == plan.pitch
-            && scalar.leap == plan.leap
+            && scalar.block_stride == plan.block_stride
             && base & plan.align == 0
-            && distance <= plan.room;
+            && distance <= plan.max_distance;
         fits.then(|| (plan, plan.first.wrapping_add(distance as usize)))
     }
 
@@ -191,17 +191,17 @@ impl Chunk<'_> {
             let memory = if plan.consecutive {
                 self.registers.consecutive(start)
             } else if plan.joined {
-                Factor { leap: between.0, ..self.registers.consecutive(start) }
+                Factor { block_stride: between.0, ..self.registers.consecutive(start) }
             } else {
                 let step = if broadcast { 0 } else { group };
-                Factor { array: start, step, pitch: rows.pitch, leap: between.0, splat: broadcast }
+                Factor { array: start, step, pitch: rows.pitch, block_stride: between.0, splat: broadcast }
             };
             self.chains[link.chain].note(link.link, factor, memory);
             self.registers.set_rows(active.window, slot, memory);
             return true;
         }
         if op.once && rows.groups == 1 && blocks == 1 && !broadcast {
-            self.registers.set_memory(active.window, slot, Source { array: start, step: rows.pitch });
+            self.registers.set_memory(active.window, slot, Groups { array: start, step: rows.pitch });
             return true;
         }
         let array = self.registers.overwrite(active.window, slot);

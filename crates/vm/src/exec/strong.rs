@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fen
 use diag::Span;
 use ir::Order;
 
-use super::access::{Place, Request};
+use super::access::{Request, Resolved};
 use super::transfer::{Addresses, extend};
 use super::{Active, Chunk, Step};
 use crate::bytes::store;
@@ -123,8 +123,8 @@ impl Chunk<'_> {
                 let value = chunk.registers.get(active.window, *slot, lane);
                 match place {
                     // SAFETY: the place holds all elements of the access.
-                    Place::Host(at) => unsafe { write(at.add(i * op.bytes as usize), op.bytes, value) },
-                    Place::Local(at) => {
+                    Resolved::Host(at) => unsafe { write(at.add(i * op.bytes as usize), op.bytes, value) },
+                    Resolved::Local(at) => {
                         chunk.local.write(lane, at + (i as u64) * u64::from(op.bytes), op.bytes, value);
                     }
                 }

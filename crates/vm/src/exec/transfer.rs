@@ -8,7 +8,7 @@ use crate::bytes::{load, store};
 use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
 use crate::pattern::Pattern;
 use crate::registers::lane_width;
-use crate::scalar::{Rows, Scalar};
+use crate::scalar::{LaneRows, Scalar};
 
 /// The addresses of the active lanes.
 #[derive(Clone, Copy)]
@@ -25,7 +25,7 @@ pub(super) enum Addresses {
 pub(super) struct Even {
     /// Steps are 64 bits wide.
     pub scalar: Scalar,
-    pub rows: Rows,
+    pub rows: LaneRows,
     /// The least and the greatest address of all lanes, active or not.
     pub bounds: (u64, u64),
 }
@@ -33,7 +33,7 @@ pub(super) struct Even {
 impl Even {
     /// The addresses `value + offset`, if none wraps; `narrow` ones wrap at 32 bits.
     #[inline]
-    pub fn new(value: Scalar, offset: u64, narrow: bool, rows: Rows) -> Option<Even> {
+    pub fn new(value: Scalar, offset: u64, narrow: bool, rows: LaneRows) -> Option<Even> {
         let base = value.base.wrapping_add(offset);
         let extend = |step: u64| if narrow { step as i32 as u64 } else { step };
         let (base, limit) = if narrow { (base & 0xffff_ffff, u64::from(u32::MAX)) } else { (base, u64::MAX) };
@@ -43,7 +43,7 @@ impl Even {
         (bounds.1 <= limit).then_some(Even { scalar, rows, bounds })
     }
 
-    pub fn uniform(address: u64, rows: Rows) -> Even {
+    pub fn uniform(address: u64, rows: LaneRows) -> Even {
         Even { scalar: Scalar::uniform(address), rows, bounds: (address, address) }
     }
 
@@ -55,7 +55,7 @@ impl Even {
     /// The least and the greatest address of the lanes of a mask: where addresses step evenly, those of the first and the
     /// last lane.
     pub fn bounds_of(&self, mask: Mask) -> Option<(u64, u64)> {
-        let (rows, Scalar { base, step, leap, .. }) = (self.rows, self.scalar);
+        let (rows, Scalar { base, step, block_stride, .. }) = (self.rows, self.scalar);
         let join = |(a, b): (u64, u64), (c, d): (u64, u64)| (a.min(c), b.max(d));
         let order = |first: u64, last: u64| (first.min(last), first.max(last));
         let lanes = if rows.blocks() == 1 { CHUNK_LANES } else { rows.block_lanes() };
@@ -66,7 +66,7 @@ impl Even {
                     (words.iter().position(|&w| w != 0)?, words.iter().rposition(|&w| w != 0)?);
                 let first = 64 * first + words[first].trailing_zeros() as usize;
                 let last = 64 * last + words[last].ilog2() as usize;
-                let start = base.wrapping_add(leap.wrapping_mul(block as u64));
+                let start = base.wrapping_add(block_stride.wrapping_mul(block as u64));
                 let at = |lane: usize| start.wrapping_add(step.wrapping_mul(lane as u64));
                 Some(order(at(first), at(last)))
             };
@@ -85,8 +85,8 @@ impl Even {
     /// All lanes are aligned to `bytes`, a power of two.
     #[inline]
     pub fn aligned(&self, bytes: u64) -> bool {
-        let Scalar { base, step, pitch, leap } = self.scalar;
-        (base | step | pitch | leap) & (bytes - 1) == 0
+        let Scalar { base, step, pitch, block_stride } = self.scalar;
+        (base | step | pitch | block_stride) & (bytes - 1) == 0
     }
 
     /// The elements of `bytes` bytes stand one after the other in each block.
@@ -169,7 +169,7 @@ impl Region {
 /// The transfer of one element after the other between memory and registers.
 pub(super) struct Transfer<'a> {
     pub helpers: &'static Helpers,
-    pub rows: Rows,
+    pub rows: LaneRows,
     /// Holds the accesses of all active lanes.
     pub region: Region,
     pub addresses: &'a Addresses,
@@ -314,7 +314,7 @@ impl Transfer<'_> {
             }
         }
         if let (Some(each), Some(kind)) = (self.scattered(), kind) {
-            let offsets = if each.narrow { lanes::Width::B4 } else { lanes::Width::B8 };
+            let offsets = if each.narrow { lanes::LaneWidth::B4 } else { lanes::LaneWidth::B8 };
             for (base, mask) in self.host_bases(each, element) {
                 // SAFETY: the region holds the accesses of all active lanes.
                 unsafe { (self.helpers.gather)(to, kind, base, each.array, offsets, mask.words()) }
@@ -390,7 +390,7 @@ impl Transfer<'_> {
         }
         let kind = self.kind(width, false);
         if let (Some(each), Some(kind)) = (self.scattered(), kind) {
-            let offsets = if each.narrow { lanes::Width::B4 } else { lanes::Width::B8 };
+            let offsets = if each.narrow { lanes::LaneWidth::B4 } else { lanes::LaneWidth::B8 };
             for (base, mask) in self.host_bases(each, element) {
                 // SAFETY: the region holds the accesses of all active lanes.
                 unsafe { (self.helpers.scatter)(from, kind, base, each.array, offsets, mask.words()) }
@@ -505,13 +505,13 @@ mod tests {
         for (block, lanes, blocks) in
             [([256, 1, 1], 256, 1), ([64, 1, 1], 256, 4), ([32, 1, 1], 256, 8), ([16, 16, 1], 256, 1)]
         {
-            let rows = Rows::of(block, lanes, blocks);
+            let rows = LaneRows::of(block, lanes, blocks);
             let steps = [0, 4, 64, 4u64.wrapping_neg()];
-            for (step, pitch, leap) in steps.iter().flat_map(|&step| {
+            for (step, pitch, block_stride) in steps.iter().flat_map(|&step| {
                 let linear = Scalar::linear(0, step, rows).pitch;
                 [(step, linear, 0), (step, linear, 4096), (step, 1000, 8), (step, 4, 0)]
             }) {
-                let scalar = Scalar { base: 1 << 20, step, pitch, leap };
+                let scalar = Scalar { base: 1 << 20, step, pitch, block_stride };
                 let even = Even::new(scalar, 0, false, rows).unwrap();
                 for mask in masks {
                     let all = || mask.into_iter().map(|lane| even.at(lane));

@@ -8,7 +8,9 @@ use isa::Space;
 
 use super::observe::{Observer, ROW_BYTES};
 use super::{Active, Chunk, Step};
-use crate::code::{Access, Block, Extent, Guard, Kind, MatrixOp, Op, Source, Start, Terminator, WarpOp};
+use crate::code::{
+    Access, Block, Extent, Guard, Kind, MatrixOp, MatrixSource, Op, Start, Terminator, WarpOp,
+};
 use crate::cta::{CLUSTER_BARRIER, Shared};
 use crate::fault::FaultKind;
 use crate::mask::{Mask, WARP_LANES};
@@ -201,7 +203,7 @@ impl Chunk<'_> {
         let WarpOp::Matrix(MatrixOp::Multiply(multiply)) = &**warp_op else { return };
         for (warp, _) in mask.warps() {
             for factor in [&multiply.a, &multiply.b] {
-                if matches!(factor.source, Source::Shared { descriptor, .. } if descriptor == slot) {
+                if matches!(factor.source, MatrixSource::Shared { descriptor, .. } if descriptor == slot) {
                     let units = self.units(factor, warp, active.window);
                     units.iter().for_each(|unit| f(warp * WARP_LANES, unit.address, ROW_BYTES));
                 }

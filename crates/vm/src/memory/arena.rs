@@ -303,6 +303,20 @@ mod tests {
         assert_eq!(bytes, [1, 2, 1, 2, 3, 1, 2, 3, 1, 2, 0, 0, 0, 0, 0, 0]);
         assert_eq!(arena.copy(a, a + 9, 8), Err(FaultKind::OutOfBounds));
         assert_eq!(arena.fill(a + 9, &[1], 8), Err(FaultKind::OutOfBounds));
+        // Longer ones, forwards and backwards, at every alignment.
+        let long = arena.allocate(2000, "long").unwrap();
+        let pattern: Vec<u8> = (0..251).collect();
+        for (from, to, count) in [(3u64, 10, 1901), (10, 3, 1901), (0, 500, 129), (7, 7, 255), (1, 130, 128)]
+        {
+            arena.fill(long, &pattern, 2000).unwrap();
+            let mut expected = vec![0; 2000];
+            arena.read(long, &mut expected).unwrap();
+            expected.copy_within(from as usize..(from + count) as usize, to as usize);
+            arena.copy(long + from, long + to, count).unwrap();
+            let mut bytes = vec![0; 2000];
+            arena.read(long, &mut bytes).unwrap();
+            assert!(bytes == expected, "{from} {to} {count}");
+        }
     }
 
     #[test]

@@ -5,13 +5,13 @@ use super::*;
 const W: Window = Window { index: 0, offset: 0 };
 
 /// One row, rows of a block, several blocks.
-fn shapes() -> [Rows; 4] {
-    let of = |block, lanes, blocks| Rows::of(block, lanes, blocks);
+fn shapes() -> [LaneRows; 4] {
+    let of = |block, lanes, blocks| LaneRows::of(block, lanes, blocks);
     [of([64, 1, 1], 64, 1), of([16, 6, 1], 96, 1), of([32, 1, 1], 96, 3), of([16, 4, 1], 192, 3)]
 }
 
 /// A file with one slot of each width.
-fn file(rows: Rows) -> (Registers, [SlotRef; 4]) {
+fn file(rows: LaneRows) -> (Registers, [SlotRef; 4]) {
     let mut registers = Registers::new(rows, HostPath::Portable);
     let mut offset = 0;
     let slots = [Width::Pred, Width::W16, Width::W32, Width::W64].map(|width| {
@@ -39,8 +39,10 @@ fn scalar_forms_fill_arrays() {
     for rows in shapes() {
         let (mut registers, slots) = file(rows);
         for slot in &slots[1..] {
-            for (step, pitch, leap) in [(0, 0, 0), (1, 0, 0), (3, 100, 0), (0, 7, 5), (u64::MAX, 1, 1000)] {
-                let scalar = Scalar { base: 40, step, pitch, leap };
+            for (step, pitch, block_stride) in
+                [(0, 0, 0), (1, 0, 0), (3, 100, 0), (0, 7, 5), (u64::MAX, 1, 1000)]
+            {
+                let scalar = Scalar { base: 40, step, pitch, block_stride };
                 registers.set_scalar(W, *slot, scalar);
                 let wanted: Vec<u64> =
                     (0..rows.lanes).map(|lane| slot.width.truncate(scalar.at(lane, rows))).collect();
@@ -52,7 +54,7 @@ fn scalar_forms_fill_arrays() {
 
 #[test]
 fn one_group_stands_for_a_uniform_value_until_another_is_set() {
-    let rows = Rows::of([64, 1, 1], 64, 1);
+    let rows = LaneRows::of([64, 1, 1], 64, 1);
     let (mut registers, [_, _, slot, _]) = file(rows);
     registers.set_scalar(W, slot, Scalar::uniform(5));
     assert_eq!(registers.source(W, slot).step, 0);
@@ -72,13 +74,13 @@ fn values_may_stay_in_memory() {
         let memory: Vec<u32> = (0..4096).map(|i| i * 3).collect();
         let array = memory.as_ptr().cast::<u8>();
         // A group of 16 every 80 bytes.
-        registers.set_memory(W, slot, Source { array, step: 80 });
+        registers.set_memory(W, slot, Groups { array, step: 80 });
         let wanted: Vec<u64> = (0..rows.lanes as u64).map(|lane| (lane / 16 * 20 + lane % 16) * 3).collect();
         assert_eq!(values(&mut registers, slot), wanted);
         // Rows, of which each block has its own.
         for splat in [false, true] {
             let step = if splat { 0 } else { 64 };
-            registers.set_rows(W, slot, Factor { array, step, pitch: 160, leap: 2000, splat });
+            registers.set_rows(W, slot, Factor { array, step, pitch: 160, block_stride: 2000, splat });
             let wanted: Vec<u64> = (0..rows.lanes)
                 .map(|lane| {
                     let (column, row, block) = rows.place(lane);
@@ -117,7 +119,7 @@ fn other_lanes_keep_their_values() {
 
 #[test]
 fn no_lane_shows_what_an_earlier_launch_left() {
-    let rows = Rows::of([64, 1, 1], 64, 1);
+    let rows = LaneRows::of([64, 1, 1], 64, 1);
     {
         let (registers, _) = file(rows);
         let bytes = registers.data.len();
@@ -136,7 +138,7 @@ fn no_lane_shows_what_an_earlier_launch_left() {
 
 #[test]
 fn a_call_begins_with_zeros() {
-    let (mut registers, slots) = file(Rows::of([64, 1, 1], 64, 1));
+    let (mut registers, slots) = file(LaneRows::of([64, 1, 1], 64, 1));
     for slot in slots {
         registers.set_all(W, slot, 1, Mask::ALL, true);
     }

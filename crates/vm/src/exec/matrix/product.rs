@@ -7,7 +7,7 @@ use isa::{Picks, Rounding, Type};
 use sem::matrix::{BlockScale, extended};
 
 use super::{Warp, Words};
-use crate::code::{Factor, Multiply, ScaleData};
+use crate::code::{MatrixFactor, Multiply, ScaleData};
 use crate::exec::{Chunk, Step};
 use crate::mask::WARP_LANES;
 use crate::registers::SlotRef;
@@ -115,7 +115,7 @@ impl Chunk<'_> {
     }
 
     /// The elements of a matrix, exactly.
-    fn floats(&mut self, op: &Multiply, factor: &Factor, ty: Type, warp: &Warp) -> Step<Vec<f32>> {
+    fn floats(&mut self, op: &Multiply, factor: &MatrixFactor, ty: Type, warp: &Warp) -> Step<Vec<f32>> {
         let mut values = vec![0.0; op.products * factor.rows * factor.columns];
         match ty {
             Type::F16 => {

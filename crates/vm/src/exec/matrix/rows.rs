@@ -5,7 +5,7 @@ use diag::Span;
 use super::Words;
 use crate::code::{MatrixRows, RowFormat};
 use crate::cta::Shared;
-use crate::exec::access::{Place, Request};
+use crate::exec::access::{Request, Resolved};
 use crate::exec::transfer::address_of;
 use crate::exec::{Active, Chunk, Step};
 use crate::fault::FaultKind;
@@ -33,8 +33,8 @@ impl Chunk<'_> {
         for lane in first..first + rows.registers.len() * 8 {
             let address = address_of(&addresses, lane.min(self.lanes - 1));
             match self.place(shared, request, address) {
-                Ok(Place::Host(at)) => places.push(at),
-                Ok(Place::Local(_)) => {
+                Ok(Resolved::Host(at)) => places.push(at),
+                Ok(Resolved::Local(_)) => {
                     return Err(self.access_fault(FaultKind::OutOfBounds, request, lane, address));
                 }
                 Err(kind) => return Err(self.access_fault(kind, request, lane, address)),

@@ -5,7 +5,7 @@ use isa::matrix::Matrix;
 use sem::matrix::Descriptor;
 
 use super::Warp;
-use crate::code::{Factor, Source};
+use crate::code::{MatrixFactor, MatrixSource};
 use crate::exec::access::Request;
 use crate::exec::{Chunk, Step};
 use crate::fault::FaultKind;
@@ -27,16 +27,16 @@ impl Chunk<'_> {
     /// Calls `f` with the place and the bits of every element of a factor.
     pub(super) fn each_of_factor(
         &mut self,
-        factor: &Factor,
+        factor: &MatrixFactor,
         warp: &Warp,
         mut f: impl FnMut(usize, u64),
     ) -> Step {
         let (matrix, bits, units) = match &factor.source {
-            Source::Registers(fragment) => {
+            MatrixSource::Registers(fragment) => {
                 self.each_element(fragment, warp.window, warp.index, f);
                 return Ok(());
             }
-            &Source::Shared { matrix, bits, .. } => {
+            &MatrixSource::Shared { matrix, bits, .. } => {
                 (matrix, bits, self.units(factor, warp.index, warp.window))
             }
         };
@@ -68,8 +68,8 @@ impl Chunk<'_> {
     }
 
     /// The units of a factor of this warp; none if it stands in registers. Nothing is checked.
-    pub(in crate::exec) fn units(&self, factor: &Factor, warp: usize, window: Window) -> Vec<Unit> {
-        let &Source::Shared { descriptor, transposed, matrix, bits } = &factor.source else {
+    pub(in crate::exec) fn units(&self, factor: &MatrixFactor, warp: usize, window: Window) -> Vec<Unit> {
+        let &MatrixSource::Shared { descriptor, transposed, matrix, bits } = &factor.source else {
             return Vec::new();
         };
         let number = |slot| self.registers.get(window, slot, warp * WARP_LANES);
