@@ -46,7 +46,7 @@ impl<F: Function, const FTZ: bool> Kernel for Rounded<F, FTZ> {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the source and the destination have `lanes` elements of 4 bytes.
             unsafe {
-                let x: Block<f32> = load::<P, _>(args, 0, i);
+                let x: Block<f32> = load(args, 0, i);
                 let (mut out, mut doubts) = ([0.0; BLOCK], [0u32; BLOCK]);
                 for k in 0..BLOCK {
                     let x = if F::FLUSHES { flush::<true>(x[k]) } else { flush::<FTZ>(x[k]) };
@@ -60,7 +60,7 @@ impl<F: Function, const FTZ: bool> Kernel for Rounded<F, FTZ> {
                 if doubts.iter().fold(0, |a, b| a | b) != 0 {
                     ask_sem::<F, FTZ>(&x, &doubts, &mut out);
                 }
-                store::<P, _>(args, 0, i, out);
+                store(args, 0, i, out);
             }
         }
     }

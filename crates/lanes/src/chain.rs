@@ -63,10 +63,10 @@ pub(super) unsafe fn fma_chain<P: Path>(dst: *mut u8, first: Factor, products: &
                 unsafe {
                     let to = dst.add(target);
                     if shape.rows - row >= ROWS {
-                        rows::<P, ROWS>(to, pitch, at(&first), products, at);
+                        rows::<ROWS>(to, pitch, at(&first), products, at);
                         row += ROWS;
                     } else {
-                        rows::<P, 1>(to, pitch, at(&first), products, at);
+                        rows::<1>(to, pitch, at(&first), products, at);
                         row += 1;
                     }
                 }
@@ -80,7 +80,7 @@ pub(super) unsafe fn fma_chain<P: Path>(dst: *mut u8, first: Factor, products: &
 /// # Safety
 /// The factors must have these groups, and the destination room for them.
 #[inline(always)]
-unsafe fn rows<P: Path, const N: usize>(
+unsafe fn rows<const N: usize>(
     to: *mut u8,
     pitch: usize,
     first: Factor,
@@ -91,14 +91,14 @@ unsafe fn rows<P: Path, const N: usize>(
     unsafe {
         let mut sums = [[0.0; BLOCK]; N];
         for (row, sum) in sums.iter_mut().enumerate() {
-            *sum = if first.splat { splat::<P>(&first, row) } else { whole::<P>(&first, row) };
+            *sum = if first.splat { splat(&first, row) } else { whole(&first, row) };
         }
         for [a, b] in products {
             let (a, b) = (at(a), at(b));
             macro_rules! add {
                 ($a:ident, $b:ident) => {
                     for (row, sum) in sums.iter_mut().enumerate() {
-                        *sum = apply3(f32::mul_add, $a::<P>(&a, row), $b::<P>(&b, row), *sum);
+                        *sum = apply3(f32::mul_add, $a(&a, row), $b(&b, row), *sum);
                     }
                 };
             }
@@ -110,7 +110,7 @@ unsafe fn rows<P: Path, const N: usize>(
             }
         }
         for (row, sum) in sums.into_iter().enumerate() {
-            P::write(to.add(row * pitch), apply1(finish::<false>, sum));
+            to.add(row * pitch).cast::<Block<f32>>().write_unaligned(apply1(finish::<false>, sum));
         }
     }
 }
@@ -120,10 +120,10 @@ unsafe fn rows<P: Path, const N: usize>(
 /// # Safety
 /// The factor must have it.
 #[inline(always)]
-unsafe fn whole<P: Path>(factor: &Factor, row: usize) -> Block<f32> {
+unsafe fn whole(factor: &Factor, row: usize) -> Block<f32> {
     let at = factor.array.wrapping_add(row.wrapping_mul(factor.pitch));
     // SAFETY: the caller's promise. Factors may stand anywhere in memory.
-    unsafe { P::read(at) }
+    unsafe { at.cast::<Block<f32>>().read_unaligned() }
 }
 
 /// The same if the group has one value.
@@ -131,8 +131,8 @@ unsafe fn whole<P: Path>(factor: &Factor, row: usize) -> Block<f32> {
 /// # Safety
 /// As above.
 #[inline(always)]
-unsafe fn splat<P: Path>(factor: &Factor, row: usize) -> Block<f32> {
+unsafe fn splat(factor: &Factor, row: usize) -> Block<f32> {
     let at = factor.array.wrapping_add(row.wrapping_mul(factor.pitch));
     // SAFETY: as above.
-    unsafe { P::splat(at) }
+    [unsafe { at.cast::<f32>().read_unaligned() }; BLOCK]
 }

@@ -102,7 +102,7 @@ macro_rules! compare {
             unsafe fn block<P: Path, const HOLDS: u8>(args: &LaneArgs, i: usize) -> [u16; 2] {
                 // SAFETY: the caller's promise.
                 unsafe {
-                    let (x, y): (Block<$T>, Block<$T>) = (load::<P, _>(args, 0, i), load::<P, _>(args, 1, i));
+                    let (x, y): (Block<$T>, Block<$T>) = (load(args, 0, i), load(args, 1, i));
                     let mut bits = [0; BLOCK];
                     for k in 0..BLOCK {
                         let ($a, $b) = (x[k], y[k]);
@@ -159,7 +159,9 @@ impl<const INFINITY: i16, const NORMAL: i16> Compare for Pair<INFINITY, NORMAL> 
     unsafe fn block<P: Path, const HOLDS: u8>(args: &LaneArgs, i: usize) -> [u16; 2] {
         // SAFETY: the caller's promise: 32 halves a block.
         unsafe {
-            let halves = |n: usize| -> [u16; 2 * BLOCK] { P::read(args.src[n].add(i * args.step[n])) };
+            let halves = |n: usize| -> [u16; 2 * BLOCK] {
+                args.src[n].add(i * args.step[n]).cast::<[u16; 2 * BLOCK]>().read_unaligned()
+            };
             let (x, y) = (halves(0), halves(1));
             let mut bits = [0u16; 2 * BLOCK];
             for k in 0..2 * BLOCK {
@@ -280,7 +282,7 @@ impl<C: Compare, T: Truth, const HOLDS: u8> Kernel for Set<C, T, HOLDS> {
     unsafe fn run<P: Path>(args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destination have `lanes` elements.
-            unsafe { store::<P, _>(args, 0, i, T::spread::<P>(C::block::<P, HOLDS>(args, i)[0])) }
+            unsafe { store(args, 0, i, T::spread::<P>(C::block::<P, HOLDS>(args, i)[0])) }
         }
     }
 }

@@ -281,7 +281,7 @@ impl<S: Single, D: Integer, const R: u8, const FTZ: bool> Kernel for ToInteger<S
         };
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the source and the destination have `lanes` elements; `P` by contract.
-            unsafe { store::<P, _>(args, 0, i, apply1(convert, S::widen::<P>(load::<P, _>(args, 0, i)))) }
+            unsafe { store(args, 0, i, apply1(convert, S::widen::<P>(load(args, 0, i)))) }
         }
     }
 }
@@ -339,9 +339,9 @@ impl<A: Integer, D: Single> Kernel for FromInteger<A, D> {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the source and the destination have `lanes` elements; `P` by contract.
             unsafe {
-                let a = load::<P, _>(args, 0, i);
+                let a = load(args, 0, i);
                 let x = if size_of::<D::Lane>() == 2 { apply1(convert, a) } else { apply1(single, a) };
-                store::<P, _>(args, 0, i, D::narrow::<P>(x));
+                store(args, 0, i, D::narrow::<P>(x));
             }
         }
     }
@@ -384,8 +384,8 @@ impl<S: Single, D: Single, const FTZ: bool, const CLAMP: u8> Kernel for Reformat
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the source and the destination have `lanes` elements; `P` by contract.
             unsafe {
-                let x = apply1(convert, S::widen::<P>(load::<P, _>(args, 0, i)));
-                store::<P, _>(args, 0, i, D::narrow::<P>(x));
+                let x = apply1(convert, S::widen::<P>(load(args, 0, i)));
+                store(args, 0, i, D::narrow::<P>(x));
             }
         }
     }
@@ -414,8 +414,8 @@ impl<S: Single, const R: u8, const FTZ: bool, const SATURATE: bool> Kernel
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the source and the destination have `lanes` elements; `P` by contract.
             unsafe {
-                let x = apply1(convert, S::widen::<P>(load::<P, _>(args, 0, i)));
-                store::<P, _>(args, 0, i, S::narrow::<P>(x));
+                let x = apply1(convert, S::widen::<P>(load(args, 0, i)));
+                store(args, 0, i, S::narrow::<P>(x));
             }
         }
     }
@@ -449,10 +449,10 @@ impl<H: Half, const RECTIFY: bool> Kernel for Pack<H, RECTIFY> {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destination have `lanes` words; `P` by contract.
             unsafe {
-                let high = H::narrow::<P>(apply1(convert, load::<P, _>(args, 0, i)));
-                let low = H::narrow::<P>(apply1(convert, load::<P, _>(args, 1, i)));
+                let high = H::narrow::<P>(apply1(convert, load(args, 0, i)));
+                let low = H::narrow::<P>(apply1(convert, load(args, 1, i)));
                 let pack = |high: u16, low: u16| u32::from(high) << 16 | u32::from(low);
-                store::<P, _>(args, 0, i, apply2(pack, high, low));
+                store(args, 0, i, apply2(pack, high, low));
             }
         }
     }

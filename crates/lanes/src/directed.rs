@@ -61,14 +61,7 @@ impl<H: Half, const NEGATE: bool, const TO: u8> Kernel for Add<H, NEGATE, TO> {
         };
         for i in 0..args.lanes / BLOCK {
             // SAFETY: `lanes` halves, `lanes` binary32 numbers; `P` by contract.
-            unsafe {
-                store::<P, _>(
-                    args,
-                    0,
-                    i,
-                    apply2(add, H::widen::<P>(load::<P, _>(args, 0, i)), load::<P, _>(args, 1, i)),
-                )
-            }
+            unsafe { store(args, 0, i, apply2(add, H::widen::<P>(load(args, 0, i)), load(args, 1, i))) }
         }
     }
 }
@@ -85,9 +78,8 @@ impl<H: Half, const TO: u8> Kernel for Fma<H, TO> {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: `lanes` halves, twice, and `lanes` binary32 numbers; `P` by contract.
             unsafe {
-                let (a, b) =
-                    (H::widen::<P>(load::<P, _>(args, 0, i)), H::widen::<P>(load::<P, _>(args, 1, i)));
-                store::<P, _>(args, 0, i, apply3(fma, a, b, load::<P, _>(args, 2, i)));
+                let (a, b) = (H::widen::<P>(load(args, 0, i)), H::widen::<P>(load(args, 1, i)));
+                store(args, 0, i, apply3(fma, a, b, load(args, 2, i)));
             }
         }
     }
@@ -107,7 +99,7 @@ impl<K: Kernel> Kernel for Saturated<K> {
         unsafe {
             kernel(args);
             for i in 0..args.lanes / BLOCK {
-                store::<P, _>(&results, 0, i, apply1(finish::<true>, load::<P, _>(&results, 0, i)));
+                store(&results, 0, i, apply1(finish::<true>, load(&results, 0, i)));
             }
         }
     }

@@ -31,9 +31,9 @@ fn function<F: Copy>() -> F {
 /// # Safety
 /// The source must be an array of `T` with that block.
 #[inline(always)]
-pub(super) unsafe fn load<P: Path, T: Copy>(args: &LaneArgs, n: usize, i: usize) -> Block<T> {
+pub(super) unsafe fn load<T: Copy>(args: &LaneArgs, n: usize, i: usize) -> Block<T> {
     // SAFETY: the caller's promise. Sources may stand anywhere in memory.
-    unsafe { P::read(args.src[n].add(i * args.step[n])) }
+    unsafe { args.src[n].add(i * args.step[n]).cast::<Block<T>>().read_unaligned() }
 }
 
 /// Writes block `i` of destination `n`.
@@ -41,9 +41,9 @@ pub(super) unsafe fn load<P: Path, T: Copy>(args: &LaneArgs, n: usize, i: usize)
 /// # Safety
 /// The destination must be an array of `T` with that block.
 #[inline(always)]
-pub(super) unsafe fn store<P: Path, T: Copy>(args: &LaneArgs, n: usize, i: usize, block: Block<T>) {
+pub(super) unsafe fn store<T: Copy>(args: &LaneArgs, n: usize, i: usize, block: Block<T>) {
     // SAFETY: the caller's promise. Destinations may stand anywhere in memory.
-    unsafe { P::write(args.dst[n].cast::<Block<T>>().add(i).cast(), block) }
+    unsafe { args.dst[n].cast::<Block<T>>().add(i).write_unaligned(block) }
 }
 
 /// The 16 bits of block `i` of source `n`, a predicate.
@@ -114,7 +114,7 @@ impl<A: Lane, R: Lane, F: Fn(A) -> R + Copy> Kernel for Map1<A, R, F> {
     unsafe fn run<P: Path>(args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destination have `lanes` elements of their types.
-            unsafe { store::<P, _>(args, 0, i, apply1(function::<F>(), load::<P, _>(args, 0, i))) }
+            unsafe { store(args, 0, i, apply1(function::<F>(), load(args, 0, i))) }
         }
     }
 }
@@ -131,14 +131,7 @@ impl<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R + Copy> Kernel for Map2<A, B, R
     unsafe fn run<P: Path>(args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destination have `lanes` elements of their types.
-            unsafe {
-                store::<P, _>(
-                    args,
-                    0,
-                    i,
-                    apply2(function::<F>(), load::<P, _>(args, 0, i), load::<P, _>(args, 1, i)),
-                )
-            }
+            unsafe { store(args, 0, i, apply2(function::<F>(), load(args, 0, i), load(args, 1, i))) }
         }
     }
 }
@@ -156,9 +149,8 @@ impl<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R + Copy> Kernel for 
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destination have `lanes` elements of their types.
             unsafe {
-                let (a, b, c) =
-                    (load::<P, _>(args, 0, i), load::<P, _>(args, 1, i), load::<P, _>(args, 2, i));
-                store::<P, _>(args, 0, i, apply3(function::<F>(), a, b, c));
+                let (a, b, c) = (load(args, 0, i), load(args, 1, i), load(args, 2, i));
+                store(args, 0, i, apply3(function::<F>(), a, b, c));
             }
         }
     }
@@ -181,13 +173,13 @@ impl<A: Lane, R: Lane, F: Fn(A, A, u32, u32) -> R + Copy> Kernel for Map4<A, R, 
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destination have `lanes` elements of their types.
             unsafe {
-                let (a, b) = (load::<P, _>(args, 0, i), load::<P, _>(args, 1, i));
-                let (c, d) = (load::<P, _>(args, 2, i), load::<P, _>(args, 3, i));
+                let (a, b) = (load(args, 0, i), load(args, 1, i));
+                let (c, d) = (load(args, 2, i), load(args, 3, i));
                 let mut out = [R::default(); BLOCK];
                 for k in 0..BLOCK {
                     out[k] = function::<F>()(a[k], b[k], c[k], d[k]);
                 }
-                store::<P, _>(args, 0, i, out);
+                store(args, 0, i, out);
             }
         }
     }
@@ -307,7 +299,7 @@ where
             unsafe {
                 let mut sources = [[0.0; BLOCK]; SOURCES];
                 for (n, source) in sources.iter_mut().enumerate() {
-                    *source = H::widen::<P>(load::<P, _>(args, n, i));
+                    *source = H::widen::<P>(load(args, n, i));
                 }
                 let lane = |k: usize| {
                     let mut x = [0.0; SOURCES];
@@ -327,7 +319,7 @@ where
                         *out = function::<EXACT>()(lane(k));
                     }
                 }
-                store::<P, _>(args, 0, i, H::narrow::<P>(out));
+                store(args, 0, i, H::narrow::<P>(out));
             }
         }
     }

@@ -51,7 +51,7 @@ macro_rules! with_offsets {
 /// # Safety
 /// As for [`gather`].
 #[inline(always)]
-unsafe fn load_lanes<M: Copy, R>(
+unsafe fn load_lanes<M, R>(
     dst: *mut u8,
     base: *const u8,
     mask: &[u64],
@@ -61,7 +61,7 @@ unsafe fn load_lanes<M: Copy, R>(
     let dst = dst.cast::<R>();
     // SAFETY: the caller's promise.
     each_lane(mask, |lane| unsafe {
-        dst.add(lane).write(f(memory::read::<M>(base.wrapping_add(offset(lane)))));
+        dst.add(lane).write(f(base.wrapping_add(offset(lane)).cast::<M>().read_unaligned()));
     });
 }
 
@@ -132,7 +132,7 @@ pub(super) unsafe fn widen_bytes<P: Path>(dst: *mut u8, src: *const u8, signed: 
     for i in 0..lanes / BLOCK {
         // SAFETY: the caller's promise.
         unsafe {
-            let bytes: [u8; BLOCK] = P::read(src.add(i * BLOCK));
+            let bytes = src.cast::<[u8; BLOCK]>().add(i).read_unaligned();
             let mut out = [0u16; BLOCK];
             for k in 0..BLOCK {
                 // Extends the sign without a choice in the loop.
@@ -184,11 +184,11 @@ macro_rules! with_width {
 /// # Safety
 /// As for [`deinterleave`].
 #[inline(always)]
-unsafe fn split<P: Path, T: Copy + Default, const N: usize>(dst: [*mut u8; N], src: *const u8, lanes: usize) {
+unsafe fn split<T: Copy + Default, const N: usize>(dst: [*mut u8; N], src: *const u8, lanes: usize) {
     for i in 0..lanes / BLOCK {
         // SAFETY: the caller's promise. Memory is aligned to its elements at least.
         unsafe {
-            let vectors = P::read::<[[T; N]; BLOCK]>(src.cast::<[[T; N]; BLOCK]>().add(i).cast());
+            let vectors = src.cast::<[[T; N]; BLOCK]>().add(i).read_unaligned();
             for k in 0..N {
                 let mut out = [T::default(); BLOCK];
                 for lane in 0..BLOCK {
@@ -205,11 +205,11 @@ unsafe fn split<P: Path, T: Copy + Default, const N: usize>(dst: [*mut u8; N], s
 /// # Safety
 /// As for [`deinterleave`].
 #[inline(always)]
-unsafe fn split_words<P: Path>(low: *mut u8, high: *mut u8, src: *const u8, lanes: usize) {
+unsafe fn split_words(low: *mut u8, high: *mut u8, src: *const u8, lanes: usize) {
     for i in 0..lanes / BLOCK {
         // SAFETY: the caller's promise.
         unsafe {
-            let pairs: [u32; BLOCK] = P::read(src.cast::<[u32; BLOCK]>().add(i).cast());
+            let pairs = src.cast::<[u32; BLOCK]>().add(i).read_unaligned();
             let (mut a, mut b) = ([0u16; BLOCK], [0u16; BLOCK]);
             for lane in 0..BLOCK {
                 a[lane] = pairs[lane] as u16;
@@ -246,9 +246,9 @@ pub(super) unsafe fn deinterleave<P: Path>(dst: &[*mut u8], src: *const u8, widt
     // SAFETY: the caller's promise.
     with_width!(width, T => unsafe {
         match *dst {
-            [a, b] if size_of::<T>() == 2 => split_words::<P>(a, b, src, lanes),
-            [a, b] => split::<P, T, 2>([a, b], src, lanes),
-            [a, b, c, d] => split::<P, T, 4>([a, b, c, d], src, lanes),
+            [a, b] if size_of::<T>() == 2 => split_words(a, b, src, lanes),
+            [a, b] => split::<T, 2>([a, b], src, lanes),
+            [a, b, c, d] => split::<T, 4>([a, b, c, d], src, lanes),
             _ => {}
         }
     });
@@ -300,7 +300,7 @@ pub(super) unsafe fn copy_rows<P: Path>(
     with_width!(width, T => unsafe {
         if rows.groups == 1 && broadcast {
             for row in 0..rows.count {
-                let value: T = P::read(src.wrapping_add(row.wrapping_mul(rows.pitch)));
+                let value = src.wrapping_add(row.wrapping_mul(rows.pitch)).cast::<T>().read_unaligned();
                 dst.cast::<[T; BLOCK]>().add(row).write_unaligned([value; BLOCK]);
             }
             return;
@@ -310,8 +310,8 @@ pub(super) unsafe fn copy_rows<P: Path>(
             let to = dst.cast::<[T; BLOCK]>().add(row * rows.groups);
             for group in 0..rows.groups {
                 to.add(group).write_unaligned(match broadcast {
-                    true => [P::read::<T>(from.cast()); BLOCK],
-                    false => P::read(from.add(group).cast()),
+                    true => [from.cast::<T>().read_unaligned(); BLOCK],
+                    false => from.add(group).read_unaligned(),
                 });
             }
         }

@@ -276,9 +276,9 @@ impl<H: Half, const NEGATE: bool, const SAT: bool> Kernel for MixedAdd<H, NEGATE
         for i in 0..args.lanes / BLOCK {
             // SAFETY: `lanes` halves, `lanes` binary32 numbers; `P` by contract.
             unsafe {
-                let a = H::widen::<P>(load::<P, _>(args, 0, i));
+                let a = H::widen::<P>(load(args, 0, i));
                 let add = |a: f32, c: f32| finish::<SAT>(if NEGATE { a - c } else { a + c });
-                store::<P, _>(args, 0, i, apply2(add, a, load::<P, _>(args, 1, i)));
+                store(args, 0, i, apply2(add, a, load(args, 1, i)));
             }
         }
     }
@@ -293,10 +293,9 @@ impl<H: Half, const SAT: bool> Kernel for MixedFma<H, SAT> {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: `lanes` halves, twice, and `lanes` binary32 numbers; `P` by contract.
             unsafe {
-                let (a, b) =
-                    (H::widen::<P>(load::<P, _>(args, 0, i)), H::widen::<P>(load::<P, _>(args, 1, i)));
+                let (a, b) = (H::widen::<P>(load(args, 0, i)), H::widen::<P>(load(args, 1, i)));
                 let fma = |a: f32, b: f32, c: f32| finish::<SAT>(a.mul_add(b, c));
-                store::<P, _>(args, 0, i, apply3(fma, a, b, load::<P, _>(args, 2, i)));
+                store(args, 0, i, apply3(fma, a, b, load(args, 2, i)));
             }
         }
     }

@@ -78,13 +78,13 @@ impl Kernel for Lop3 {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destination have `lanes` words.
             unsafe {
-                let (a, b) = (load::<P, _>(args, 0, i), load::<P, _>(args, 1, i));
-                let (c, table) = (load::<P, _>(args, 2, i), load::<P, _>(args, 3, i));
+                let (a, b) = (load(args, 0, i), load(args, 1, i));
+                let (c, table) = (load(args, 2, i), load(args, 3, i));
                 let mut out = [0; BLOCK];
                 for k in 0..BLOCK {
                     out[k] = lop3_lane(a[k], b[k], c[k], table[k]);
                 }
-                store::<P, _>(args, 0, i, out);
+                store(args, 0, i, out);
             }
         }
     }

@@ -1,11 +1,13 @@
 //! Memory that others may use at the same time.
 //!
-//! Kernels race by design, and their host may read what they write while they run. A plain access of Rust would then be a data race,
-//! which is undefined behaviour, and an atomic one is no vector instruction. So a block of lanes is moved by an instruction of
-//! which the compiler knows only that it reads or writes this memory: what it does is what relaxed atomic accesses of all the
-//! bytes in some order do, and no host orders the bytes of an aligned element worse than that. (Under Miri, and on hosts
-//! that have no instruction here, it *is* relaxed atomic accesses.) Nothing orders one access with another: that is
-//! for fences, and for accesses that a kernel orders.
+//! The host may read what a kernel writes while it runs. With plain accesses of Rust that would be a data race, which is undefined
+//! behaviour, and an atomic one is no vector instruction. So what kernels store in memory that others see, and what the host copies, is
+//! moved by instructions of which the compiler knows only that they read or write this memory: what they do is what relaxed atomic
+//! accesses of all the bytes in some order do. (Under Miri, and on hosts that have no instruction here, it *is* relaxed atomic accesses.)
+//! Nothing orders one access with another: that is for fences, and for accesses that a kernel orders.
+//!
+//! Weak loads of kernels are plain: they are operands of vector instructions. Whoever writes what a kernel loads weakly meanwhile
+//! races with it, as the PTX memory model has it, too.
 //!
 //! [`read`] and [`write`] use what every host of the architecture has; the paths of [`Path`] have wider vectors.
 
@@ -43,6 +45,10 @@ pub unsafe fn write<T: Copy>(to: *mut u8, value: T) {
 /// Offsets and sizes of the parts that one instruction moves.
 #[inline(always)]
 pub(super) fn each_part(size: usize, mut part: impl FnMut(usize, usize)) {
+    if matches!(size, 1 | 2 | 4 | 8 | 16) {
+        // Known when it is compiled: no loop is left.
+        return part(0, size);
+    }
     let mut at = 0;
     for bytes in [16, 8, 4, 2, 1] {
         while size - at >= bytes {

@@ -40,13 +40,6 @@ pub(super) unsafe trait Path: 'static {
         unsafe { memory::write(to, value) }
     }
 
-    /// A block of the one value that stands somewhere in memory.
-    #[inline(always)]
-    unsafe fn splat(from: *const u8) -> Block<f32> {
-        // SAFETY: there is a value, as the caller promises.
-        [unsafe { memory::read(from) }; BLOCK]
-    }
-
     /// The top bit of every element.
     unsafe fn top_bits16(x: Block<u16>) -> u16 {
         gather_bits(x.map(|v| v >> 15 != 0))

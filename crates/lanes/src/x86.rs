@@ -51,36 +51,6 @@ macro_rules! moves {
         }
     };
 }
-/// # Safety
-/// There must be a value of 4 bytes at the place.
-#[cfg(not(miri))]
-#[inline]
-#[target_feature(enable = "avx")]
-unsafe fn splat256(from: *const u8) -> __m256 {
-    let value;
-    // SAFETY: the caller's promise.
-    unsafe {
-        asm!("vbroadcastss {}, dword ptr [{}]", out(ymm_reg) value, in(reg) from,
-            options(pure, readonly, nostack, preserves_flags));
-    }
-    value
-}
-
-/// # Safety
-/// There must be a value of 4 bytes at the place.
-#[cfg(not(miri))]
-#[inline]
-#[target_feature(enable = "avx512f")]
-unsafe fn splat512(from: *const u8) -> __m512 {
-    let value;
-    // SAFETY: the caller's promise.
-    unsafe {
-        asm!("vbroadcastss {}, dword ptr [{}]", out(zmm_reg) value, in(reg) from,
-            options(pure, readonly, nostack, preserves_flags));
-    }
-    value
-}
-
 moves!(read256, write256, __m256i, ymm_reg, "vmovdqu", "avx");
 moves!(read512, write512, __m512i, zmm_reg, "vmovdqu64", "avx512f");
 
@@ -136,13 +106,6 @@ unsafe impl Path for Avx2 {
     const PATH: HostPath = HostPath::Avx2;
 
     read_write!(32: read256, write256, __m256i);
-
-    #[cfg(not(miri))]
-    #[inline(always)]
-    unsafe fn splat(from: *const u8) -> Block<f32> {
-        // SAFETY: AVX2 by the contract of `Path`, and the caller's promise.
-        unsafe { transmute([splat256(from); 2]) }
-    }
 
     #[inline(always)]
     unsafe fn top_bits16(x: Block<u16>) -> u16 {
@@ -299,13 +262,6 @@ unsafe impl Path for Avx512 {
     const PATH: HostPath = HostPath::Avx512;
 
     read_write!(64: read512, write512, __m512i; 32: read256, write256, __m256i);
-
-    #[cfg(not(miri))]
-    #[inline(always)]
-    unsafe fn splat(from: *const u8) -> Block<f32> {
-        // SAFETY: AVX-512 by the contract of `Path`, and the caller's promise.
-        unsafe { transmute(splat512(from)) }
-    }
 
     #[inline(always)]
     unsafe fn top_bits16(x: Block<u16>) -> u16 {

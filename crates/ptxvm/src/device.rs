@@ -10,7 +10,8 @@ use crate::{Element, Error, Module, Stream};
 /// A machine that runs PTX: memory of its own, and threads of the host to execute on.
 ///
 /// Cheap to clone; clones are the same device. Any thread may allocate, copy, load and launch at any time: nobody waits for
-/// anybody. What is copied while a kernel uses it is what a kernel's own thread would see.
+/// anybody. What a kernel stores may be read while it runs; what it loads without order (`.relaxed`, `.volatile`, ...) should not be written
+/// meanwhile, as on a GPU.
 #[derive(Clone)]
 pub struct Device {
     machine: vm::Device,

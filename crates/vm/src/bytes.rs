@@ -5,7 +5,6 @@ use std::cell::Cell;
 use std::ptr::NonNull;
 
 use ir::Width;
-use lanes::memory;
 
 thread_local! {
     /// What the registers of an earlier launch were kept in: clearing new memory takes longer than a small launch.
@@ -93,20 +92,17 @@ pub(crate) unsafe fn load(array: *const u8, width: Width, lane: usize) -> u64 {
     }
 }
 
-/// Element `lane` of an array of numbers anywhere in memory, also where others may use it.
+/// Element `lane` of an array of numbers anywhere in memory.
 ///
 /// # Safety
 /// The array must have such an element.
 pub(crate) unsafe fn load_unaligned(array: *const u8, width: Width, lane: usize) -> u64 {
+    let mut value = [0; 8];
     // SAFETY: the caller's promise.
     unsafe {
-        let at = array.add(lane * width.bytes());
-        match width.bytes() {
-            2 => u64::from(memory::read::<u16>(at)),
-            4 => u64::from(memory::read::<u32>(at)),
-            _ => memory::read(at),
-        }
+        std::ptr::copy_nonoverlapping(array.add(lane * width.bytes()), value.as_mut_ptr(), width.bytes())
     }
+    u64::from_le_bytes(value)
 }
 
 /// Sets element `lane` of an array.

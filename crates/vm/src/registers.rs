@@ -373,7 +373,7 @@ impl Registers {
                 let bytes = usize::from(slot.group_bytes);
                 let memory = Groups { array: memory.array, step: memory.step };
                 for group in 0..rows.lanes / GROUP_LANES {
-                    (self.helpers.copy)(array.add(group * bytes), memory.at_group(group), bytes);
+                    std::ptr::copy_nonoverlapping(memory.at_group(group), array.add(group * bytes), bytes);
                 }
             } else if forms & form::ROWS != 0 {
                 let groups = rows.width() / GROUP_LANES;

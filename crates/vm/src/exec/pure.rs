@@ -158,7 +158,14 @@ impl Chunk<'_> {
             }
             // SAFETY: the target has room for the lanes of the active groups, and what `keep_sources` left in memory
             // lies elsewhere or is read before it is overwritten.
-            unsafe { self.pure_planned_into(pure, active, target) }
+            unsafe {
+                // Not in place: the host may read there meanwhile ([`lanes::memory`]).
+                let results = self.registers.scratch(0);
+                self.pure_planned_into(pure, active, results);
+                let (first, end) = active.groups;
+                let bytes = (end - first) * usize::from(result.group_bytes);
+                (self.registers.helpers().copy)(target, results, bytes);
+            }
             return Ok(());
         }
         self.pure(pure, active);

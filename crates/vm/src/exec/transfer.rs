@@ -297,7 +297,7 @@ impl Transfer<'_> {
             let (offset, bytes) =
                 (first * GROUP_LANES * width.bytes(), (end - first) * GROUP_LANES * width.bytes());
             // SAFETY: the region holds the accesses of all these lanes, and `to` has room for them.
-            return unsafe { (self.helpers.copy)(to.add(offset), start, bytes) };
+            return unsafe { std::ptr::copy_nonoverlapping(start, to.add(offset), bytes) };
         }
         let kind = self.kind(width, signed);
         if let Some(step) = self.common_step()
@@ -337,7 +337,7 @@ impl Transfer<'_> {
                                 Some(Element::U8 | Element::S8) => {
                                     (self.helpers.widen_bytes)(to, at, signed, GROUP_LANES);
                                 }
-                                _ => (self.helpers.copy)(to, at, size * GROUP_LANES),
+                                _ => std::ptr::copy_nonoverlapping(at, to, size * GROUP_LANES),
                             }
                             continue;
                         }
@@ -370,8 +370,8 @@ impl Transfer<'_> {
                 let from = self.at(lane).cast::<T>().add(element);
                 let to = to.cast::<T>().add(lane).cast::<[T; GROUP_LANES]>();
                 *to = match step {
-                    0 => [memory::read::<T>(from.cast()); GROUP_LANES],
-                    _ => memory::read(from.cast()),
+                    0 => [from.read_unaligned(); GROUP_LANES],
+                    _ => from.cast::<[T; GROUP_LANES]>().read_unaligned(),
                 };
             }
         }
@@ -453,10 +453,10 @@ pub(super) unsafe fn read(at: *const u8, bytes: u32, signed: bool) -> u64 {
     // SAFETY: the caller's promise.
     let value = unsafe {
         match bytes {
-            1 => u64::from(memory::read::<u8>(at)),
-            2 => u64::from(memory::read::<u16>(at)),
-            4 => u64::from(memory::read::<u32>(at)),
-            _ => memory::read(at),
+            1 => u64::from(*at),
+            2 => u64::from(at.cast::<u16>().read_unaligned()),
+            4 => u64::from(at.cast::<u32>().read_unaligned()),
+            _ => at.cast::<u64>().read_unaligned(),
         }
     };
     extend(value, bytes, signed)

@@ -1,6 +1,6 @@
 //! Copies between the host and device memory that kernels may use at the same time.
 //!
-//! They are no data races, and neither are what kernels do meanwhile: both go through [`lanes::memory`]. What a copy sees of writes that are
+//! To read what a kernel stores meanwhile is no data race: both go through [`lanes::memory`]. What a copy sees of stores that are
 //! not ordered before it is what the PTX memory model says of weak operations (PTX ISA, "Memory Consistency Model").
 
 use lanes::HostPath;
