@@ -556,6 +556,12 @@ pub enum OpKind {
         mask: Option<BulkMask>,
         reduction: Option<Reduction>,
     },
+    /// `clusterlaunchcontrol.try_cancel`: asks for the work of a cluster that has not begun, which is refused: all count as begun.
+    /// 16 bytes that say so go to `dst`, and the mbarrier object has received them.
+    TryCancel {
+        dst: Address,
+        mbarrier: Address,
+    },
     /// `dst`: the state before the operation, the count, or whether the phase is over.
     Mbarrier {
         op: MbarrierOp,

@@ -146,6 +146,10 @@ impl Op {
                 }
                 mbarrier.iter_mut().for_each(|a| address(a, f));
             }
+            OpKind::TryCancel { dst, mbarrier } => {
+                address(dst, f);
+                address(mbarrier, f);
+            }
             OpKind::Mbarrier { address: a, dst, value, .. } => {
                 a.iter_mut().for_each(|a| address(a, f));
                 uses(value, f);
@@ -342,6 +346,8 @@ impl Access {
 
 /// Bytes of an mbarrier object.
 const MBARRIER_BYTES: u32 = 8;
+/// Bytes of the response to a request for a cluster (9.7.13.16.1 clusterlaunchcontrol.try_cancel).
+pub const RESPONSE_BYTES: u32 = 16;
 
 /// All accesses of an operation to memory, those that read before those that write. This is what every engine and checker
 /// goes by; an operation that is not listed here touches registers only.
@@ -406,6 +412,16 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
             }));
             all
         }
+        // Its completion is `.release` at cluster scope, as that of a bulk copy.
+        OpKind::TryCancel { dst, mbarrier } => smallvec![
+            Access::new(AccessKind::CopyWrite, dst, Extent::Bytes(RESPONSE_BYTES), weak),
+            Access::new(
+                AccessKind::Mbarrier,
+                mbarrier,
+                Extent::Bytes(MBARRIER_BYTES),
+                Semantics::new(Order::Release, Scope::Cluster)
+            ),
+        ],
         OpKind::Mbarrier { op, address, semantics, .. } => {
             let kind = match op {
                 MbarrierOp::Test { .. } => AccessKind::MbarrierTest,

@@ -286,6 +286,10 @@ pub enum Effect {
     Wgmma,
     /// `wgmma.fence`, `.commit_group`, `.wait_group`.
     WgmmaGroup,
+    /// `clusterlaunchcontrol.try_cancel`
+    TryCancel,
+    /// `clusterlaunchcontrol.query_cancel`
+    QueryCancel,
     WmmaLoad,
     WmmaStore,
     /// Checked, and refused at launch: what needs units that only some GPUs have (textures, tensor maps,

@@ -28,7 +28,6 @@ pub fn refusal(form: &crate::Form) -> &'static str {
             "tensor maps are objects that a driver makes, and ptxvm has none"
         }
         Opcode::Multimem => "it works on the memory of several GPUs",
-        Opcode::Clusterlaunchcontrol => "it starts no clusters of its own accord",
         _ => "it is known and checked, but not executed yet",
     }
 }

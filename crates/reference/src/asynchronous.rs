@@ -174,6 +174,34 @@ impl Cpu<'_, '_> {
         Ok(())
     }
 
+    // Work of clusters that have not begun.
+
+    /// `clusterlaunchcontrol.try_cancel`: all have begun.
+    pub fn try_cancel(&mut self, i: &Instruction) -> Step {
+        let [dst, object] = &i.operands[..] else { return Ok(()) };
+        let to = self.address(dst, i.picks.space());
+        if !to.at.is_multiple_of(16) {
+            return Err(self.access_fault(FaultKind::Misaligned, to, 16, true));
+        }
+        self.write_bytes(to, &[0; 16])?;
+        let object = self.address(object, i.picks.space());
+        self.update_object(object, |object| {
+            object.transactions -= 16;
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// `clusterlaunchcontrol.query_cancel`
+    pub fn query_cancel(&mut self, i: &Instruction) {
+        let (destinations, ty) = match i.operands.first() {
+            Some(Operand::Vector(parts)) => (&parts[..], Type::B32),
+            Some(one) if i.picks.has(Mod::IsCanceled) => (std::slice::from_ref(one), Type::Pred),
+            one => (one.map_or(&[][..], std::slice::from_ref), Type::B32),
+        };
+        destinations.iter().for_each(|destination| self.set_operand(Some(destination), 0, ty));
+    }
+
     // mbarrier objects.
 
     /// Changes an object, whose phase may end by it; returns its state before.

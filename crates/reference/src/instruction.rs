@@ -145,6 +145,8 @@ impl Cpu<'_, '_> {
             Effect::CpAsync => self.copy_async(i)?,
             Effect::CpAsyncGroup => self.copy_group(i),
             Effect::CpAsyncBulk => self.copy_bulk(i)?,
+            Effect::TryCancel => self.try_cancel(i)?,
+            Effect::QueryCancel => self.query_cancel(i),
             Effect::CpAsyncArrive | Effect::Mbarrier => return self.mbarrier(i),
             // Every cluster is one block, the one that asks.
             Effect::Mapa => {

@@ -52,6 +52,31 @@ impl Lowering<'_> {
         self.push(guard, OpKind::CopyBulk { dst, src, size, mbarrier, mask, reduction });
     }
 
+    /// `clusterlaunchcontrol.try_cancel`
+    pub(super) fn try_cancel(&mut self, i: &Instruction) {
+        self.block().may_spin = true;
+        let guard = self.guard(i);
+        let [dst, mbarrier] = &i.operands[..] else { return };
+        let (dst, mbarrier) = (self.address(dst, i.picks.space()), self.address(mbarrier, i.picks.space()));
+        self.push(guard, OpKind::TryCancel { dst, mbarrier });
+    }
+
+    /// `clusterlaunchcontrol.query_cancel`: no request is granted, and the manual says nothing of coordinates then.
+    pub(super) fn query_cancel(&mut self, i: &Instruction) {
+        let guard = self.guard(i);
+        let destinations = match i.operands.first() {
+            Some(Operand::Vector(parts)) => &parts[..],
+            first => first.map_or(&[][..], std::slice::from_ref),
+        };
+        for destination in destinations {
+            if let Operand::Reg(register) = destination {
+                let dst = self.register(*register);
+                let src = self.constant(self.width(dst), 0);
+                self.push(guard, OpKind::Copy { dst, src });
+            }
+        }
+    }
+
     pub(super) fn copy_group(&mut self, i: &Instruction) {
         // Bulk copies are done at once.
         if i.picks.has(Mod::Bulk) {

@@ -59,6 +59,8 @@ impl Lowering<'_> {
             Effect::CpAsync => self.copy_async(i),
             Effect::CpAsyncBulk => self.copy_bulk(i),
             Effect::CpAsyncGroup => self.copy_group(i),
+            Effect::TryCancel => self.try_cancel(i),
+            Effect::QueryCancel => self.query_cancel(i),
             Effect::CpAsyncArrive | Effect::Mbarrier => self.mbarrier(i),
             Effect::Alloca => {
                 let align = match i.operands.get(2) {

@@ -3990,7 +3990,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G65,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::TryCancel),
     },
     Form {
         opcode: Opcode::Clusterlaunchcontrol,
@@ -4003,7 +4003,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G66,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::QueryCancel),
     },
     Form {
         opcode: Opcode::Clusterlaunchcontrol,
@@ -4016,7 +4016,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G66,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::QueryCancel),
     },
     Form {
         opcode: Opcode::Clusterlaunchcontrol,
@@ -4038,7 +4038,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G66,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::QueryCancel),
     },
     Form {
         opcode: Opcode::Clz,

@@ -9,7 +9,7 @@ use super::{
     Access, Address, Argument, Atomic, AtomicWide, Barrier, Base, Block, BulkMask, Call, Callee, Code,
     CopyAsync, CopyBulk, Extent, Function, Guard, Kind, Linear, Load, MAX_SOURCES, MatrixOp, MatrixOperands,
     Mbarrier, Meeting, Op, Pure, Reduction, Returned, ShufflePattern, Signature, Signatures, Special, Start,
-    Store, Terminator, WarpOp, array_bytes,
+    Store, Terminator, TryCancel, WarpOp, array_bytes,
 };
 use crate::kernel::Kernel;
 use crate::loaded::Image;
@@ -417,6 +417,10 @@ impl<'a> Builder<'a> {
                     reduction: *reduction,
                 }))
             }
+            ir::OpKind::TryCancel { dst, mbarrier } => Kind::TryCancel(Box::new(TryCancel {
+                dst: self.address(dst),
+                mbarrier: self.address(mbarrier),
+            })),
             ir::OpKind::Mbarrier { op, address, dst, value, semantics: _ } => {
                 Kind::Mbarrier(Box::new(Mbarrier {
                     op: *op,

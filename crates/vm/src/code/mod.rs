@@ -164,6 +164,12 @@ pub(crate) enum BulkMask {
     Blocks(SlotRef),
 }
 
+/// `clusterlaunchcontrol.try_cancel`
+pub(crate) struct TryCancel {
+    pub dst: Address,
+    pub mbarrier: Address,
+}
+
 pub(crate) struct Mbarrier {
     pub op: MbarrierOp,
     pub address: Option<Address>,
@@ -308,6 +314,7 @@ pub(crate) enum Kind {
     CopyAsync(Box<CopyAsync>),
     CopyGroup(CopyGroup),
     CopyBulk(Box<CopyBulk>),
+    TryCancel(Box<TryCancel>),
     Mbarrier(Box<Mbarrier>),
     Warp {
         op: Box<WarpOp>,

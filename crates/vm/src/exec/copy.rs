@@ -11,7 +11,7 @@ use super::access::{Request, Resolved};
 use super::atomic::reduce_elements;
 use super::transfer::address_of;
 use super::{Active, Chunk, Step};
-use crate::code::{Address, BulkMask, CopyAsync, CopyBulk};
+use crate::code::{Address, BulkMask, CopyAsync, CopyBulk, TryCancel};
 use crate::cta::Shared;
 use crate::fault::FaultKind;
 use crate::mask::{CHUNK_LANES, Mask};
@@ -147,7 +147,7 @@ impl Chunk<'_> {
                         // SAFETY: the place holds so many bytes.
                         Ok(Resolved::Host(at)) => unsafe {
                             let to = data.as_mut_ptr().add(i as usize);
-                            (self.registers.helpers().copy)(to, at, byte.bytes as usize);
+                            std::ptr::copy_nonoverlapping(at, to, byte.bytes as usize);
                         },
                         Ok(Resolved::Local(_)) => return Err(fault(FaultKind::OutOfBounds)),
                         Err(kind) => return Err(fault(kind)),
@@ -211,7 +211,7 @@ impl Chunk<'_> {
                         None => {
                             let chosen = (0..bytes).filter(|byte| byte_mask >> (byte % 16) & 1 != 0);
                             chosen.for_each(|byte| {
-                                memory::write(to.add(byte), memory::read::<u8>(from.add(byte)));
+                                memory::write(to.add(byte), from.add(byte).read());
                             });
                         }
                     }
@@ -221,6 +221,30 @@ impl Chunk<'_> {
                 let complete = MbarrierOp::CompleteTransactions;
                 self.apply_mbarrier(complete, bytes, *space, objects[lane], lane, shared, span)?;
             }
+        }
+        Ok(())
+    }
+
+    /// `clusterlaunchcontrol.try_cancel`: refused at once.
+    #[inline(never)]
+    pub(super) fn try_cancel(
+        &mut self,
+        op: &TryCancel,
+        active: &Active,
+        shared: &mut Shared,
+        span: Span,
+    ) -> Step {
+        let (to, objects) = (self.addresses(&op.dst, active), self.addresses(&op.mbarrier, active));
+        let all =
+            active.mask.into_iter().map(|lane| (lane, address_of(&to, lane), address_of(&objects, lane)));
+        for (lane, to, object) in all.collect::<Vec<_>>() {
+            let bytes = ir::RESPONSE_BYTES;
+            let write = Request { space: op.dst.space, bytes: bytes.into(), write: true, span };
+            let place = self.bulk_place(shared, &write, lane, to)?;
+            // SAFETY: the place holds so many bytes.
+            unsafe { memory::write(place, [0u8; ir::RESPONSE_BYTES as usize]) }
+            let complete = MbarrierOp::CompleteTransactions;
+            self.apply_mbarrier(complete, bytes.into(), op.mbarrier.space, object, lane, shared, span)?;
         }
         Ok(())
     }

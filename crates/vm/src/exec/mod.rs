@@ -521,6 +521,7 @@ impl<'l> Chunk<'l> {
             Kind::Fence(order) => strong::execute_fence(*order),
             Kind::CopyAsync(copy) => return self.copy_async(copy, active, shared, op.span),
             Kind::CopyBulk(copy) => return self.copy_bulk(copy, active, shared, op.span),
+            Kind::TryCancel(request) => return self.try_cancel(request, active, shared, op.span),
             Kind::CopyGroup(group) => self.copy_group(*group, active.mask),
             Kind::Mbarrier(mbarrier) => return self.mbarrier(mbarrier, active, shared, op.span),
             Kind::Warp { op: warp, members } => return self.warp(warp, *members, active, shared, op.span),
