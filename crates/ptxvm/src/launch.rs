@@ -1,11 +1,13 @@
 //! Launching a kernel.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use check::module::{Function, Param};
 use diag::{Code, Diagnostic, Span};
 use isa::{Kind, Type};
-use vm::{Fault, LaunchConfig, LaunchError, LaunchReport, Output, Place, Undefined};
+use vm::{
+    Fault, LaunchConfig, LaunchError, LaunchObserver, LaunchReport, ObserverHandle, Output, Place, Undefined,
+};
 
 use crate::name::{short_name, short_param};
 use crate::{ArgumentError, Array, Buffer, Element, Error, Loaded, Module, Slice, Stopped};
@@ -181,6 +183,49 @@ impl Launch {
     pub fn output(mut self, output: Output) -> Launch {
         self.config.output = output;
         self
+    }
+
+    /// Lets somebody watch: every access to memory with its addresses, order and scope, and what becomes of barriers. Takes time, and is
+    /// for the interpreter only; not together with a profile.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// use ptxvm::{AccessEvent, Device, LaunchObserver, Module};
+    ///
+    /// /// Ends a launch that writes to an address.
+    /// struct Watchpoint(u64);
+    ///
+    /// impl LaunchObserver for Watchpoint {
+    ///     fn access(&mut self, access: &AccessEvent) -> ControlFlow<()> {
+    ///         match access.kind.writes() && access.lanes.iter().any(|lane| lane.address == self.0) {
+    ///             true => ControlFlow::Break(()),
+    ///             false => ControlFlow::Continue(()),
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// # let module = Module::from_ptx(
+    /// #     ".version 7.0 .target sm_70 .address_size 64
+    /// #      .visible .entry fill(.param .u64 data) {
+    /// #          .reg .b64 %p;  .reg .u32 %i;
+    /// #          ld.param.u64 %p, [data];
+    /// #          mov.u32 %i, %tid.x;
+    /// #          mad.wide.u32 %p, %i, 4, %p;
+    /// #          st.global.u32 [%p], 7;
+    /// #          ret; }")?;
+    /// let device = Device::new();
+    /// let data = device.zeros::<u32>(8)?;
+    /// let watchpoint = Arc::new(Mutex::new(Watchpoint(data.address() + 12)));
+    /// let launch = device.load(&module)?.launch("fill").block(8).arg(&data).observe(watchpoint);
+    /// let error = launch.run().unwrap_err();
+    /// assert!(error.to_string().contains("st.global.u32 [%p], 7"), "{error}");
+    /// assert_eq!(data.read()?, [0; 8]);
+    /// # Ok::<(), ptxvm::Error>(())
+    /// ```
+    pub fn observe(self, observer: Arc<Mutex<impl LaunchObserver + 'static>>) -> Launch {
+        self.configure(|config| config.observer = Some(ObserverHandle::new(observer)))
     }
 
     /// Everything else that a launch can be told: dynamic shared memory, host threads, order, limits.

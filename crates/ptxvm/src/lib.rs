@@ -98,6 +98,7 @@ pub use module::Module;
 pub use name::{demangle, short_name, short_param};
 pub use stream::{Event, Pending, Stream};
 pub use vm::{
-    Accesses, Counts, Fault, FaultKind, HostPath, KernelAttributes, LaunchConfig, LaunchReport, Output,
-    Place, Profile,
+    AccessEvent, AccessKind, Accesses, BarrierArrival, BarrierRelease, Counts, Fault, FaultKind, HostPath,
+    KernelAttributes, LaneAccess, LaunchConfig, LaunchObserver, LaunchReport, ObserverHandle, Order, Output,
+    Place, Profile, Scope, Semantics,
 };
