@@ -242,10 +242,9 @@ impl Launch {
     pub fn run(mut self) -> Result<LaunchReport, Error> {
         let loaded = self.loaded.clone();
         let checked = &loaded.module().program().module;
-        let kernel = match loaded.loaded().kernel(&self.kernel) {
-            Some(id) => &checked.functions[id.index()],
-            None => loaded.module().kernel(&self.kernel)?,
-        };
+        let id = loaded.loaded().kernel(&self.kernel);
+        let id = id.ok_or_else(|| loaded.module().no_such_kernel(&self.kernel))?;
+        let kernel = &checked.functions[id.index()];
         let params = pack(kernel, &self.args, checked.address_size as usize / 8, loaded.device().number())?;
         if let Some(block) = self.block.or(kernel.bounds.required) {
             self.config.block = block;

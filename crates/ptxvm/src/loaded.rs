@@ -47,10 +47,7 @@ impl Loaded {
     /// # Errors
     /// [`Error::NoSuchName`]
     pub fn attributes(&self, kernel: &str) -> Result<KernelAttributes, Error> {
-        match self.loaded().attributes(kernel) {
-            Some(attributes) => Ok(attributes),
-            None => Err(self.module().kernel(kernel).err().unwrap_or(Error::Memory(FaultKind::OutOfBounds))),
-        }
+        self.loaded().attributes(kernel).ok_or_else(|| self.module().no_such_kernel(kernel))
     }
 
     /// Generic address and size in bytes of a `.global` or `.const` variable, as kernels of this load may use it.

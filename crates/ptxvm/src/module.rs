@@ -153,10 +153,15 @@ impl Module {
     /// # Errors
     /// [`Error::NoSuchName`] with the names that there are.
     pub fn kernel(&self, name: &str) -> Result<&Function, Error> {
-        self.kernels().find(|kernel| kernel.name == name).ok_or_else(|| Error::NoSuchName {
+        self.kernels().find(|kernel| kernel.name == name).ok_or_else(|| self.no_such_kernel(name))
+    }
+
+    /// There is no kernel of this name.
+    pub(crate) fn no_such_kernel(&self, name: &str) -> Error {
+        Error::NoSuchName {
             what: Named::Kernel,
             name: name.to_owned(),
             available: self.kernels().map(|kernel| kernel.name.clone()).collect(),
-        })
+        }
     }
 }

@@ -131,13 +131,7 @@ impl Tool {
                 vec![("MIRIFLAGS", "-Zmiri-disable-isolation -Zmiri-permissive-provenance".to_owned())]
             }
             Tool::Address => vec![("RUSTFLAGS", "-Zsanitizer=address".to_owned())],
-            Tool::Thread => {
-                let suppressions = root().join("xtask/src/sanitize/thread.txt");
-                vec![
-                    ("RUSTFLAGS", "-Zsanitizer=thread".to_owned()),
-                    ("TSAN_OPTIONS", format!("suppressions={}", suppressions.display())),
-                ]
-            }
+            Tool::Thread => vec![("RUSTFLAGS", "-Zsanitizer=thread".to_owned())],
         }
     }
 }

@@ -66,11 +66,6 @@ fn ignored(line: &str) -> Option<(String, String)> {
     Some((name.trim().to_owned(), if why.is_empty() { "ignored" } else { why }.to_owned()))
 }
 
-/// What is not reported, and why: the lines of a file of suppressions.
-fn suppressed(tool: Tool) -> Option<&'static str> {
-    (tool == Tool::Thread).then_some(include_str!("thread.txt"))
-}
-
 /// Writes the section of a tool anew.
 pub fn record(tool: Tool, version: &str, runs: &[Run]) -> Result<(), String> {
     let path = root().join("conformance/SANITIZERS.md");
@@ -109,9 +104,6 @@ fn section(tool: Tool, version: &str, runs: &[Run]) -> String {
         for (name, why) in runs.iter().flat_map(|run| &run.left_out) {
             writeln!(text, "| `{name}` | {why} |").expect("strings take text");
         }
-    }
-    if let Some(suppressed) = suppressed(tool) {
-        write!(text, "\n```\n{suppressed}```\n").expect("strings take text");
     }
     text
 }
