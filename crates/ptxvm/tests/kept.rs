@@ -8,7 +8,7 @@ use ptxvm::{Device, HostPath, Loaded, Module};
 /// Shared variables: so many that the gaps between them depend on how much dynamic shared memory there is.
 const VARIABLES: usize = 300;
 
-/// Thread i leaves `factor * (i + n)` in the first and the last shared variable and in dynamic shared memory, and adds up what the thread
+/// Thread i leaves `factor * (i + n)` in the first and the last shared variable and at the end of dynamic shared memory, and adds up what the thread
 /// across its block left in all three; n counts the threads before its block.
 fn module() -> Module {
     let mut text =
@@ -32,12 +32,14 @@ fn module() -> Module {
     shl.b32 %w, %w, 2;
     mov.u32 %a, v0;  add.u32 %a, %a, %w;  st.shared.u32 [%a], %v;
     mov.u32 %a, v{last};  add.u32 %a, %a, %w;  st.shared.u32 [%a], %v;
-    mov.u32 %a, dynamic;  add.u32 %a, %a, %w;  st.shared.u32 [%a], %v;
+    mov.u32 %a, dynamic;  add.u32 %a, %a, %w;  mov.u32 %x, %dynamic_smem_size;  add.u32 %a, %a, %x;
+    st.shared.u32 [%a+-64], %v;
     bar.sync 0;
     xor.b32 %w, %w, 60;
     mov.u32 %a, v0;  add.u32 %a, %a, %w;  ld.shared.u32 %s, [%a];
     mov.u32 %a, v{last};  add.u32 %a, %a, %w;  ld.shared.u32 %x, [%a];  add.u32 %s, %s, %x;
-    mov.u32 %a, dynamic;  add.u32 %a, %a, %w;  ld.shared.u32 %x, [%a];  add.u32 %s, %s, %x;
+    mov.u32 %a, dynamic;  add.u32 %a, %a, %w;  mov.u32 %x, %dynamic_smem_size;  add.u32 %a, %a, %x;
+    ld.shared.u32 %x, [%a+-64];  add.u32 %s, %s, %x;
     add.u32 %s, %s, %d;
     ld.param.u64 %o, [out];
     mad.wide.u32 %e, %i, 4, %o;
@@ -56,7 +58,7 @@ fn module() -> Module {
 }}
 "
     );
-    Module::from_ptx(&text).unwrap()
+    Module::from_ptx(&text).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// One launch with blocks of 16 threads, and what must come out.
@@ -87,12 +89,23 @@ fn launch(
 #[test]
 fn launches_of_every_kind_take_turns() {
     let (device, module) = (Device::new(), module());
-    let loaded = device.load(&module).unwrap();
-    for round in 0..3u16 {
-        for (i, grid) in [1, 2, 7, 64, 3].into_iter().enumerate() {
-            for dynamic in [64, 200 << 10, 4096] {
-                for path in HostPath::ALL.into_iter().filter(|path| path.is_available()) {
-                    launch(&device, &loaded, grid, dynamic, path, round * 5 + i as u16, -3 * round as i16);
+    // What is kept first is what others might get by mistake.
+    for sizes in [[64, 4096, 200 << 10], [200 << 10, 4096, 64]] {
+        let loaded = device.load(&module).unwrap();
+        for round in 0..3u16 {
+            for (i, grid) in [1, 2, 7, 64, 3].into_iter().enumerate() {
+                for dynamic in sizes {
+                    for path in HostPath::ALL.into_iter().filter(|path| path.is_available()) {
+                        launch(
+                            &device,
+                            &loaded,
+                            grid,
+                            dynamic,
+                            path,
+                            round * 5 + i as u16,
+                            -3 * round as i16,
+                        );
+                    }
                 }
             }
         }
@@ -112,7 +125,7 @@ fn blocks_of_every_size_take_turns() {
             ret; }";
     let device = Device::new();
     let loaded = device.load(&Module::from_ptx(TEXT).unwrap()).unwrap();
-    for block in [1024u32, 1, 33, 512, 64, 1000, 32, 1024, 2] {
+    for block in [1u32, 1024, 33, 512, 64, 1000, 32, 1024, 2] {
         for grid in [1, 9] {
             let out = device.zeros::<u32>((block * grid) as usize).unwrap();
             loaded.launch("kernel").grid(grid).block(block).arg(&out).run().unwrap();

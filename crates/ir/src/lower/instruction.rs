@@ -100,7 +100,7 @@ impl Lowering<'_> {
                     self.push(guard, OpKind::Copy { dst, src });
                 }
             }
-            _ => {
+            Effect::Unsupported => {
                 let guard = self.guard(i);
                 self.push(guard, OpKind::Unsupported { form: i.form, picks: i.picks });
             }
