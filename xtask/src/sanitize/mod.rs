@@ -126,9 +126,11 @@ impl Tool {
 
     fn environment(self) -> Vec<(&'static str, String)> {
         match self {
-            // Kernels are files, and memory of the host is reached by its addresses.
+            // Kernels are files, and memory of the host is reached by its addresses. Memory of kernels is copied by other sizes than it is
+            // written by, which Miri's stale reads cannot follow.
             Tool::Miri => {
-                vec![("MIRIFLAGS", "-Zmiri-disable-isolation -Zmiri-permissive-provenance".to_owned())]
+                let flags = "-Zmiri-disable-isolation -Zmiri-permissive-provenance -Zmiri-disable-weak-memory-emulation";
+                vec![("MIRIFLAGS", flags.to_owned())]
             }
             Tool::Address => vec![("RUSTFLAGS", "-Zsanitizer=address".to_owned())],
             Tool::Thread => vec![("RUSTFLAGS", "-Zsanitizer=thread".to_owned())],
