@@ -191,7 +191,8 @@ fn refusal(name: &str) -> (Stage, usize) {
     if let Some(place) = place(LAST) {
         return (Stage::ModifierLast, place);
     }
-    // What is left are shapes of matrices: `.m16n8k16`.
+    // What is left are shapes of matrices (`.m16n8k16`), and words that are a part of the opcode (`.try_wait`): ptxas was not asked for
+    // the place of these.
     (Stage::Modifier, place(FIRST).or_else(|| place_of("m16n8", FIRST)).unwrap_or(FIRST.len()))
 }
 
@@ -244,7 +245,6 @@ const FIRST: &[&[&str]] = &[
         "L2::evict_last",
         "L2::evict_normal",
         "L2::evict_unchanged",
-        "L2::no_allocate",
     ],
     &["global"],
     &["uni"],
@@ -339,4 +339,20 @@ const LAST: &[&[&str]] = &[
 fn is_plain_integer(opcode: Option<Opcode>, ty: Type) -> bool {
     let once_saturated = opcode == Some(Opcode::Add) && matches!(ty, Type::U32 | Type::U16x2 | Type::S16x2);
     !(ty.is_float() || once_saturated)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_modifier_of_the_lists_is_one_of_the_table_and_stands_once() {
+        let mut names: Vec<&str> = [FIRST, KINDS, LAST].concat().concat();
+        let unknown: Vec<_> = names.iter().filter(|name| Mod::from_name(name).is_none()).collect();
+        assert_eq!(unknown, Vec::<&&str>::new());
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
 }

@@ -92,7 +92,7 @@ pub(super) unsafe fn copy<P: Path>(to: *mut u8, from: *const u8, bytes: usize) {
 macro_rules! load {
     ($text:literal, $class:ident, $ty:ty, $from:expr, $to:expr) => {{
         let value: $ty;
-        std::arch::asm!($text, out($class) value, in(reg) $from, options(pure, readonly, nostack, preserves_flags));
+        std::arch::asm!($text, out($class) value, in(reg) $from, options(readonly, nostack, preserves_flags));
         $to.cast::<$ty>().write_unaligned(value);
     }};
 }

@@ -33,7 +33,7 @@ macro_rules! moves {
             // SAFETY: the caller's promise.
             unsafe {
                 asm!(concat!($move, " {}, [{}]"), out($class) value, in(reg) from,
-                    options(pure, readonly, nostack, preserves_flags));
+                    options(readonly, nostack, preserves_flags));
             }
             value
         }

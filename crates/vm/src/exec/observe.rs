@@ -1,7 +1,6 @@
 //! Who watches the interpreter: nobody, the profiler, or an observer from outside (`watch.rs`).
 
 use diag::Span;
-use ir::Width;
 use isa::Space;
 
 use super::{Active, Chunk, Step};
@@ -263,14 +262,7 @@ impl Chunk<'_> {
                 return;
             }
         };
-        let even = self.even(address, active);
-        let at = |lane: usize| match even {
-            Ok(even) => even.at(lane),
-            Err(slot) => {
-                let value = self.registers.get(active.window, slot, lane).wrapping_add(address.offset);
-                if slot.width == Width::W64 { value } else { value & 0xffff_ffff }
-            }
-        };
+        let at = self.lane_addresses(address, active);
         for (warp, _) in mask.warps() {
             let (mut same, mut consecutive, mut own) = (true, true, false);
             for group in [0, 1].map(|half| warp * WARP_LANES + half * GROUP_LANES) {

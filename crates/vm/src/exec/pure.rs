@@ -8,7 +8,7 @@ use crate::bytes::{load, store};
 use crate::code::{Linear, MAX_SOURCES, Pure, PureStore};
 use crate::cta::Shared;
 use crate::mask::{GROUP_LANES, Mask};
-use crate::registers::{SlotRef, is_memory};
+use crate::registers::SlotRef;
 use crate::scalar::Scalar;
 use lanes::LaneArgs;
 
@@ -132,7 +132,7 @@ impl Chunk<'_> {
         true
     }
 
-    /// A pure operation and the store of its result: straight into memory where all lanes of some groups store one
+    /// A pure operation and the store of its result, which needs no register where all lanes of some groups store one
     /// after the other.
     #[inline(never)]
     pub(super) fn pure_store(
@@ -148,58 +148,26 @@ impl Chunk<'_> {
             && let (Some(_), [Some(result), _]) = (pure.lanes, pure.dst)
             && let Some(target) = self.store_target(&op.store, active, shared, span)
         {
-            // Sources that were kept have other forms now.
-            if self.keep_sources(pure, active, result, target) || !planned {
+            if !planned {
                 let mut args = self.lane_args(pure, active);
                 let forms = self.forms(pure, active);
                 let array = self.registers.array(active.window, result);
                 args.dst[0] = array.wrapping_add(group_offset(result, active.groups.0));
                 self.plan_pure(pure, active, args, forms);
             }
-            // SAFETY: the target has room for the lanes of the active groups, and what `keep_sources` left in memory
-            // lies elsewhere or is read before it is overwritten.
+            let (results, copy) = (self.registers.scratch(0), self.registers.helpers().copy);
+            let bytes = (active.groups.1 - active.groups.0) * usize::from(result.group_bytes);
+            // SAFETY: the scratch array and the target have room for the lanes of the active groups. Sources may stand in memory where
+            // the target is: nothing is written there before all are read.
             unsafe {
-                // Not in place: the host may read there meanwhile ([`lanes::memory`]).
-                let results = self.registers.scratch(0);
+                // The host may read the target meanwhile ([`lanes::memory`]).
                 self.pure_planned_into(pure, active, results);
-                let (first, end) = active.groups;
-                let bytes = (end - first) * usize::from(result.group_bytes);
-                (self.registers.helpers().copy)(target, results, bytes);
+                copy(target, results, bytes);
             }
             return Ok(());
         }
         self.pure(pure, active);
         self.store(&op.store, active, shared, span)
-    }
-
-    /// Copies those sources into their registers that stand in memory where results will be written, unless each
-    /// lane's result takes the place of its own source. True if there were any.
-    fn keep_sources(&mut self, op: &Pure, active: &Active, result: SlotRef, target: *const u8) -> bool {
-        let (first, end) = active.groups;
-        let mut kept = false;
-        for &slot in op.src() {
-            if !is_memory(self.registers.forms(active.window, slot)) {
-                continue;
-            }
-            let source = self.registers.source(active.window, slot);
-            let bytes = usize::from(slot.group_bytes);
-            let start = source.at_group(first);
-            let in_place = start == target && slot.group_bytes == result.group_bytes && source.step == bytes;
-            let target = target.addr()..target.addr() + (end - first) * usize::from(result.group_bytes);
-            let overlaps = |start: *const u8, bytes: usize| {
-                start.addr() < target.end && target.start < start.addr() + bytes
-            };
-            // Rows of memory may lie in any order.
-            let meets = match source.step == bytes {
-                true => overlaps(start, (end - first) * bytes),
-                false => (first..end).any(|group| overlaps(source.at_group(group), bytes)),
-            };
-            if meets && !in_place {
-                self.registers.read(active.window, slot);
-                kept = true;
-            }
-        }
-        kept
     }
 
     /// The operation by `sem`, one lane after the other.

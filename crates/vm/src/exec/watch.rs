@@ -9,7 +9,7 @@ use isa::Space;
 use super::observe::{Observer, ROW_BYTES};
 use super::{Active, Chunk, Step};
 use crate::code::{
-    Access, Block, Extent, Guard, Kind, MatrixOp, MatrixSource, Op, Start, Terminator, WarpOp,
+    Access, Address, Block, Extent, Guard, Kind, MatrixOp, MatrixSource, Op, Start, Terminator, WarpOp,
 };
 use crate::cta::{CLUSTER_BARRIER, Shared};
 use crate::fault::FaultKind;
@@ -133,6 +133,22 @@ impl Chunk<'_> {
         if guard.negated { !predicate } else { predicate }
     }
 
+    /// The address of a lane in the instruction's space. Changes nothing in the registers.
+    pub(super) fn lane_addresses(
+        &self,
+        address: &Address,
+        active: &Active,
+    ) -> impl Fn(usize) -> u64 + use<'_> {
+        let (even, window, offset) = (self.even(address, active), active.window, address.offset);
+        move |lane| match even {
+            Ok(even) => even.at(lane),
+            Err(slot) => {
+                let value = self.registers.get(window, slot, lane).wrapping_add(offset);
+                if slot.width == Width::W64 { value } else { value & 0xffff_ffff }
+            }
+        }
+    }
+
     /// Calls `f` with the lane, the address in the instruction's space and the size of every part of an access. Changes
     /// nothing in the registers, so that an observed operation runs as it does unobserved.
     fn resolve_access(
@@ -146,14 +162,7 @@ impl Chunk<'_> {
         let Start::Address(address) = &access.start else {
             return self.each_unit(op, access, mask, active, f);
         };
-        let even = self.even(address, active);
-        let at = |lane: usize| match even {
-            Ok(even) => even.at(lane),
-            Err(slot) => {
-                let value = self.registers.get(active.window, slot, lane).wrapping_add(address.offset);
-                if slot.width == Width::W64 { value } else { value & 0xffff_ffff }
-            }
-        };
+        let at = self.lane_addresses(address, active);
         let number = |slot, lane| self.registers.get(active.window, slot, lane);
         match access.extent {
             Extent::Bytes(bytes) => mask.into_iter().for_each(|lane| f(lane, at(lane), bytes.into())),
