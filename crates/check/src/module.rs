@@ -85,6 +85,8 @@ pub struct Variable {
     pub relocations: Vec<Relocation>,
     /// Linking directive.
     pub linkage: Linkage,
+    /// `.attribute(.managed)`: the host reaches it at the same address.
+    pub managed: bool,
     /// The function whose body declares it; `None` at module scope.
     pub function: Option<FuncId>,
     /// Where its name stands.

@@ -82,8 +82,9 @@ impl<'a> Checker<'a> {
         }
         let shape = self.shape(&node.qualifiers);
         for declarator in &node.declarators {
-            let declared =
-                Declaration { space, linkage, shape, opaque: Opaque::named(node.qualifiers.ty.text) };
+            let opaque = Opaque::named(node.qualifiers.ty.text);
+            let managed = node.qualifiers.attributes.iter().any(|attribute| attribute.name.text == "managed");
+            let declared = Declaration { space, linkage, shape, opaque, managed };
             self.declarator(declarator, &declared, &mut place);
         }
     }
@@ -199,6 +200,7 @@ impl<'a> Checker<'a> {
             init: Vec::new(),
             relocations: Vec::new(),
             linkage: declared.linkage,
+            managed: declared.managed,
             function: place.as_ref().map(|p| p.function),
             span: name.span,
         };
@@ -330,4 +332,5 @@ struct Declaration {
     linkage: Linkage,
     shape: Option<Shape>,
     opaque: Option<Opaque>,
+    managed: bool,
 }

@@ -134,6 +134,8 @@ pub struct Launch {
     /// `None`: `.reqntid`, or one thread.
     block: Option<[u32; 3]>,
     args: Vec<Arg>,
+    /// All parameters as bytes, instead of arguments.
+    params: Option<Vec<u8>>,
 }
 
 impl Launch {
@@ -146,6 +148,7 @@ impl Launch {
             engine: Engine::default(),
             block: None,
             args: Vec::new(),
+            params: None,
         }
     }
 
@@ -164,6 +167,12 @@ impl Launch {
     /// The next argument.
     pub fn arg(mut self, arg: impl Into<Arg>) -> Launch {
         self.args.push(arg.into());
+        self
+    }
+
+    /// All parameters at once, instead of arguments: their bytes as [`vm::param_layout`] has them.
+    pub fn params(mut self, bytes: impl Into<Vec<u8>>) -> Launch {
+        self.params = Some(bytes.into());
         self
     }
 
@@ -245,7 +254,11 @@ impl Launch {
         let id = loaded.loaded().kernel(&self.kernel);
         let id = id.ok_or_else(|| loaded.module().no_such_kernel(&self.kernel))?;
         let kernel = &checked.functions[id.index()];
-        let params = pack(kernel, &self.args, checked.address_size as usize / 8, loaded.device().number())?;
+        let address_bytes = checked.address_size as usize / 8;
+        let params = match self.params.take() {
+            Some(params) => params,
+            None => pack(kernel, &self.args, address_bytes, loaded.device().number())?,
+        };
         if let Some(block) = self.block.or(kernel.bounds.required) {
             self.config.block = block;
         }

@@ -88,6 +88,22 @@ impl Loaded {
         }
     }
 
+    /// Copies bytes out of the module's `.const` memory, from an address as [`Loaded::variable`] gives it on.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] when there are not so many.
+    pub fn read_const(&self, address: u64, data: &mut [u8]) -> Result<(), Error> {
+        self.loaded().read_const(address, data).map_err(Error::Memory)
+    }
+
+    /// Copies bytes into the module's `.const` memory, as [`Loaded::write_variable`] does.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] when they do not fit.
+    pub fn write_const(&self, address: u64, data: &[u8]) -> Result<(), Error> {
+        self.loaded().write_const(address, data).map_err(Error::Memory)
+    }
+
     /// Address of a part of a variable.
     fn part(&self, name: &str, offset: u64, bytes: usize) -> Result<u64, Error> {
         let (address, size) = self.variable(name)?;

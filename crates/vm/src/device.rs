@@ -1,5 +1,6 @@
 //! A device: memory, loaded modules, launches.
 
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use check::module::Function;
@@ -12,7 +13,7 @@ use crate::kernel::BLOCK_LIMIT;
 use crate::launch::{LaunchConfig, LaunchError, LaunchReport, LoadError};
 use crate::limits::Limits;
 use crate::loaded::{Image, Loaded};
-use crate::memory::{Arena, Heap, HostMemoryError, OutOfMemory};
+use crate::memory::{AddressTaken, Arena, Heap, HostMemoryError, OutOfMemory};
 use crate::stopwatch::Stopwatch;
 use lanes::host_path;
 
@@ -91,6 +92,68 @@ impl Device {
     /// When the range is not within one live allocation.
     pub fn fill(&self, address: u64, pattern: &[u8], bytes: u64) -> Result<(), FaultKind> {
         self.arena.fill(address, pattern, bytes)
+    }
+
+    /// From now on no allocation has an address that a pointer of this process could have: an address tells whose it is.
+    pub fn keep_apart_from_host(&self) {
+        self.arena.keep_apart_from_host();
+    }
+
+    /// Reserves `bytes` zeroed bytes that have the same address in this process and on the device, and returns it. [`Device::free`] gives them
+    /// back.
+    ///
+    /// # Errors
+    /// When the host cannot provide that much memory.
+    pub fn allocate_shared_with_host(
+        &self,
+        bytes: u64,
+        name: impl Into<String>,
+    ) -> Result<NonNull<u8>, OutOfMemory> {
+        self.arena.allocate_shared_with_host(bytes, name)
+    }
+
+    /// Lets an address of the device mean memory of the host, until [`Device::free`]. That is the address of the host itself, or one from
+    /// [`MAPPED_BASE`](crate::MAPPED_BASE) on, where pieces may follow each other without gaps.
+    ///
+    /// # Errors
+    /// When something lies there.
+    ///
+    /// # Safety
+    /// `start` must point to `bytes` bytes that may be read and written until they are freed and all launches that were prepared
+    /// before have ended.
+    pub unsafe fn map_at(
+        &self,
+        address: u64,
+        start: NonNull<u8>,
+        bytes: u64,
+        name: impl Into<String>,
+    ) -> Result<(), AddressTaken> {
+        // SAFETY: the caller's promise.
+        unsafe { self.arena.map_at(address, start, bytes, name) }
+    }
+
+    /// Copies bytes from a pointer of the host into global memory.
+    ///
+    /// # Errors
+    /// When the range is not within one live allocation.
+    ///
+    /// # Safety
+    /// `from` must point to so many bytes that may be read.
+    pub unsafe fn copy_in(&self, address: u64, from: *const u8, bytes: u64) -> Result<(), FaultKind> {
+        // SAFETY: the caller's promise.
+        unsafe { self.arena.copy_in(address, from, bytes) }
+    }
+
+    /// Copies bytes from global memory to a pointer of the host.
+    ///
+    /// # Errors
+    /// When the range is not within one live allocation.
+    ///
+    /// # Safety
+    /// `to` must point to so many bytes that may be written.
+    pub unsafe fn copy_out(&self, address: u64, to: *mut u8, bytes: u64) -> Result<(), FaultKind> {
+        // SAFETY: the caller's promise.
+        unsafe { self.arena.copy_out(address, to, bytes) }
     }
 
     /// Lets kernels use addresses of this process as they are: pointers of the host become device addresses, and

@@ -46,9 +46,9 @@ pub use lanes::{HOST_PATH_VARIABLE, HostPath, HostPathError, available_paths, ho
 pub use launch::{LaunchConfig, LaunchError, LaunchReport, LoadError, Place};
 pub use loaded::{KernelAttributes, Loaded};
 pub use memory::{
-    ARENA_BASE, CODE_STRIDE, CODE_WINDOW, CONST_WINDOW, HEAP_BASE, HostMemoryError, LOCAL_WINDOW,
-    NARROW_BASE, OutOfMemory, PARAM_WINDOW, SHARED_WINDOW, STACK_BASE, WINDOW_BYTES, generic_offset,
-    resolve_generic,
+    ARENA_BASE, AddressTaken, CODE_STRIDE, CODE_WINDOW, CONST_WINDOW, HEAP_BASE, HostMemoryError,
+    LOCAL_WINDOW, MAPPED_BASE, NARROW_BASE, OutOfMemory, PARAM_WINDOW, SHARED_WINDOW, STACK_BASE,
+    WINDOW_BYTES, generic_offset, resolve_generic,
 };
 pub use observer::{AccessEvent, BarrierArrival, BarrierRelease, LaneAccess, LaunchObserver, ObserverHandle};
 pub use output::Output;

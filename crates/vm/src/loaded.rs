@@ -57,9 +57,13 @@ impl Image {
             match variable.space {
                 Space::Global => {
                     let name = format!("variable `{}`", variable.name);
-                    *address = arena
-                        .allocate_aligned(variable.bytes, variable.align, narrow, name)
-                        .map_err(LoadError::OutOfMemory)?;
+                    let placed = if variable.managed && !narrow {
+                        let start = arena.allocate_shared_with_host(variable.bytes, name);
+                        start.map(|start| start.as_ptr().expose_provenance() as u64)
+                    } else {
+                        arena.allocate_aligned(variable.bytes, variable.align, narrow, name)
+                    };
+                    *address = placed.map_err(LoadError::OutOfMemory)?;
                     // What was placed so far is given back if there is no place for the next one.
                     image.globals.push(*address);
                 }

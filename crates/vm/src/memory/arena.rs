@@ -1,12 +1,13 @@
 //! Global memory: allocations with bounds and lifetimes.
 
 use std::fmt;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::host;
 use super::storage::Storage;
-use super::table::{Allocation, Table};
+use super::table::{AddressTaken, Addresses, Allocation, Table};
 use super::{ALIGN, HOST_MEMORY};
 use crate::fault::FaultKind;
 
@@ -44,6 +45,8 @@ pub(crate) struct Arena {
     table: RwLock<Arc<Table>>,
     /// Addresses are to have 32 bits.
     narrow: AtomicBool,
+    /// Addresses are to be none that the host could have.
+    apart: AtomicBool,
 }
 
 impl Arena {
@@ -78,12 +81,16 @@ impl Arena {
         name: impl Into<String>,
     ) -> Result<u64, OutOfMemory> {
         let refused = OutOfMemory { bytes };
-        let narrow = narrow || self.narrow.load(Ordering::Relaxed);
+        let addresses = match () {
+            () if narrow || self.narrow.load(Ordering::Relaxed) => Addresses::Narrow,
+            () if self.apart.load(Ordering::Relaxed) => Addresses::ApartFromHost,
+            () => Addresses::Wide,
+        };
         // What has no address is not asked for.
-        self.table().place(bytes, align, narrow).ok_or(refused)?;
+        self.table().place(bytes, align, addresses).ok_or(refused)?;
         let (storage, name) = (Storage::zeroed(bytes).ok_or(refused)?, name.into());
         self.change(|table| {
-            let (base, index) = table.place(bytes, align, narrow).ok_or(refused)?;
+            let (base, index) = table.place(bytes, align, addresses).ok_or(refused)?;
             table.insert(index, Allocation::new(base, bytes, name, storage));
             Ok(base)
         })
@@ -92,6 +99,47 @@ impl Arena {
     /// From now on addresses fit in 32 bits as long as there is a place for that.
     pub fn use_narrow_addresses(&self) {
         self.narrow.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on no allocation has an address that the host could have: an address tells whose it is.
+    pub fn keep_apart_from_host(&self) {
+        self.apart.store(true, Ordering::Relaxed);
+    }
+
+    /// Reserves `bytes` zeroed bytes that have the same address on the host and on the device, and returns it.
+    ///
+    /// # Errors
+    /// When the host cannot provide that much memory.
+    pub fn allocate_shared_with_host(
+        &self,
+        bytes: u64,
+        name: impl Into<String>,
+    ) -> Result<NonNull<u8>, OutOfMemory> {
+        let refused = OutOfMemory { bytes };
+        let (storage, name) = (Storage::zeroed(bytes).ok_or(refused)?, name.into());
+        let start = storage.start();
+        let base = start.as_ptr().expose_provenance() as u64;
+        let inserted = self.change(|table| table.insert_at(Allocation::new(base, bytes, name, storage)));
+        inserted.map(|()| start).map_err(|AddressTaken| refused)
+    }
+
+    /// Lets an address of the device mean memory of the host.
+    ///
+    /// # Errors
+    /// When something lies there.
+    ///
+    /// # Safety
+    /// `start` must point to `bytes` bytes that may be read and written until they are given back with [`Arena::free`] and all launches that
+    /// began before have ended.
+    pub unsafe fn map_at(
+        &self,
+        address: u64,
+        start: NonNull<u8>,
+        bytes: u64,
+        name: impl Into<String>,
+    ) -> Result<(), AddressTaken> {
+        let allocation = Allocation::mapped(address, bytes, name.into(), start);
+        self.change(|table| table.insert_at(allocation))
     }
 
     /// Opens the window of host memory: from now on the addresses that it covers are addresses of the host, without
@@ -146,6 +194,34 @@ impl Arena {
         Ok(())
     }
 
+    /// Copies bytes from a pointer of the host into device memory.
+    ///
+    /// # Errors
+    /// When the range is not within one live allocation.
+    ///
+    /// # Safety
+    /// `from` must point to so many bytes that may be read.
+    pub unsafe fn copy_in(&self, address: u64, from: *const u8, bytes: u64) -> Result<(), FaultKind> {
+        let memory = self.resolve(address, bytes)?;
+        // SAFETY: the caller's promise; and these are `bytes` bytes of device memory, which lives as long as `memory`.
+        unsafe { host::copy(from, memory.start, bytes as usize) }
+        Ok(())
+    }
+
+    /// Copies bytes from device memory to a pointer of the host.
+    ///
+    /// # Errors
+    /// When the range is not within one live allocation.
+    ///
+    /// # Safety
+    /// `to` must point to so many bytes that may be written.
+    pub unsafe fn copy_out(&self, address: u64, to: *mut u8, bytes: u64) -> Result<(), FaultKind> {
+        let memory = self.resolve(address, bytes)?;
+        // SAFETY: the caller's promise; and these are `bytes` bytes of device memory, which lives as long as `memory`.
+        unsafe { host::copy(memory.start, to, bytes as usize) }
+        Ok(())
+    }
+
     /// Copies bytes from one place of device memory to another; they may overlap, and arrive as they were before.
     ///
     /// # Errors
@@ -185,7 +261,7 @@ struct Resolved {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::{ARENA_BASE, NARROW_BASE, SHARED_WINDOW};
+    use crate::memory::{ARENA_BASE, MAPPED_BASE, NARROW_BASE, SHARED_WINDOW};
 
     #[test]
     fn bounds_and_lifetime_are_checked() {
@@ -266,6 +342,53 @@ mod tests {
         // SAFETY: it is refused.
         assert_eq!(unsafe { arena.open_host_memory() }, Err(HostMemoryError));
         assert_eq!(arena.free(HOST_MEMORY.start), Err(FaultKind::InvalidFree));
+    }
+
+    #[test]
+    fn memory_of_the_host_is_mapped_and_given_back() {
+        let arena = Arena::default();
+        arena.keep_apart_from_host();
+        let own = arena.allocate(16, "own").unwrap();
+        assert!(own >= HOST_MEMORY.end);
+        let mut bytes = [1u8, 2, 3, 4];
+        let start = NonNull::from(&mut bytes).cast::<u8>();
+        // SAFETY: they outlive the arena.
+        let map = |address| unsafe { arena.map_at(address, start, 4, "mapped") };
+        map(MAPPED_BASE).unwrap();
+        assert_eq!(map(MAPPED_BASE + 3), Err(AddressTaken));
+        assert_eq!(map(u64::MAX), Err(AddressTaken));
+        // The next piece follows without a gap.
+        map(MAPPED_BASE + 4).unwrap();
+        arena.write(MAPPED_BASE + 6, &[7]).unwrap();
+        assert_eq!(arena.read(MAPPED_BASE + 2, &mut [0; 4]), Err(FaultKind::OutOfBounds));
+        let mut third = [0];
+        arena.read(MAPPED_BASE + 2, &mut third).unwrap();
+        assert_eq!(third, [7]);
+        arena.free(MAPPED_BASE).unwrap();
+        assert_eq!(arena.write(MAPPED_BASE, &[0]), Err(FaultKind::UseAfterFree));
+        map(MAPPED_BASE).unwrap();
+        arena.write(MAPPED_BASE, &[0]).unwrap();
+        // Others still have addresses below.
+        assert!(arena.allocate(16, "own").unwrap() < MAPPED_BASE);
+    }
+
+    #[test]
+    fn memory_shared_with_the_host_has_one_address() {
+        let arena = Arena::default();
+        for _ in 0..100 {
+            let start = arena.allocate_shared_with_host(300_000, "shared").unwrap();
+            let address = start.as_ptr().expose_provenance() as u64;
+            arena.write(address + 299_999, &[9]).unwrap();
+            // SAFETY: it has so many bytes, and nobody else knows them.
+            assert_eq!(unsafe { start.add(299_999).read() }, 9);
+            let mut out = [0u8; 2];
+            // SAFETY: `out` has two bytes.
+            unsafe { arena.copy_out(address + 299_998, out.as_mut_ptr(), 2) }.unwrap();
+            assert_eq!(out, [0, 9]);
+            // The host hands out the same addresses again.
+            arena.free(address).unwrap();
+        }
+        assert!(arena.table().allocations().count() < 100);
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub(crate) use extent::Extent;
 pub(crate) use heap::Heap;
 pub(crate) use local::LocalMemory;
 pub use local::STACK_BASE;
+pub use table::AddressTaken;
 pub(crate) use table::Table;
 
 use isa::Space;
@@ -45,6 +46,9 @@ pub const WINDOW_BYTES: u64 = 0x0100_0000;
 pub const ARENA_BASE: u64 = 1 << 36;
 /// The same for addresses of 32 bits, below the windows.
 pub const NARROW_BASE: u64 = 0x1000_0000;
+/// First of the addresses between the arena and the device heap, where nothing lies but what [`Device::map_at`](crate::Device::map_at) is
+/// told to put there.
+pub const MAPPED_BASE: u64 = HEAP_BASE - (1 << 52);
 /// First address of the device heap, behind the arena.
 pub const HEAP_BASE: u64 = 1 << 56;
 /// Addresses of the host, once its memory is opened to kernels. Nothing lies below: null pointers fault.

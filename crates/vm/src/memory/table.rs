@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::storage::Storage;
-use super::{ARENA_BASE, Extent, HEAP_BASE, NARROW_BASE, SHARED_WINDOW};
+use super::{ARENA_BASE, Extent, HOST_MEMORY, MAPPED_BASE, NARROW_BASE, SHARED_WINDOW};
 use crate::fault::FaultKind;
 
 /// Fewest bytes behind an allocation that belong to nobody.
@@ -22,15 +22,24 @@ const NARROW_STEP_SHIFT: u32 = 7;
 pub(crate) struct Allocation {
     base: u64,
     bytes: u64,
-    /// Where it begins on the host; absent once freed.
-    start: Option<NonNull<u8>>,
-    /// What it is stored in; absent once freed, and where the memory is the host's.
-    storage: Option<Storage>,
+    backing: Backing,
     name: Cow<'static, str>,
 }
 
-// SAFETY: what it points to is plain bytes, which live as long as the allocation (memory of the host: as long as whoever opened it
-// promised). Kernels and the host reach them through raw pointers and atomics, never through references.
+/// What an allocation is stored in.
+enum Backing {
+    /// Storage of its own.
+    Owned(Storage),
+    /// Memory of the host, for as long as it is mapped.
+    Mapped(NonNull<u8>),
+    /// All memory of the host, which cannot be given back.
+    Window(Option<NonNull<u8>>),
+    /// It was given back.
+    Freed,
+}
+
+// SAFETY: what it points to is plain bytes, which live as long as the allocation (memory of the host: as long as whoever opened or
+// mapped it promised). Kernels and the host reach them through raw pointers and atomics, never through references.
 unsafe impl Send for Allocation {}
 // SAFETY: as above.
 unsafe impl Sync for Allocation {}
@@ -38,19 +47,24 @@ unsafe impl Sync for Allocation {}
 impl Allocation {
     /// What [`Table::place`] found a place for.
     pub(super) fn new(base: u64, bytes: u64, name: String, storage: Storage) -> Allocation {
-        Allocation { base, bytes, start: Some(storage.start()), storage: Some(storage), name: name.into() }
+        Allocation { base, bytes, backing: Backing::Owned(storage), name: name.into() }
+    }
+
+    /// Memory of the host at a device address.
+    pub(super) fn mapped(base: u64, bytes: u64, name: String, start: NonNull<u8>) -> Allocation {
+        Allocation { base, bytes, backing: Backing::Mapped(start), name: name.into() }
     }
 
     /// Addresses that are addresses of the host.
     pub(super) fn of_host(addresses: Range<u64>) -> Allocation {
         let Range { start: base, end } = addresses;
         let start = NonNull::new(std::ptr::with_exposed_provenance_mut(base as usize));
-        Allocation { base, bytes: end - base, start, storage: None, name: "host memory".into() }
+        Allocation { base, bytes: end - base, backing: Backing::Window(start), name: "host memory".into() }
     }
 
     /// The same once it is given back.
     fn freed(&self) -> Allocation {
-        Allocation { base: self.base, bytes: self.bytes, start: None, storage: None, name: self.name.clone() }
+        Allocation { base: self.base, bytes: self.bytes, backing: Backing::Freed, name: self.name.clone() }
     }
 
     /// What the owner called it ("argument 2", "variable `table`").
@@ -60,12 +74,18 @@ impl Allocation {
 
     /// It was given back.
     fn is_freed(&self) -> bool {
-        self.start.is_none()
+        matches!(self.backing, Backing::Freed)
     }
 
     /// Where it lies.
     pub fn extent(&self) -> Extent {
-        Extent { base: self.base, bytes: self.bytes, storage: self.start.map(NonNull::as_ptr) }
+        let start = match &self.backing {
+            Backing::Owned(storage) => Some(storage.start()),
+            Backing::Mapped(start) => Some(*start),
+            Backing::Window(start) => *start,
+            Backing::Freed => None,
+        };
+        Extent { base: self.base, bytes: self.bytes, storage: start.map(NonNull::as_ptr) }
     }
 }
 
@@ -74,6 +94,18 @@ impl fmt::Debug for Allocation {
         write!(f, "{:#x}+{} {:?}", self.base, self.bytes, self.name)
     }
 }
+
+/// Something else lies at this address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressTaken;
+
+impl fmt::Display for AddressTaken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("something else lies at these addresses")
+    }
+}
+
+impl std::error::Error for AddressTaken {}
 
 /// All allocations of a device, in ascending order of address. Cheap to copy: the allocations are shared.
 ///
@@ -101,7 +133,20 @@ struct Region {
 /// Below the windows.
 const NARROW: Region = Region { range: NARROW_BASE..SHARED_WINDOW, step_shift: NARROW_STEP_SHIFT };
 /// Above them.
-const WIDE: Region = Region { range: ARENA_BASE..HEAP_BASE, step_shift: STEP_SHIFT };
+const WIDE: Region = Region { range: ARENA_BASE..MAPPED_BASE, step_shift: STEP_SHIFT };
+/// The part of that where no address of the host lies.
+const APART: Region = Region { range: HOST_MEMORY.end..MAPPED_BASE, step_shift: STEP_SHIFT };
+
+/// Which addresses an allocation may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Addresses {
+    /// Of 32 bits if there is a place.
+    Narrow,
+    /// Of 64 bits.
+    Wide,
+    /// None that the host could have.
+    ApartFromHost,
+}
 
 impl Region {
     /// The first free address that has so many bytes behind it, and where its allocation stands among the others.
@@ -125,11 +170,33 @@ impl Region {
 }
 
 impl Table {
-    /// Where an allocation of so many bytes can go, and where it stands among the others. `narrow`: at an address of 32 bits if
-    /// there is a place.
-    pub fn place(&self, bytes: u64, align: u64, narrow: bool) -> Option<(u64, usize)> {
-        let narrow = if narrow { NARROW.place(&self.entries, bytes, align) } else { None };
-        narrow.or_else(|| WIDE.place(&self.entries, bytes, align))
+    /// Where an allocation of so many bytes can go, and where it stands among the others.
+    pub fn place(&self, bytes: u64, align: u64, addresses: Addresses) -> Option<(u64, usize)> {
+        let place = |region: Region| region.place(&self.entries, bytes, align);
+        match addresses {
+            Addresses::Narrow => place(NARROW).or_else(|| place(WIDE)),
+            Addresses::Wide => place(WIDE),
+            Addresses::ApartFromHost => place(APART),
+        }
+    }
+
+    /// Adds an allocation at an address that others chose. What was freed there is forgotten.
+    ///
+    /// # Errors
+    /// When something that was not freed lies there.
+    pub fn insert_at(&mut self, allocation: Allocation) -> Result<(), AddressTaken> {
+        let (base, end) = (allocation.base, allocation.base.checked_add(allocation.bytes.max(1)));
+        let end = end.ok_or(AddressTaken)?;
+        let after = self.entries.partition_point(|(other, _)| *other < end);
+        let overlaps = |(other, entry): &&Entry| *other + entry.bytes.max(1) > base;
+        let count = self.entries[..after].iter().rev().take_while(overlaps).count();
+        let overlapped = after - count..after;
+        if self.entries[overlapped.clone()].iter().any(|(_, entry)| !entry.is_freed()) {
+            return Err(AddressTaken);
+        }
+        self.freed -= count;
+        self.entries.splice(overlapped, [(base, Arc::new(allocation))]);
+        Ok(())
     }
 
     /// Adds an allocation where [`Table::place`] said.
@@ -140,11 +207,11 @@ impl Table {
     /// Takes the storage of an allocation away. Who has it still keeps it.
     ///
     /// # Errors
-    /// When `address` is not the first byte of a live allocation, or its memory is the host's.
+    /// When `address` is not the first byte of a live allocation, or it is all memory of the host.
     pub fn free(&mut self, address: u64) -> Result<(), FaultKind> {
         let found = self.entries.binary_search_by_key(&address, |(base, _)| *base);
         let allocation = found.map(|index| &mut self.entries[index].1).map_err(|_| FaultKind::InvalidFree)?;
-        if allocation.storage.is_none() {
+        if !matches!(allocation.backing, Backing::Owned(_) | Backing::Mapped(_)) {
             return Err(FaultKind::InvalidFree);
         }
         *allocation = Arc::new(allocation.freed());
@@ -162,7 +229,7 @@ impl Table {
             if both {
                 let (base, end) = (first.base, next.base + next.bytes);
                 let name = "memory that was freed".into();
-                *first = Arc::new(Allocation { base, bytes: end - base, start: None, storage: None, name });
+                *first = Arc::new(Allocation { base, bytes: end - base, backing: Backing::Freed, name });
             }
             both
         });

@@ -1,0 +1,283 @@
+//! Fat binaries: what nvcc puts its PTX in, for one or several architectures, plain or compressed. The layout is not documented by NVIDIA;
+//! this is what was seen in the output of nvcc 13.5.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::io::Read;
+
+/// First word of the wrapper, a structure with a pointer to the fat binary, which a program hands to the runtime.
+pub const WRAPPER_MAGIC: u32 = 0x4662_43b1;
+/// First word of a fat binary.
+pub const MAGIC: u32 = 0xba55_ed50;
+/// Bytes of a fat binary before its first entry.
+pub const HEADER_BYTES: usize = 16;
+
+/// Most bytes of an image that is decompressed: far more than any compiler writes.
+const MOST_BYTES: u64 = 1 << 30;
+
+const LZ4: u64 = 0x2000;
+const ZSTD: u64 = 0x8000;
+const ARCHITECTURE_SPECIFIC: u64 = 0x10_0000;
+const FAMILY_SPECIFIC: u64 = 0x20_0000;
+
+/// Why a fat binary has nothing that can run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// It is not one, or ends too early.
+    Malformed,
+    /// It is compressed in a way that cannot be undone.
+    Compression(String),
+    /// It has no PTX for the device; these are the images that it has.
+    NoPtx(Vec<String>),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Malformed => f.write_str("the fat binary is malformed"),
+            Error::Compression(what) => write!(f, "the fat binary cannot be decompressed: {what}"),
+            Error::NoPtx(images) if images.is_empty() => f.write_str("the fat binary is empty"),
+            Error::NoPtx(images) => {
+                write!(f, "the fat binary has no PTX that the device could run, only {}", images.join(", "))
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// What an image is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// PTX text.
+    Ptx,
+    /// Machine code.
+    Cubin,
+    /// Something else, such as an intermediate form for link-time optimisation.
+    Other(u16),
+}
+
+/// An image of a fat binary.
+#[derive(Clone, Copy, Debug)]
+pub struct Image<'a> {
+    /// What it is.
+    pub kind: Kind,
+    /// For which compute capability: 90 is sm_90.
+    pub capability: u32,
+    flags: u64,
+    compressed_bytes: u32,
+    bytes: u64,
+    payload: &'a [u8],
+}
+
+impl Image<'_> {
+    /// A device of this capability can run PTX for that of the image.
+    fn fits(&self, capability: u32) -> bool {
+        match () {
+            () if self.flags & ARCHITECTURE_SPECIFIC != 0 => self.capability == capability,
+            () if self.flags & FAMILY_SPECIFIC != 0 => {
+                self.capability / 10 == capability / 10 && self.capability <= capability
+            }
+            () => self.capability <= capability,
+        }
+    }
+
+    /// Its contents.
+    ///
+    /// # Errors
+    /// When they are compressed in a way that is not known, or damaged.
+    pub fn contents(&self) -> Result<Vec<u8>, Error> {
+        if self.flags & (LZ4 | ZSTD) == 0 || self.compressed_bytes == 0 {
+            return Ok(self.payload.to_vec());
+        }
+        let packed = self.payload.get(..self.compressed_bytes as usize).ok_or(Error::Malformed)?;
+        if self.bytes > MOST_BYTES {
+            return Err(Error::Malformed);
+        }
+        let damaged = |error: &dyn fmt::Display| Error::Compression(error.to_string());
+        if self.flags & ZSTD != 0 {
+            let decoder = zstd::Decoder::new(packed).map_err(|error| damaged(&error))?;
+            let mut contents = Vec::new();
+            decoder.take(MOST_BYTES).read_to_end(&mut contents).map_err(|error| damaged(&error))?;
+            return Ok(contents);
+        }
+        lz4_flex::block::decompress(packed, self.bytes as usize).map_err(|error| damaged(&error))
+    }
+
+    fn describe(&self) -> String {
+        let suffix = match () {
+            () if self.flags & ARCHITECTURE_SPECIFIC != 0 => "a",
+            () if self.flags & FAMILY_SPECIFIC != 0 => "f",
+            () => "",
+        };
+        let capability = self.capability;
+        match self.kind {
+            Kind::Ptx => format!("PTX for compute_{capability}{suffix}"),
+            Kind::Cubin => format!("machine code for sm_{capability}{suffix}"),
+            Kind::Other(kind) => format!("an image of kind {kind} for sm_{capability}{suffix}"),
+        }
+    }
+}
+
+fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(*bytes.get(offset..)?.first_chunk()?))
+}
+
+fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(offset..)?.first_chunk()?))
+}
+
+fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(offset..)?.first_chunk()?))
+}
+
+/// Bytes of the fat binary that begins with this header; nothing if it is none.
+pub fn size(header: &[u8; HEADER_BYTES]) -> Option<usize> {
+    let entries = u64_at(header, 8).filter(|_| u32_at(header, 0) == Some(MAGIC))?;
+    usize::try_from(entries).ok()?.checked_add(usize::from(u16_at(header, 6)?))
+}
+
+/// The images of a fat binary.
+///
+/// # Errors
+/// [`Error::Malformed`]
+pub fn images(fat_binary: &[u8]) -> Result<Vec<Image<'_>>, Error> {
+    let header = fat_binary.first_chunk::<HEADER_BYTES>().ok_or(Error::Malformed)?;
+    let end = size(header).filter(|&end| end <= fat_binary.len()).ok_or(Error::Malformed)?;
+    let start = usize::from(u16_at(header, 6).ok_or(Error::Malformed)?);
+    let mut rest = fat_binary.get(start..end).ok_or(Error::Malformed)?;
+    let mut images = Vec::new();
+    while !rest.is_empty() {
+        let (image, bytes) = image(rest).ok_or(Error::Malformed)?;
+        images.push(image);
+        rest = rest.get(bytes..).ok_or(Error::Malformed)?;
+    }
+    Ok(images)
+}
+
+/// The first image, and how many bytes it takes.
+fn image(entry: &[u8]) -> Option<(Image<'_>, usize)> {
+    let header = u32_at(entry, 4)? as usize;
+    let end = header.checked_add(usize::try_from(u64_at(entry, 8)?).ok()?)?;
+    if header < 64 {
+        return None;
+    }
+    let kind = match u16_at(entry, 0)? {
+        1 => Kind::Ptx,
+        2 => Kind::Cubin,
+        other => Kind::Other(other),
+    };
+    let image = Image {
+        kind,
+        compressed_bytes: u32_at(entry, 16)?,
+        capability: u32_at(entry, 28)?,
+        flags: u64_at(entry, 40)?,
+        bytes: u64_at(entry, 56)?,
+        payload: entry.get(header..end)?,
+    };
+    Some((image, end))
+}
+
+/// The PTX of a fat binary that suits a device of this capability best: that for the newest architecture which is not newer than the
+/// device. Zeros at its end are taken away.
+///
+/// # Errors
+/// When there is none, or the fat binary is damaged.
+pub fn ptx_for(fat_binary: &[u8], capability: u32) -> Result<Vec<u8>, Error> {
+    let images = images(fat_binary)?;
+    let suitable = images.iter().filter(|image| image.kind == Kind::Ptx && image.fits(capability));
+    let specific = |image: &Image<'_>| image.flags & (ARCHITECTURE_SPECIFIC | FAMILY_SPECIFIC) != 0;
+    let best = suitable.max_by_key(|image| (image.capability, specific(image)));
+    let best = best.ok_or_else(|| Error::NoPtx(images.iter().map(Image::describe).collect()))?;
+    let mut text = best.contents()?;
+    text.truncate(text.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1));
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &[u8] = b".version 8.0\n.target sm_80\n.address_size 64\n";
+
+    /// An entry as nvcc writes it.
+    fn entry(kind: u16, capability: u32, flags: u64, payload: &[u8], bytes: usize) -> Vec<u8> {
+        let padded = payload.len().next_multiple_of(8);
+        let mut entry = vec![0; 64 + padded];
+        entry[0..2].copy_from_slice(&kind.to_le_bytes());
+        entry[4..8].copy_from_slice(&64u32.to_le_bytes());
+        entry[8..16].copy_from_slice(&(padded as u64).to_le_bytes());
+        if flags & (LZ4 | ZSTD) != 0 {
+            entry[16..20].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+            entry[56..64].copy_from_slice(&(bytes as u64).to_le_bytes());
+        }
+        entry[28..32].copy_from_slice(&capability.to_le_bytes());
+        entry[40..48].copy_from_slice(&flags.to_le_bytes());
+        entry[64..64 + payload.len()].copy_from_slice(payload);
+        entry
+    }
+
+    fn fat_binary(entries: &[Vec<u8>]) -> Vec<u8> {
+        let entries = entries.concat();
+        let mut bytes = MAGIC.to_le_bytes().to_vec();
+        bytes.extend([1, 0, 16, 0]);
+        bytes.extend((entries.len() as u64).to_le_bytes());
+        bytes.extend(entries);
+        bytes
+    }
+
+    #[test]
+    fn ptx_is_found_plain_and_compressed() {
+        let packed = zstd::encode_all(TEXT, 3).unwrap();
+        let lz4 = lz4_flex::block::compress(TEXT);
+        for entry in [
+            entry(1, 80, 1, TEXT, 0),
+            entry(1, 80, 1 | ZSTD, &packed, TEXT.len()),
+            entry(1, 80, 1 | LZ4, &lz4, TEXT.len()),
+        ] {
+            assert_eq!(ptx_for(&fat_binary(&[entry]), 90).unwrap(), TEXT);
+        }
+    }
+
+    #[test]
+    fn the_newest_suitable_architecture_is_chosen() {
+        let ptx = |capability, flags| {
+            entry(1, capability, flags, format!("for {capability} {flags:x}").as_bytes(), 0)
+        };
+        let all = fat_binary(&[
+            ptx(70, 1),
+            ptx(90, ARCHITECTURE_SPECIFIC),
+            ptx(90, 1),
+            ptx(100, FAMILY_SPECIFIC),
+            ptx(120, 1),
+            entry(2, 90, 1, b"\x7fELF", 0),
+        ]);
+        let chosen = |capability| String::from_utf8(ptx_for(&all, capability).unwrap()).unwrap();
+        assert_eq!(chosen(75), "for 70 1");
+        assert_eq!(chosen(90), "for 90 100000");
+        assert_eq!(chosen(100), "for 100 200000");
+        assert_eq!(chosen(103), "for 100 200000");
+        assert_eq!(chosen(110), "for 90 1");
+        assert_eq!(chosen(121), "for 120 1");
+        assert!(matches!(ptx_for(&all, 60), Err(Error::NoPtx(images)) if images.len() == 6));
+        let only_code = fat_binary(&[entry(2, 90, 1, b"\x7fELF", 0)]);
+        let error = ptx_for(&only_code, 90).unwrap_err().to_string();
+        assert!(error.contains("only machine code for sm_90"), "{error}");
+    }
+
+    #[test]
+    fn damage_is_an_error() {
+        let good = fat_binary(&[entry(1, 80, ZSTD, &zstd::encode_all(TEXT, 3).unwrap(), TEXT.len())]);
+        for length in 0..good.len() {
+            assert!(ptx_for(&good[..length], 90).is_err());
+        }
+        for index in 0..good.len() {
+            for value in [0, 1, 0x7f, 0xff] {
+                let mut bad = good.clone();
+                bad[index] = value;
+                // Anything but a panic.
+                let _ = ptx_for(&bad, 90);
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! How the functions of the driver are declared: once, for the exported symbol, for `cuGetProcAddress` and for the documentation.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::Status;
+use crate::log::log;
+
+/// A function of the driver API, in one of its versions.
+pub struct Function {
+    /// The name in the manual, without a version: what `cuGetProcAddress` is asked for.
+    pub name: &'static str,
+    /// The CUDA version that this version of the function came with: 11020 is 11.2.
+    pub since: i32,
+    /// The exported symbol.
+    pub symbol: &'static str,
+    /// It is the variant for programs whose default stream is each thread's own (`_ptsz`, `_ptds`).
+    pub per_thread: bool,
+    /// It does what the manual says; otherwise it returns `CUDA_ERROR_NOT_SUPPORTED`.
+    pub supported: bool,
+    /// What it does, in a line.
+    pub summary: &'static str,
+    /// Where it is.
+    pub address: Address,
+}
+
+/// The address of a function.
+pub struct Address(pub *const ());
+
+// SAFETY: code is never written.
+unsafe impl Sync for Address {}
+
+/// What every call does before and after its own work. No panic of ours reaches the program, and after a fork nothing is done.
+pub(crate) fn call(name: &'static str, work: impl FnOnce() -> Result<(), Status>) -> Status {
+    if crate::process::is_forked() {
+        log!(warn_once, "this process was forked after the driver was used: start a new one instead");
+        return Status::CUDA_ERROR_NOT_INITIALIZED;
+    }
+    let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        log!(error, "{name}: ptxvm itself failed, which is a defect of it");
+        Err(Status::CUDA_ERROR_UNKNOWN)
+    });
+    match result {
+        Ok(()) => {
+            log!(trace, "{name}");
+            Status::CUDA_SUCCESS
+        }
+        Err(status) => {
+            log!(info, "{name}: {status:?}");
+            status
+        }
+    }
+}
+
+/// What a function that is not supported does.
+pub(crate) fn unsupported(name: &str, told: &AtomicBool) -> Status {
+    if !told.swap(true, Ordering::Relaxed) {
+        log!(warn, "{name} is not supported");
+    }
+    Status::CUDA_ERROR_NOT_SUPPORTED
+}
+
+/// Declares functions, each with what it does in a line, its name, the CUDA version that its symbol came with, and the symbol.
+/// After a `/` stands the symbol whose default stream is each thread's own; `$stream` is bound to which of both was called.
+macro_rules! api {
+    ($table:ident: $(
+        #[doc = $summary:literal]
+        $name:ident $since:literal $symbol:literal $(/ $per_thread_since:literal $per_thread:literal)?
+        ($($arg:ident: $ty:ty),* $(,)?) $(|$stream:ident|)? $body:block
+    )*) => {
+        /// The functions of this file.
+        pub(crate) static $table: &[&[$crate::api::Function]] = &[$(
+            $crate::api::one!(
+                $summary, $name, $since, $symbol, $(/ $per_thread_since $per_thread)?
+                ($($arg: $ty),*), ($($stream)?), $body
+            ),
+        )*];
+    };
+}
+
+/// One function of `api!`, in both variants if it has two.
+macro_rules! one {
+    ($summary:literal, $name:ident, $since:literal, $symbol:literal,
+     ($($arg:ident: $ty:ty),*), ($($stream:ident)?), $body:block) => {
+        &[$crate::api::variant!(
+            $summary, $name, $since, $symbol, false, ($($arg: $ty),*), ($($stream)?, Legacy), $body
+        )]
+    };
+    ($summary:literal, $name:ident, $since:literal, $symbol:literal, / $per_thread_since:literal $per_thread:literal
+     ($($arg:ident: $ty:ty),*), ($($stream:ident)?), $body:block) => {
+        &[
+            $crate::api::variant!(
+                $summary, $name, $since, $symbol, false, ($($arg: $ty),*), ($($stream)?, Legacy), $body
+            ),
+            $crate::api::variant!(
+                $summary, $name, $per_thread_since, $per_thread, true, ($($arg: $ty),*), ($($stream)?, PerThread), $body
+            ),
+        ]
+    };
+}
+
+/// One exported symbol.
+macro_rules! variant {
+    ($summary:literal, $name:ident, $since:literal, $symbol:literal, $is_per_thread:literal,
+     ($($arg:ident: $ty:ty),*), ($($stream:ident)?, $default:ident), $body:block) => {{
+        #[unsafe(export_name = $symbol)]
+        unsafe extern "C" fn exported($($arg: $ty),*) -> $crate::Status {
+            $crate::api::call(stringify!($name), || {
+                $(let $stream = $crate::stream::Default::$default;)?
+                // SAFETY: what the manual asks of the caller of this function; what the body does with its pointers is in line with
+                // that.
+                #[allow(unused_unsafe)]
+                unsafe { $body }
+            })
+        }
+        $crate::api::Function {
+            name: stringify!($name),
+            since: $since,
+            symbol: $symbol,
+            per_thread: $is_per_thread,
+            supported: true,
+            summary: $summary,
+            address: $crate::api::Address(exported as *const ()),
+        }
+    }};
+}
+
+/// Functions that do nothing but say so.
+macro_rules! not_supported {
+    ($table:ident: $($name:ident $since:literal $symbol:literal $(/ $per_thread_since:literal $per_thread:literal)?)*) => {
+        /// The functions that are not supported.
+        pub(crate) static $table: &[&[$crate::api::Function]] = &[$(&[
+            $crate::api::stub!($name, $since, $symbol, false),
+            $($crate::api::stub!($name, $per_thread_since, $per_thread, true),)?
+        ],)*];
+    };
+}
+
+/// One symbol of `not_supported!`. Whatever it is called with, it looks at nothing, which the calling convention of C allows.
+macro_rules! stub {
+    ($name:ident, $since:literal, $symbol:literal, $is_per_thread:literal) => {{
+        #[unsafe(export_name = $symbol)]
+        unsafe extern "C" fn exported() -> $crate::Status {
+            static TOLD: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+            $crate::api::unsupported($symbol, &TOLD)
+        }
+        $crate::api::Function {
+            name: stringify!($name),
+            since: $since,
+            symbol: $symbol,
+            per_thread: $is_per_thread,
+            supported: false,
+            summary: "",
+            address: $crate::api::Address(exported as *const ()),
+        }
+    }};
+}
+
+pub(crate) use {api, not_supported, one, stub, variant};
+
+/// All functions, one table a file.
+pub fn functions() -> impl Iterator<Item = &'static Function> {
+    crate::TABLES.iter().flat_map(|table| table.iter()).flat_map(|variants| variants.iter())
+}

@@ -1,0 +1,47 @@
+//! Compiled PTX, by its text: programs load the same module again and again, one for each process or context.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use ptxvm::{Color, Error, Module};
+
+use crate::Status;
+use crate::image::{Refusal, Source, source_file};
+use crate::log::log;
+
+/// So many texts are kept.
+const MOST: usize = 64;
+
+static CACHE: Mutex<VecDeque<(Vec<u8>, Module)>> = Mutex::new(VecDeque::new());
+
+/// The module of a source.
+///
+/// # Errors
+/// Everything that the checker says of it.
+pub fn compiled(source: &Source) -> Result<Module, Refusal> {
+    let cache = || CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, module)) = cache().iter().find(|(text, _)| *text == source.text) {
+        return Ok(module.clone());
+    }
+    // Without the lock: compiling takes a while.
+    let module = Module::compile(source_file(source), &ptxvm::Options::default()).map_err(|error| {
+        let message = error.render(Color::Never);
+        log!(warn, "{message}");
+        Refusal { status: status(&error), message }
+    })?;
+    let mut cache = cache();
+    if cache.len() >= MOST {
+        cache.pop_front();
+    }
+    cache.push_back((source.text.clone(), module.clone()));
+    Ok(module)
+}
+
+/// What a program is told of bad PTX: an unknown version of the language has a number of its own.
+fn status(error: &Error) -> Status {
+    let versions = error.diagnostics();
+    match versions.iter().any(|diagnostic| diagnostic.code == ptxvm::Code::UnsupportedVersion) {
+        true => Status::CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+        false => Status::CUDA_ERROR_INVALID_PTX,
+    }
+}

@@ -1,0 +1,506 @@
+//! Contexts: what a thread works in, and what fails as a whole.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::{c_int, c_uint};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::ThreadId;
+
+use cudarc::driver::sys::{CUcontext, CUctxCreateParams, CUdevice, CUevent};
+
+use crate::Status;
+use crate::api::api;
+use crate::driver::{Driver, driver};
+use crate::handles::{Handles, handle_of};
+use crate::pointers::write;
+use crate::stream::{self, Stream};
+
+/// Contexts that have not been destroyed.
+pub static CONTEXTS: Handles<Context> = Handles::new();
+
+/// A context of a device.
+pub struct Context {
+    /// The number of its device.
+    pub device: u32,
+    /// No other context had it.
+    pub id: u64,
+    flags: AtomicU32,
+    /// `CUresult` of what broke it, or 0: from then on everything fails so.
+    failure: AtomicU32,
+    /// It is destroyed.
+    destroyed: AtomicBool,
+    /// The default stream that waits for all others, and they for it.
+    pub legacy: Arc<Stream>,
+    /// The streams that the program made, and the default streams of threads.
+    streams: Mutex<Vec<Weak<Stream>>>,
+    per_thread: Mutex<HashMap<ThreadId, Arc<Stream>>>,
+    /// `CUlimit` values by number.
+    limits: Mutex<HashMap<u32, usize>>,
+    cache_config: AtomicU32,
+    shared_config: AtomicU32,
+    /// API version that `cuCtxGetApiVersion` tells.
+    api_version: u32,
+}
+
+impl Context {
+    fn new(device: u32, flags: u32, api_version: u32) -> Arc<Context> {
+        static CONTEXTS: AtomicU64 = AtomicU64::new(1);
+        let id = CONTEXTS.fetch_add(1, Ordering::Relaxed);
+        Arc::new_cyclic(|context| Context {
+            device,
+            id,
+            flags: flags.into(),
+            failure: 0.into(),
+            destroyed: false.into(),
+            legacy: Stream::legacy(Weak::clone(context)),
+            streams: Mutex::default(),
+            per_thread: Mutex::default(),
+            limits: Mutex::new(LIMITS.into()),
+            cache_config: 0.into(),
+            shared_config: 0.into(),
+            api_version,
+        })
+    }
+
+    /// The context in which the calling thread works.
+    ///
+    /// # Errors
+    /// When there is none, or it is broken.
+    pub fn current() -> Result<Arc<Context>, Status> {
+        driver()?;
+        let context = top().ok_or(Status::CUDA_ERROR_INVALID_CONTEXT)?;
+        context.check()?;
+        Ok(context)
+    }
+
+    /// Whether it still works.
+    ///
+    /// # Errors
+    /// What broke it.
+    pub fn check(&self) -> Result<(), Status> {
+        if self.destroyed.load(Ordering::Relaxed) {
+            return Err(Status::CUDA_ERROR_CONTEXT_IS_DESTROYED);
+        }
+        match self.failure.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            // SAFETY: it was stored from a status.
+            number => Err(unsafe { std::mem::transmute::<u32, Status>(number) }),
+        }
+    }
+
+    /// Breaks it: work that is left is not done, and every call fails.
+    pub fn fail(&self, status: Status) {
+        let _ = self.failure.compare_exchange(0, status as u32, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// It has failed, or was destroyed.
+    pub fn is_broken(&self) -> bool {
+        self.check().is_err()
+    }
+
+    fn streams(&self) -> MutexGuard<'_, Vec<Weak<Stream>>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The streams that there are, but for the legacy default stream.
+    pub fn live_streams(&self) -> Vec<Arc<Stream>> {
+        let mut streams = self.streams();
+        streams.retain(|stream| stream.strong_count() > 0);
+        streams.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Remembers a stream.
+    pub fn add_stream(&self, stream: &Arc<Stream>) {
+        self.streams().push(Arc::downgrade(stream));
+    }
+
+    /// The default stream of the calling thread.
+    pub fn per_thread(self: &Arc<Context>) -> Arc<Stream> {
+        let mut streams = self.per_thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let stream = streams.entry(std::thread::current().id()).or_insert_with(|| {
+            let stream = Stream::per_thread(Arc::downgrade(self));
+            self.add_stream(&stream);
+            stream
+        });
+        Arc::clone(stream)
+    }
+
+    /// Waits until all its work is done.
+    ///
+    /// # Errors
+    /// What broke it.
+    pub fn synchronize(&self) -> Result<(), Status> {
+        self.legacy.queue.now().wait();
+        for stream in self.live_streams() {
+            stream.queue.now().wait();
+        }
+        crate::output::flush();
+        self.check()
+    }
+
+    /// Ends it: its work is waited for, and what belongs to it is given back.
+    fn destroy(self: &Arc<Context>, driver: &Driver) {
+        let _ = self.synchronize();
+        self.destroyed.store(true, Ordering::Relaxed);
+        CONTEXTS.remove::<()>(handle_of(self));
+        crate::stream::STREAMS.remove_if(|stream| stream.belongs_to(self));
+        crate::event::EVENTS.remove_if(|event| event.context == self.id);
+        crate::module::forget(self.id);
+        driver.allocations.free_all(driver, self.id);
+    }
+
+    /// A limit, by the number of its `CUlimit`.
+    pub fn limit(&self, limit: u32) -> Option<usize> {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner).get(&limit).copied()
+    }
+}
+
+/// `CUlimit`: stack size, printf fifo, malloc heap, device runtime sync depth and pending launches, L2 fetch granularity, persisting L2.
+const LIMITS: [(u32, usize); 7] = [(0, 1024), (1, 1 << 20), (2, 8 << 20), (3, 2), (4, 2048), (5, 64), (6, 0)];
+const MALLOC_HEAP: u32 = 2;
+
+/// The primary context of a device.
+pub struct Primary {
+    device: u32,
+    state: Mutex<PrimaryState>,
+}
+
+#[derive(Default)]
+struct PrimaryState {
+    context: Option<Arc<Context>>,
+    users: u32,
+    flags: u32,
+}
+
+impl Primary {
+    /// Not yet active.
+    pub fn new(device: u32) -> Primary {
+        Primary { device, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, PrimaryState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn retain(&self) -> Arc<Context> {
+        let mut state = self.state();
+        state.users += 1;
+        let (device, flags) = (self.device, state.flags);
+        Arc::clone(state.context.get_or_insert_with(|| {
+            let context = Context::new(device, flags, crate::DRIVER_VERSION as u32);
+            CONTEXTS.insert::<()>(Arc::clone(&context));
+            context
+        }))
+    }
+
+    fn release(&self, driver: &Driver) -> Result<(), Status> {
+        let mut state = self.state();
+        state.users = state.users.checked_sub(1).ok_or(Status::CUDA_ERROR_INVALID_CONTEXT)?;
+        if state.users == 0 {
+            let context = state.context.take();
+            drop(state);
+            context.iter().for_each(|context| context.destroy(driver));
+        }
+        Ok(())
+    }
+
+    /// Ends it whoever uses it.
+    fn reset(&self, driver: &Driver) {
+        let context = self.state().context.take();
+        context.iter().for_each(|context| context.destroy(driver));
+    }
+
+    fn set_flags(&self, flags: u32) {
+        let mut state = self.state();
+        state.flags = flags;
+        state.context.iter().for_each(|context| context.flags.store(flags, Ordering::Relaxed));
+    }
+}
+
+thread_local! {
+    /// The contexts of the thread; the last is the current one.
+    static STACK: RefCell<Vec<Arc<Context>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The thread's current context, working or not.
+pub fn top() -> Option<Arc<Context>> {
+    STACK.with_borrow(|stack| stack.last().cloned())
+}
+
+fn push(context: Arc<Context>) {
+    STACK.with_borrow_mut(|stack| stack.push(context));
+}
+
+fn pop() -> Result<Arc<Context>, Status> {
+    STACK.with_borrow_mut(Vec::pop).ok_or(Status::CUDA_ERROR_INVALID_CONTEXT)
+}
+
+/// Makes a context the current one instead of that which is.
+pub fn set_current(context: Option<Arc<Context>>) {
+    STACK.with_borrow_mut(|stack| {
+        stack.pop();
+        stack.extend(context);
+    });
+}
+
+/// The context of a handle, or the current one for a null handle.
+pub fn context_or_current(handle: CUcontext) -> Result<Arc<Context>, Status> {
+    if handle.is_null() { Context::current() } else { context(handle) }
+}
+
+/// The same for functions that had no argument in an earlier version, where some programs look a name up with `_v2` first (numba 0.60): what is no
+/// handle is no argument.
+fn loosely(handle: CUcontext) -> Result<Arc<Context>, Status> {
+    context(handle).or_else(|_| {
+        driver()?;
+        top().ok_or(Status::CUDA_ERROR_INVALID_CONTEXT)
+    })
+}
+
+/// The context of a handle.
+pub fn context(handle: CUcontext) -> Result<Arc<Context>, Status> {
+    driver()?;
+    CONTEXTS.get(handle).ok_or(Status::CUDA_ERROR_INVALID_CONTEXT)
+}
+
+/// Makes a context and pushes it.
+fn create(result: *mut CUcontext, flags: c_uint, device: CUdevice, api_version: u32) -> Result<(), Status> {
+    let driver = driver()?;
+    let ordinal = driver.ordinal(device)?;
+    check_flags(flags)?;
+    let context = Context::new(ordinal, flags, api_version);
+    // SAFETY: the caller's promise.
+    unsafe { write(result, handle_of(&context)) }?;
+    CONTEXTS.insert::<()>(Arc::clone(&context));
+    push(context);
+    Ok(())
+}
+
+/// Scheduling (one of 0, 1, 2, 4), mapping host memory, local memory, core dumps, synchronous copies.
+fn check_flags(flags: c_uint) -> Result<(), Status> {
+    match flags & !0xff == 0 && matches!(flags & 7, 0 | 1 | 2 | 4) {
+        true => Ok(()),
+        false => Err(Status::CUDA_ERROR_INVALID_VALUE),
+    }
+}
+
+api! { API:
+    /// Makes a context for a device and pushes it.
+    cuCtxCreate 3020 "cuCtxCreate_v2" (result: *mut CUcontext, flags: c_uint, device: CUdevice) {
+        create(result, flags, device, 3020)
+    }
+    /// Makes a context with limits of its execution resources, which have no effect here.
+    cuCtxCreate 11040 "cuCtxCreate_v3" (result: *mut CUcontext, _affinity: *const (), _count: c_int, flags: c_uint, device: CUdevice) {
+        create(result, flags, device, 11040)
+    }
+    /// Makes a context with parameters, of which none has an effect here.
+    cuCtxCreate 12050 "cuCtxCreate_v4" (result: *mut CUcontext, _params: *const CUctxCreateParams, flags: c_uint, device: CUdevice) {
+        create(result, flags, device, 12050)
+    }
+    /// Destroys a context and all that belongs to it.
+    cuCtxDestroy 4000 "cuCtxDestroy_v2" (handle: CUcontext) {
+        let context = context(handle)?;
+        // A current one is popped.
+        STACK.with_borrow_mut(|stack| drop(stack.pop_if(|top| Arc::ptr_eq(top, &context))));
+        context.destroy(driver()?);
+        Ok(())
+    }
+    /// Makes a context the current one of this thread, on top of those that are.
+    cuCtxPushCurrent 4000 "cuCtxPushCurrent_v2" (handle: CUcontext) {
+        push(context(handle)?);
+        Ok(())
+    }
+    /// Takes the current context away from this thread.
+    cuCtxPopCurrent 4000 "cuCtxPopCurrent_v2" (result: *mut CUcontext) {
+        driver()?;
+        let context = pop()?;
+        if !result.is_null() {
+            write(result, handle_of(&context))?;
+        }
+        Ok(())
+    }
+    /// Makes a context the current one of this thread instead of that which is.
+    cuCtxSetCurrent 4000 "cuCtxSetCurrent" (handle: CUcontext) {
+        driver()?;
+        set_current(if handle.is_null() { None } else { Some(context(handle)?) });
+        Ok(())
+    }
+    /// The current context, or null.
+    cuCtxGetCurrent 4000 "cuCtxGetCurrent" (result: *mut CUcontext) {
+        driver()?;
+        write(result, top().map_or(std::ptr::null_mut(), |context| handle_of(&context)))
+    }
+    /// The device of the current context.
+    cuCtxGetDevice 2000 "cuCtxGetDevice" (device: *mut CUdevice) {
+        driver()?;
+        let context = top().ok_or(Status::CUDA_ERROR_INVALID_CONTEXT)?;
+        write(device, context.device as CUdevice)
+    }
+    /// The device of a context.
+    cuCtxGetDevice 13000 "cuCtxGetDevice_v2" (device: *mut CUdevice, handle: CUcontext) {
+        write(device, loosely(handle)?.device as CUdevice)
+    }
+    /// The flags of the current context.
+    cuCtxGetFlags 7000 "cuCtxGetFlags" (flags: *mut c_uint) {
+        write(flags, Context::current()?.flags.load(Ordering::Relaxed))
+    }
+    /// Changes the flags of the current context.
+    cuCtxSetFlags 12010 "cuCtxSetFlags" (flags: c_uint) {
+        check_flags(flags)?;
+        Context::current()?.flags.store(flags, Ordering::Relaxed);
+        Ok(())
+    }
+    /// A number that no other context has.
+    cuCtxGetId 12000 "cuCtxGetId" (handle: CUcontext, id: *mut u64) {
+        write(id, context_or_current(handle)?.id)
+    }
+    /// Waits until all work of the current context is done.
+    cuCtxSynchronize 2000 "cuCtxSynchronize" () {
+        Context::current()?.synchronize()
+    }
+    /// Waits until all work of a context is done.
+    cuCtxSynchronize 13000 "cuCtxSynchronize_v2" (handle: CUcontext) {
+        loosely(handle)?.synchronize()
+    }
+    /// A limit of the current context.
+    cuCtxGetLimit 3010 "cuCtxGetLimit" (value: *mut usize, limit: c_uint) {
+        let value_of = Context::current()?.limit(limit).ok_or(Status::CUDA_ERROR_UNSUPPORTED_LIMIT)?;
+        write(value, value_of)
+    }
+    /// Changes a limit of the current context: the heap of device `malloc` has an effect.
+    cuCtxSetLimit 3010 "cuCtxSetLimit" (limit: c_uint, value: usize) {
+        let context = Context::current()?;
+        let mut limits = context.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        *limits.get_mut(&limit).ok_or(Status::CUDA_ERROR_UNSUPPORTED_LIMIT)? = value;
+        if limit == MALLOC_HEAP {
+            driver()?.machine.set_heap_limit(value as u64);
+        }
+        Ok(())
+    }
+    /// What the current context prefers of L1 cache and shared memory, which has no effect here.
+    cuCtxGetCacheConfig 3020 "cuCtxGetCacheConfig" (config: *mut c_uint) {
+        write(config, Context::current()?.cache_config.load(Ordering::Relaxed))
+    }
+    /// Sets what the current context prefers of L1 cache and shared memory.
+    cuCtxSetCacheConfig 3020 "cuCtxSetCacheConfig" (config: c_uint) {
+        if config > 3 {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        Context::current()?.cache_config.store(config, Ordering::Relaxed);
+        Ok(())
+    }
+    /// The width of banks of shared memory, which has no effect here.
+    cuCtxGetSharedMemConfig 4020 "cuCtxGetSharedMemConfig" (config: *mut c_uint) {
+        write(config, Context::current()?.shared_config.load(Ordering::Relaxed))
+    }
+    /// Sets the width of banks of shared memory.
+    cuCtxSetSharedMemConfig 4020 "cuCtxSetSharedMemConfig" (config: c_uint) {
+        if config > 2 {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        Context::current()?.shared_config.store(config, Ordering::Relaxed);
+        Ok(())
+    }
+    /// The API version that a context was made with.
+    cuCtxGetApiVersion 3020 "cuCtxGetApiVersion" (handle: CUcontext, version: *mut c_uint) {
+        write(version, context_or_current(handle)?.api_version)
+    }
+    /// The range of priorities of streams.
+    cuCtxGetStreamPriorityRange 5050 "cuCtxGetStreamPriorityRange" (least: *mut c_int, greatest: *mut c_int) {
+        Context::current()?;
+        if !least.is_null() {
+            write(least, 0)?;
+        }
+        if !greatest.is_null() {
+            write(greatest, stream::GREATEST_PRIORITY)?;
+        }
+        Ok(())
+    }
+    /// Gives persisting lines of the L2 cache back, of which there are none.
+    cuCtxResetPersistingL2Cache 11000 "cuCtxResetPersistingL2Cache" () {
+        Context::current().map(drop)
+    }
+    /// Counts one more user of a context: the old way to share one.
+    cuCtxAttach 2000 "cuCtxAttach" (result: *mut CUcontext, flags: c_uint) {
+        if flags != 0 {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        write(result, handle_of(&Context::current()?))
+    }
+    /// Counts one user less of a context: the old way to destroy one.
+    cuCtxDetach 2000 "cuCtxDetach" (handle: CUcontext) {
+        let context = context(handle)?;
+        STACK.with_borrow_mut(|stack| drop(stack.pop_if(|top| Arc::ptr_eq(top, &context))));
+        context.destroy(driver()?);
+        Ok(())
+    }
+    /// Records in an event what all streams of a context are doing.
+    cuCtxRecordEvent 12050 "cuCtxRecordEvent" (handle: CUcontext, event: CUevent) {
+        crate::event::event(event)?.record(&context_or_current(handle)?.legacy, false)
+    }
+    /// Lets all work of a context that comes later wait for an event.
+    cuCtxWaitEvent 12050 "cuCtxWaitEvent" (handle: CUcontext, event: CUevent) {
+        let (context, event) = (context_or_current(handle)?, crate::event::event(event)?);
+        std::iter::once(Arc::clone(&context.legacy)).chain(context.live_streams()).try_for_each(|stream| stream.wait(&event))
+    }
+    /// Lets this context reach memory of another one, which it can anyway.
+    cuCtxEnablePeerAccess 4000 "cuCtxEnablePeerAccess" (peer: CUcontext, flags: c_uint) {
+        let current = Context::current()?;
+        let peer = context(peer)?;
+        match flags {
+            0 if peer.device != current.device => Ok(()),
+            0 => Err(Status::CUDA_ERROR_INVALID_DEVICE),
+            _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
+        }
+    }
+    /// The opposite, which has no effect.
+    cuCtxDisablePeerAccess 4000 "cuCtxDisablePeerAccess" (peer: CUcontext) {
+        Context::current()?;
+        context(peer).map(drop)
+    }
+    /// Makes the primary context of a device active, or counts one more user of it.
+    cuDevicePrimaryCtxRetain 7000 "cuDevicePrimaryCtxRetain" (result: *mut CUcontext, device: CUdevice) {
+        let primary = driver()?.primary(device)?;
+        if result.is_null() {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        write(result, handle_of(&primary.retain()))
+    }
+    /// Counts one user less of the primary context of a device; without users it ends.
+    cuDevicePrimaryCtxRelease 7000 "cuDevicePrimaryCtxRelease" (device: CUdevice) {
+        driver()?.primary(device)?.release(driver()?)
+    }
+    /// Counts one user less of the primary context of a device; without users it ends.
+    cuDevicePrimaryCtxRelease 11000 "cuDevicePrimaryCtxRelease_v2" (device: CUdevice) {
+        driver()?.primary(device)?.release(driver()?)
+    }
+    /// Ends the primary context of a device, whoever uses it.
+    cuDevicePrimaryCtxReset 7000 "cuDevicePrimaryCtxReset" (device: CUdevice) {
+        driver()?.primary(device)?.reset(driver()?);
+        Ok(())
+    }
+    /// Ends the primary context of a device, whoever uses it.
+    cuDevicePrimaryCtxReset 11000 "cuDevicePrimaryCtxReset_v2" (device: CUdevice) {
+        driver()?.primary(device)?.reset(driver()?);
+        Ok(())
+    }
+    /// Sets the flags of the primary context of a device.
+    cuDevicePrimaryCtxSetFlags 7000 "cuDevicePrimaryCtxSetFlags" (device: CUdevice, flags: c_uint) {
+        check_flags(flags)?;
+        driver()?.primary(device)?.set_flags(flags);
+        Ok(())
+    }
+    /// Sets the flags of the primary context of a device.
+    cuDevicePrimaryCtxSetFlags 11000 "cuDevicePrimaryCtxSetFlags_v2" (device: CUdevice, flags: c_uint) {
+        check_flags(flags)?;
+        driver()?.primary(device)?.set_flags(flags);
+        Ok(())
+    }
+    /// The flags of the primary context of a device, and whether it is active.
+    cuDevicePrimaryCtxGetState 7000 "cuDevicePrimaryCtxGetState" (device: CUdevice, flags: *mut c_uint, active: *mut c_int) {
+        let state = driver()?.primary(device)?.state();
+        write(flags, state.flags)?;
+        write(active, state.context.is_some().into())
+    }
+}

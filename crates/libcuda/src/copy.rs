@@ -1,0 +1,588 @@
+//! Copies and fills: one piece, and boxes of rows.
+
+use std::ffi::{c_uchar, c_uint, c_ushort, c_void};
+
+use cudarc::driver::sys::{
+    CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUcontext, CUdeviceptr, CUmemorytype, CUstream,
+};
+
+use crate::Status;
+use crate::api::api;
+use crate::driver::driver;
+use crate::memory::{DEVICE_BASE, Kind};
+use crate::operation::Operation;
+use crate::stream::{Default, Stream};
+
+/// Where bytes are.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// At an address of the host, which managed and pinned memory have, too.
+    Host(u64),
+    /// At an address that only the device has.
+    Device(u64),
+    /// Copied from the program beforehand.
+    Bytes(std::sync::Arc<[u8]>),
+}
+
+impl Place {
+    /// What a unified address means.
+    fn of(address: u64) -> Place {
+        if address >= DEVICE_BASE { Place::Device(address) } else { Place::Host(address) }
+    }
+}
+
+/// One side of a copy: rows, and slices of rows.
+#[derive(Clone, Debug)]
+pub struct Side {
+    pub place: Place,
+    /// Bytes from row to row, and from slice to slice.
+    pub pitch: u64,
+    pub slice: u64,
+}
+
+impl Side {
+    fn linear(place: Place) -> Side {
+        Side { place, pitch: 0, slice: 0 }
+    }
+
+    /// Bytes from its start to the end of a box.
+    fn extent(&self, [width, height, depth]: [u64; 3]) -> Option<u64> {
+        let rows = self.pitch.checked_mul(height.checked_sub(1)?)?;
+        let slices = self.slice.checked_mul(depth.checked_sub(1)?)?;
+        rows.checked_add(slices)?.checked_add(width)
+    }
+
+    /// Whether a box is allocated, as far as we know: where a pointer of the host leads is the program's affair.
+    fn check(&self, extents: [u64; 3]) -> Result<(), Status> {
+        let bytes = self.extent(extents).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        let allocations = &driver()?.allocations;
+        match self.place {
+            Place::Device(address) => allocations.check(address, bytes),
+            Place::Host(0) => Err(Status::CUDA_ERROR_INVALID_VALUE),
+            Place::Host(address) if allocations.find(address).is_some() => allocations.check(address, bytes),
+            _ => Ok(()),
+        }
+    }
+
+    /// It is memory of the host that the driver knows nothing of: copies of it are not asynchronous.
+    fn is_pageable(&self) -> Result<bool, Status> {
+        match self.place {
+            Place::Host(address) => Ok(driver()?.allocations.find(address).is_none()),
+            _ => Ok(false),
+        }
+    }
+}
+
+/// A copy of a box.
+#[derive(Clone, Debug)]
+pub struct Copy {
+    pub from: Side,
+    pub to: Side,
+    /// Bytes of a row, rows of a slice, slices.
+    pub extents: [u64; 3],
+}
+
+impl Copy {
+    fn linear(to: Place, from: Place, bytes: u64) -> Copy {
+        Copy { from: Side::linear(from), to: Side::linear(to), extents: [bytes, 1, 1] }
+    }
+
+    /// Checks it.
+    ///
+    /// # Errors
+    /// When one of its sides is not allocated.
+    pub fn check(&self) -> Result<(), Status> {
+        let pitched = |side: &Side| side.pitch >= self.extents[0] || self.extents[1] == 1;
+        if !pitched(&self.from) || !pitched(&self.to) {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        self.from.check(self.extents)?;
+        self.to.check(self.extents)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.extents.contains(&0)
+    }
+
+    /// Does it.
+    ///
+    /// # Errors
+    /// When memory is gone meanwhile.
+    pub fn perform(&self) -> Result<(), Status> {
+        let [width, height, depth] = self.extents;
+        let whole = |side: &Side| side.pitch == width && (depth == 1 || side.slice == width * height);
+        let (width, height, depth) = match whole(&self.from) && whole(&self.to) {
+            true => (width * height * depth, 1, 1),
+            false => (width, height, depth),
+        };
+        for z in 0..depth {
+            for y in 0..height {
+                let offset = |side: &Side| side.slice * z + side.pitch * y;
+                copy_bytes(&self.to.place, offset(&self.to), &self.from.place, offset(&self.from), width)?;
+            }
+        }
+        if let Place::Device(address) = self.to.place {
+            crate::module::written(address, self.to.extent(self.extents).unwrap_or(0));
+        }
+        Ok(())
+    }
+}
+
+/// Copies one row.
+fn copy_bytes(to: &Place, to_offset: u64, from: &Place, from_offset: u64, bytes: u64) -> Result<(), Status> {
+    let machine = &driver()?.machine;
+    let pointer =
+        |address: u64, offset: u64| std::ptr::with_exposed_provenance_mut::<u8>((address + offset) as usize);
+    let gone = |_| Status::CUDA_ERROR_ILLEGAL_ADDRESS;
+    // SAFETY: what the program says of its memory; the copy was checked, and the device checks its own side.
+    unsafe {
+        match (to, from) {
+            (Place::Device(to), Place::Device(from)) => {
+                machine.copy(from + from_offset, to + to_offset, bytes).map_err(gone)
+            }
+            (Place::Device(to), Place::Host(from)) => {
+                machine.copy_in(to + to_offset, pointer(*from, from_offset), bytes).map_err(gone)
+            }
+            (Place::Host(to), Place::Device(from)) => {
+                machine.copy_out(from + from_offset, pointer(*to, to_offset), bytes).map_err(gone)
+            }
+            (Place::Host(to), Place::Host(from)) => {
+                std::ptr::copy(pointer(*from, from_offset), pointer(*to, to_offset), bytes as usize);
+                Ok(())
+            }
+            (to, Place::Bytes(from)) => {
+                let part = usize::try_from(from_offset)
+                    .ok()
+                    .and_then(|start| from.get(start..)?.get(..bytes as usize));
+                let part = part.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+                match to {
+                    Place::Device(to) => machine.copy_in(to + to_offset, part.as_ptr(), bytes).map_err(gone),
+                    Place::Host(to) => {
+                        std::ptr::copy(part.as_ptr(), pointer(*to, to_offset), bytes as usize);
+                        Ok(())
+                    }
+                    Place::Bytes(_) => Err(Status::CUDA_ERROR_INVALID_VALUE),
+                }
+            }
+            (Place::Bytes(_), _) => Err(Status::CUDA_ERROR_INVALID_VALUE),
+        }
+    }
+}
+
+/// Does a copy in a stream, and waits for it.
+pub fn copy_now(stream: &Stream, copy: Copy) -> Result<(), Status> {
+    if copy.is_empty() {
+        return Ok(());
+    }
+    copy.check()?;
+    stream.submit_and_wait(Operation::Copy(Box::new(copy)))
+}
+
+/// Does a copy in a stream. Memory of the program that is not pinned is read now, and written before this returns (CUDA Driver
+/// API, "API synchronization behavior").
+pub fn copy_later(stream: &Stream, mut copy: Copy) -> Result<(), Status> {
+    if copy.is_empty() {
+        return Ok(());
+    }
+    copy.check()?;
+    if copy.to.is_pageable()? {
+        return stream.submit_and_wait(Operation::Copy(Box::new(copy)));
+    }
+    if copy.from.is_pageable()?
+        && let Place::Host(address) = copy.from.place
+    {
+        let bytes = copy.from.extent(copy.extents).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        let start = std::ptr::with_exposed_provenance::<u8>(address as usize);
+        // SAFETY: what the program says of its memory.
+        let bytes = unsafe { std::slice::from_raw_parts(start, bytes as usize) };
+        copy.from.place = Place::Bytes(bytes.into());
+    }
+    stream.submit(Operation::Copy(Box::new(copy)))
+}
+
+/// A fill of a box with elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Fill {
+    pub address: u64,
+    /// Bytes from row to row.
+    pub pitch: u64,
+    /// Bytes of an element, and its value.
+    pub element: u64,
+    pub value: u32,
+    /// Elements of a row, rows.
+    pub width: u64,
+    pub height: u64,
+}
+
+impl Fill {
+    /// Checks it.
+    ///
+    /// # Errors
+    /// When its memory is not allocated, or not aligned to its elements.
+    pub fn check(&self) -> Result<(), Status> {
+        let row = self.width.checked_mul(self.element).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        let aligned = |n: u64| n.is_multiple_of(self.element);
+        if !aligned(self.address) || self.height > 1 && (self.pitch < row || !aligned(self.pitch)) {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        let rows =
+            self.pitch.checked_mul(self.height.saturating_sub(1)).and_then(|rows| rows.checked_add(row));
+        driver()?.allocations.check(self.address, rows.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?)
+    }
+
+    /// Does it.
+    ///
+    /// # Errors
+    /// When the memory is gone meanwhile.
+    pub fn perform(&self) -> Result<(), Status> {
+        let machine = &driver()?.machine;
+        let pattern = &self.value.to_le_bytes()[..self.element as usize];
+        for y in 0..self.height {
+            let start = self.address + y * self.pitch;
+            machine
+                .fill(start, pattern, self.width * self.element)
+                .map_err(|_| Status::CUDA_ERROR_ILLEGAL_ADDRESS)?;
+        }
+        crate::module::written(
+            self.address,
+            self.pitch * self.height.saturating_sub(1) + self.width * self.element,
+        );
+        Ok(())
+    }
+}
+
+/// Fills in a stream, and waits where the manual does: for memory of the host.
+fn fill(stream: &Stream, fill: Fill, wait: bool) -> Result<(), Status> {
+    if fill.width == 0 || fill.height == 0 {
+        return Ok(());
+    }
+    fill.check()?;
+    if wait { stream.submit_and_wait(Operation::Fill(fill)) } else { stream.submit(Operation::Fill(fill)) }
+}
+
+fn linear_fill(address: u64, element: u64, value: u32, width: usize) -> Fill {
+    Fill { address, pitch: 0, element, value, width: width as u64, height: 1 }
+}
+
+fn pitched_fill(address: u64, pitch: usize, element: u64, value: u32, width: usize, height: usize) -> Fill {
+    Fill { address, pitch: pitch as u64, element, value, width: width as u64, height: height as u64 }
+}
+
+/// An address of the device, which may be one of managed or pinned memory.
+fn device_place(address: CUdeviceptr) -> Result<Place, Status> {
+    match driver()?.allocations.find(address) {
+        Some(_) => Ok(Place::of(address)),
+        None => Err(Status::CUDA_ERROR_INVALID_VALUE),
+    }
+}
+
+/// A pointer of the program.
+fn host_place(pointer: *const c_void) -> Place {
+    Place::of(pointer.expose_provenance() as u64)
+}
+
+/// A side of a box, as the program's structures describe it.
+struct Described {
+    memory_type: u32,
+    host: *const c_void,
+    device: CUdeviceptr,
+    x: usize,
+    y: usize,
+    z: usize,
+    pitch: usize,
+    height: usize,
+}
+
+impl Described {
+    /// The side of a copy of so many bytes and rows.
+    fn side(&self, width: usize, rows: usize) -> Result<Side, Status> {
+        const HOST: u32 = CUmemorytype::CU_MEMORYTYPE_HOST as u32;
+        const DEVICE: u32 = CUmemorytype::CU_MEMORYTYPE_DEVICE as u32;
+        const UNIFIED: u32 = CUmemorytype::CU_MEMORYTYPE_UNIFIED as u32;
+        let invalid = Status::CUDA_ERROR_INVALID_VALUE;
+        let base = match self.memory_type {
+            HOST => self.host.expose_provenance() as u64,
+            DEVICE | UNIFIED => self.device,
+            _ => return Err(invalid),
+        };
+        let (pitch, height) = (
+            if self.pitch == 0 { width } else { self.pitch },
+            if self.height == 0 { rows } else { self.height },
+        );
+        let slice = (pitch as u64).checked_mul(height as u64).ok_or(invalid)?;
+        let offset = (self.z as u64)
+            .checked_mul(slice)
+            .and_then(|z| z.checked_add((self.y as u64).checked_mul(pitch as u64)?));
+        let start = offset
+            .and_then(|offset| offset.checked_add(self.x as u64))
+            .and_then(|offset| base.checked_add(offset));
+        let start = start.ok_or(invalid)?;
+        if self.memory_type == DEVICE && driver()?.allocations.find(start).is_none() {
+            return Err(invalid);
+        }
+        Ok(Side { place: Place::of(start), pitch: pitch as u64, slice })
+    }
+}
+
+/// A field of an enumeration, which the program may have filled with anything.
+macro_rules! number {
+    ($place:ident . $field:ident) => {{
+        // SAFETY: the structure is there; any 32 bits are a number.
+        unsafe { std::ptr::addr_of!((*$place).$field).cast::<u32>().read() }
+    }};
+}
+
+/// What `CUDA_MEMCPY2D` describes.
+///
+/// # Safety
+/// What is not null must point to one.
+unsafe fn copy_2d(copy: *const CUDA_MEMCPY2D) -> Result<Copy, Status> {
+    if copy.is_null() {
+        return Err(Status::CUDA_ERROR_INVALID_VALUE);
+    }
+    macro_rules! field {
+        ($field:ident) => {
+            // SAFETY: the caller's promise.
+            unsafe { std::ptr::addr_of!((*copy).$field).read() }
+        };
+    }
+    let from = Described {
+        memory_type: number!(copy.srcMemoryType),
+        host: field!(srcHost),
+        device: field!(srcDevice),
+        x: field!(srcXInBytes),
+        y: field!(srcY),
+        z: 0,
+        pitch: field!(srcPitch),
+        height: 0,
+    };
+    let to = Described {
+        memory_type: number!(copy.dstMemoryType),
+        host: field!(dstHost).cast_const(),
+        device: field!(dstDevice),
+        x: field!(dstXInBytes),
+        y: field!(dstY),
+        z: 0,
+        pitch: field!(dstPitch),
+        height: 0,
+    };
+    boxed(&from, &to, [field!(WidthInBytes), field!(Height), 1])
+}
+
+/// What `CUDA_MEMCPY3D` describes; that of peers begins with the same fields, in other places.
+macro_rules! copy_3d {
+    ($name:ident, $structure:ty) => {
+        /// What the structure describes.
+        ///
+        /// # Safety
+        /// What is not null must point to one.
+        unsafe fn $name(copy: *const $structure) -> Result<Copy, Status> {
+            if copy.is_null() {
+                return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            }
+            macro_rules! field {
+                ($field:ident) => {
+                    // SAFETY: the caller's promise.
+                    unsafe { std::ptr::addr_of!((*copy).$field).read() }
+                };
+            }
+            if field!(srcLOD) != 0 || field!(dstLOD) != 0 {
+                return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            }
+            let from = Described {
+                memory_type: number!(copy.srcMemoryType),
+                host: field!(srcHost),
+                device: field!(srcDevice),
+                x: field!(srcXInBytes),
+                y: field!(srcY),
+                z: field!(srcZ),
+                pitch: field!(srcPitch),
+                height: field!(srcHeight),
+            };
+            let to = Described {
+                memory_type: number!(copy.dstMemoryType),
+                host: field!(dstHost).cast_const(),
+                device: field!(dstDevice),
+                x: field!(dstXInBytes),
+                y: field!(dstY),
+                z: field!(dstZ),
+                pitch: field!(dstPitch),
+                height: field!(dstHeight),
+            };
+            boxed(&from, &to, [field!(WidthInBytes), field!(Height), field!(Depth)])
+        }
+    };
+}
+copy_3d!(copy_3d, CUDA_MEMCPY3D);
+copy_3d!(copy_3d_peer, CUDA_MEMCPY3D_PEER);
+
+fn boxed(from: &Described, to: &Described, extents: [usize; 3]) -> Result<Copy, Status> {
+    let [width, height, _] = extents;
+    let extents = extents.map(|n| n as u64);
+    if extents.contains(&0) {
+        return Ok(Copy::linear(Place::Bytes([].into()), Place::Bytes([].into()), 0));
+    }
+    Ok(Copy { from: from.side(width, height)?, to: to.side(width, height)?, extents })
+}
+
+/// The stream for copies that name none.
+fn default_stream(default: Default) -> Result<std::sync::Arc<Stream>, Status> {
+    default.stream(std::ptr::null_mut())
+}
+
+/// Whether a fill of this memory is waited for: where the host may look at it at once.
+fn is_host_memory(address: u64) -> Result<bool, Status> {
+    let kind = driver()?.allocations.find(address).map(|allocation| allocation.kind);
+    Ok(matches!(kind, Some(Kind::Host(_) | Kind::Registered(_))))
+}
+
+fn fill_now(default: Default, of: Fill) -> Result<(), Status> {
+    fill(&*default_stream(default)?, of, is_host_memory(of.address)?)
+}
+
+api! { API:
+    /// Copies from anywhere to anywhere.
+    cuMemcpy 4000 "cuMemcpy" / 7000 "cuMemcpy_ptds" (to: CUdeviceptr, from: CUdeviceptr, bytes: usize) |default| {
+        copy_now(&*default_stream(default)?, Copy::linear(Place::of(to), Place::of(from), bytes as u64))
+    }
+    /// Copies from anywhere to anywhere, in a stream.
+    cuMemcpyAsync 4000 "cuMemcpyAsync" / 7000 "cuMemcpyAsync_ptsz" (to: CUdeviceptr, from: CUdeviceptr, bytes: usize, of: CUstream) |default| {
+        copy_later(&*default.stream(of)?, Copy::linear(Place::of(to), Place::of(from), bytes as u64))
+    }
+    /// Copies from the host to the device.
+    cuMemcpyHtoD 3020 "cuMemcpyHtoD_v2" / 7000 "cuMemcpyHtoD_v2_ptds" (to: CUdeviceptr, from: *const c_void, bytes: usize) |default| {
+        let stream = default_stream(default)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        copy_now(&stream, Copy::linear(device_place(to)?, host_place(from), bytes as u64))
+    }
+    /// Copies from the host to the device, in a stream.
+    cuMemcpyHtoDAsync 3020 "cuMemcpyHtoDAsync_v2" / 7000 "cuMemcpyHtoDAsync_v2_ptsz" (to: CUdeviceptr, from: *const c_void, bytes: usize, of: CUstream) |default| {
+        let stream = default.stream(of)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        copy_later(&stream, Copy::linear(device_place(to)?, host_place(from), bytes as u64))
+    }
+    /// Copies from the device to the host.
+    cuMemcpyDtoH 3020 "cuMemcpyDtoH_v2" / 7000 "cuMemcpyDtoH_v2_ptds" (to: *mut c_void, from: CUdeviceptr, bytes: usize) |default| {
+        let stream = default_stream(default)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        copy_now(&stream, Copy::linear(host_place(to), device_place(from)?, bytes as u64))
+    }
+    /// Copies from the device to the host, in a stream.
+    cuMemcpyDtoHAsync 3020 "cuMemcpyDtoHAsync_v2" / 7000 "cuMemcpyDtoHAsync_v2_ptsz" (to: *mut c_void, from: CUdeviceptr, bytes: usize, of: CUstream) |default| {
+        let stream = default.stream(of)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        copy_later(&stream, Copy::linear(host_place(to), device_place(from)?, bytes as u64))
+    }
+    /// Copies within the device.
+    cuMemcpyDtoD 3020 "cuMemcpyDtoD_v2" / 7000 "cuMemcpyDtoD_v2_ptds" (to: CUdeviceptr, from: CUdeviceptr, bytes: usize) |default| {
+        let stream = default_stream(default)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        copy_now(&stream, Copy::linear(device_place(to)?, device_place(from)?, bytes as u64))
+    }
+    /// Copies within the device, in a stream.
+    cuMemcpyDtoDAsync 3020 "cuMemcpyDtoDAsync_v2" / 7000 "cuMemcpyDtoDAsync_v2_ptsz" (to: CUdeviceptr, from: CUdeviceptr, bytes: usize, of: CUstream) |default| {
+        let stream = default.stream(of)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        copy_later(&stream, Copy::linear(device_place(to)?, device_place(from)?, bytes as u64))
+    }
+    /// Copies from one context to another.
+    cuMemcpyPeer 4000 "cuMemcpyPeer" / 7000 "cuMemcpyPeer_ptds" (to: CUdeviceptr, to_context: CUcontext, from: CUdeviceptr, from_context: CUcontext, bytes: usize) |default| {
+        crate::context::context(to_context)?;
+        crate::context::context(from_context)?;
+        copy_now(&*default_stream(default)?, Copy::linear(device_place(to)?, device_place(from)?, bytes as u64))
+    }
+    /// Copies from one context to another, in a stream.
+    cuMemcpyPeerAsync 4000 "cuMemcpyPeerAsync" / 7000 "cuMemcpyPeerAsync_ptsz" (to: CUdeviceptr, to_context: CUcontext, from: CUdeviceptr, from_context: CUcontext, bytes: usize, of: CUstream) |default| {
+        crate::context::context(to_context)?;
+        crate::context::context(from_context)?;
+        copy_later(&*default.stream(of)?, Copy::linear(device_place(to)?, device_place(from)?, bytes as u64))
+    }
+    /// Copies rows.
+    cuMemcpy2D 3020 "cuMemcpy2D_v2" / 7000 "cuMemcpy2D_v2_ptds" (copy: *const CUDA_MEMCPY2D) |default| {
+        copy_now(&*default_stream(default)?, copy_2d(copy)?)
+    }
+    /// Copies rows whose pitch may be anything, as it may with `cuMemcpy2D` here.
+    cuMemcpy2DUnaligned 3020 "cuMemcpy2DUnaligned_v2" / 7000 "cuMemcpy2DUnaligned_v2_ptds" (copy: *const CUDA_MEMCPY2D) |default| {
+        copy_now(&*default_stream(default)?, copy_2d(copy)?)
+    }
+    /// Copies rows, in a stream.
+    cuMemcpy2DAsync 3020 "cuMemcpy2DAsync_v2" / 7000 "cuMemcpy2DAsync_v2_ptsz" (copy: *const CUDA_MEMCPY2D, of: CUstream) |default| {
+        copy_later(&*default.stream(of)?, copy_2d(copy)?)
+    }
+    /// Copies slices of rows.
+    cuMemcpy3D 3020 "cuMemcpy3D_v2" / 7000 "cuMemcpy3D_v2_ptds" (copy: *const CUDA_MEMCPY3D) |default| {
+        copy_now(&*default_stream(default)?, copy_3d(copy)?)
+    }
+    /// Copies slices of rows, in a stream.
+    cuMemcpy3DAsync 3020 "cuMemcpy3DAsync_v2" / 7000 "cuMemcpy3DAsync_v2_ptsz" (copy: *const CUDA_MEMCPY3D, of: CUstream) |default| {
+        copy_later(&*default.stream(of)?, copy_3d(copy)?)
+    }
+    /// Copies slices of rows between contexts.
+    cuMemcpy3DPeer 4000 "cuMemcpy3DPeer" / 7000 "cuMemcpy3DPeer_ptds" (copy: *const CUDA_MEMCPY3D_PEER) |default| {
+        copy_now(&*default_stream(default)?, copy_3d_peer(copy)?)
+    }
+    /// Copies slices of rows between contexts, in a stream.
+    cuMemcpy3DPeerAsync 4000 "cuMemcpy3DPeerAsync" / 7000 "cuMemcpy3DPeerAsync_ptsz" (copy: *const CUDA_MEMCPY3D_PEER, of: CUstream) |default| {
+        copy_later(&*default.stream(of)?, copy_3d_peer(copy)?)
+    }
+    /// Fills memory with bytes.
+    cuMemsetD8 3020 "cuMemsetD8_v2" / 7000 "cuMemsetD8_v2_ptds" (address: CUdeviceptr, value: c_uchar, count: usize) |default| {
+        fill_now(default, linear_fill(address, 1, value.into(), count))
+    }
+    /// Fills memory with 16-bit values.
+    cuMemsetD16 3020 "cuMemsetD16_v2" / 7000 "cuMemsetD16_v2_ptds" (address: CUdeviceptr, value: c_ushort, count: usize) |default| {
+        fill_now(default, linear_fill(address, 2, value.into(), count))
+    }
+    /// Fills memory with 32-bit values.
+    cuMemsetD32 3020 "cuMemsetD32_v2" / 7000 "cuMemsetD32_v2_ptds" (address: CUdeviceptr, value: c_uint, count: usize) |default| {
+        fill_now(default, linear_fill(address, 4, value, count))
+    }
+    /// Fills rows with bytes.
+    cuMemsetD2D8 3020 "cuMemsetD2D8_v2" / 7000 "cuMemsetD2D8_v2_ptds" (address: CUdeviceptr, pitch: usize, value: c_uchar, width: usize, height: usize) |default| {
+        fill_now(default, pitched_fill(address, pitch, 1, value.into(), width, height))
+    }
+    /// Fills rows with 16-bit values.
+    cuMemsetD2D16 3020 "cuMemsetD2D16_v2" / 7000 "cuMemsetD2D16_v2_ptds" (address: CUdeviceptr, pitch: usize, value: c_ushort, width: usize, height: usize) |default| {
+        fill_now(default, pitched_fill(address, pitch, 2, value.into(), width, height))
+    }
+    /// Fills rows with 32-bit values.
+    cuMemsetD2D32 3020 "cuMemsetD2D32_v2" / 7000 "cuMemsetD2D32_v2_ptds" (address: CUdeviceptr, pitch: usize, value: c_uint, width: usize, height: usize) |default| {
+        fill_now(default, pitched_fill(address, pitch, 4, value, width, height))
+    }
+    /// Fills memory with bytes, in a stream.
+    cuMemsetD8Async 3020 "cuMemsetD8Async" / 7000 "cuMemsetD8Async_ptsz" (address: CUdeviceptr, value: c_uchar, count: usize, of: CUstream) |default| {
+        fill(&*default.stream(of)?, linear_fill(address, 1, value.into(), count), false)
+    }
+    /// Fills memory with 16-bit values, in a stream.
+    cuMemsetD16Async 3020 "cuMemsetD16Async" / 7000 "cuMemsetD16Async_ptsz" (address: CUdeviceptr, value: c_ushort, count: usize, of: CUstream) |default| {
+        fill(&*default.stream(of)?, linear_fill(address, 2, value.into(), count), false)
+    }
+    /// Fills memory with 32-bit values, in a stream.
+    cuMemsetD32Async 3020 "cuMemsetD32Async" / 7000 "cuMemsetD32Async_ptsz" (address: CUdeviceptr, value: c_uint, count: usize, of: CUstream) |default| {
+        fill(&*default.stream(of)?, linear_fill(address, 4, value, count), false)
+    }
+    /// Fills rows with bytes, in a stream.
+    cuMemsetD2D8Async 3020 "cuMemsetD2D8Async" / 7000 "cuMemsetD2D8Async_ptsz" (address: CUdeviceptr, pitch: usize, value: c_uchar, width: usize, height: usize, of: CUstream) |default| {
+        fill(&*default.stream(of)?, pitched_fill(address, pitch, 1, value.into(), width, height), false)
+    }
+    /// Fills rows with 16-bit values, in a stream.
+    cuMemsetD2D16Async 3020 "cuMemsetD2D16Async" / 7000 "cuMemsetD2D16Async_ptsz" (address: CUdeviceptr, pitch: usize, value: c_ushort, width: usize, height: usize, of: CUstream) |default| {
+        fill(&*default.stream(of)?, pitched_fill(address, pitch, 2, value.into(), width, height), false)
+    }
+    /// Fills rows with 32-bit values, in a stream.
+    cuMemsetD2D32Async 3020 "cuMemsetD2D32Async" / 7000 "cuMemsetD2D32Async_ptsz" (address: CUdeviceptr, pitch: usize, value: c_uint, width: usize, height: usize, of: CUstream) |default| {
+        fill(&*default.stream(of)?, pitched_fill(address, pitch, 4, value, width, height), false)
+    }
+}

@@ -1,0 +1,166 @@
+//! Devices: what a program may ask about them.
+
+use std::ffi::{c_char, c_int, c_uint};
+
+use cudarc::driver::sys::{CUdevice, CUdevprop, CUuuid};
+
+use crate::Status;
+use crate::api::api;
+use crate::driver::{driver, start};
+use crate::pointers::{text, write};
+
+/// The bytes by which a device is told from others: no real one has them.
+fn uuid(ordinal: u32) -> [u8; 16] {
+    let mut bytes = *b"ptxvm-a-gpu-of-0";
+    bytes[15] = b'0'.wrapping_add(ordinal as u8);
+    bytes
+}
+
+/// Copies a text into a buffer of the program.
+///
+/// # Safety
+/// The buffer must have so many bytes.
+unsafe fn write_text(buffer: *mut c_char, length: c_int, text: &str) -> Result<(), Status> {
+    let length = usize::try_from(length).ok().filter(|&length| length > 0 && !buffer.is_null());
+    let length = length.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+    let count = text.len().min(length - 1);
+    // SAFETY: the caller's promise.
+    unsafe {
+        std::ptr::copy_nonoverlapping(text.as_ptr(), buffer.cast(), count);
+        buffer.add(count).write(0);
+    }
+    Ok(())
+}
+
+fn bus_id(ordinal: u32) -> String {
+    format!("0000:{:02X}:00.0", ordinal + 1)
+}
+
+api! { API:
+    /// Starts the driver.
+    cuInit 2000 "cuInit" (flags: c_uint) {
+        if flags != 0 {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        start().map(drop)
+    }
+    /// The CUDA version of the driver.
+    cuDriverGetVersion 2020 "cuDriverGetVersion" (version: *mut c_int) {
+        write(version, crate::DRIVER_VERSION)
+    }
+    /// The device of a number.
+    cuDeviceGet 2000 "cuDeviceGet" (result: *mut CUdevice, ordinal: c_int) {
+        write(result, driver()?.ordinal(ordinal)? as CUdevice)
+    }
+    /// How many devices there are.
+    cuDeviceGetCount 2000 "cuDeviceGetCount" (count: *mut c_int) {
+        write(count, driver()?.config.count as c_int)
+    }
+    /// The name of a device.
+    cuDeviceGetName 2000 "cuDeviceGetName" (name: *mut c_char, length: c_int, device: CUdevice) {
+        driver()?.ordinal(device)?;
+        write_text(name, length, &driver()?.config.name)
+    }
+    /// What tells a device from others.
+    cuDeviceGetUuid 9020 "cuDeviceGetUuid" (result: *mut CUuuid, device: CUdevice) {
+        write(result.cast::<[u8; 16]>(), uuid(driver()?.ordinal(device)?))
+    }
+    /// What tells a device, or a part of one, from others.
+    cuDeviceGetUuid 11040 "cuDeviceGetUuid_v2" (result: *mut CUuuid, device: CUdevice) {
+        write(result.cast::<[u8; 16]>(), uuid(driver()?.ordinal(device)?))
+    }
+    /// Bytes of memory of a device.
+    cuDeviceTotalMem 3020 "cuDeviceTotalMem_v2" (bytes: *mut usize, device: CUdevice) {
+        driver()?.ordinal(device)?;
+        write(bytes, driver()?.config.memory as usize)
+    }
+    /// An attribute of a device.
+    cuDeviceGetAttribute 2000 "cuDeviceGetAttribute" (result: *mut c_int, attribute: c_uint, device: CUdevice) {
+        let ordinal = driver()?.ordinal(device)?;
+        write(result, driver()?.config.chip.attribute(attribute, ordinal))
+    }
+    /// The compute capability of a device: the old way to ask.
+    cuDeviceComputeCapability 2000 "cuDeviceComputeCapability" (major: *mut c_int, minor: *mut c_int, device: CUdevice) {
+        driver()?.ordinal(device)?;
+        let chip = &driver()?.config.chip;
+        write(major, chip.major() as c_int)?;
+        write(minor, chip.minor() as c_int)
+    }
+    /// Properties of a device: the old way to ask.
+    cuDeviceGetProperties 2000 "cuDeviceGetProperties" (result: *mut CUdevprop, device: CUdevice) {
+        let ordinal = driver()?.ordinal(device)?;
+        let attribute = |number| driver().map_or(0, |driver| driver.config.chip.attribute(number, ordinal));
+        write(result, CUdevprop {
+            maxThreadsPerBlock: attribute(1),
+            maxThreadsDim: [2, 3, 4].map(attribute),
+            maxGridSize: [5, 6, 7].map(attribute),
+            sharedMemPerBlock: attribute(8),
+            totalConstantMemory: attribute(9),
+            SIMDWidth: attribute(10),
+            memPitch: attribute(11),
+            regsPerBlock: attribute(12),
+            clockRate: attribute(13),
+            textureAlign: attribute(14),
+        })
+    }
+    /// The place of a device on the bus.
+    cuDeviceGetPCIBusId 4010 "cuDeviceGetPCIBusId" (buffer: *mut c_char, length: c_int, device: CUdevice) {
+        write_text(buffer, length, &bus_id(driver()?.ordinal(device)?))
+    }
+    /// The device at a place on the bus.
+    cuDeviceGetByPCIBusId 4010 "cuDeviceGetByPCIBusId" (result: *mut CUdevice, id: *const c_char) {
+        let id = text(id)?;
+        let of = |ordinal: &u32| bus_id(*ordinal).as_bytes().eq_ignore_ascii_case(id);
+        let ordinal = (0..driver()?.config.count).find(of).ok_or(Status::CUDA_ERROR_INVALID_DEVICE)?;
+        write(result, ordinal as CUdevice)
+    }
+    /// The locally unique number of a device: of Windows only.
+    cuDeviceGetLuid 10000 "cuDeviceGetLuid" (_luid: *mut c_char, _mask: *mut c_uint, _device: CUdevice) {
+        Err(Status::CUDA_ERROR_NOT_SUPPORTED)
+    }
+    /// Whether a device reaches the memory of another one: they share it.
+    cuDeviceCanAccessPeer 4000 "cuDeviceCanAccessPeer" (result: *mut c_int, device: CUdevice, peer: CUdevice) {
+        let (device, peer) = (driver()?.ordinal(device)?, driver()?.ordinal(peer)?);
+        write(result, (device != peer).into())
+    }
+    /// What is known of the way between two devices.
+    cuDeviceGetP2PAttribute 8000 "cuDeviceGetP2PAttribute" (result: *mut c_int, attribute: c_uint, device: CUdevice, peer: CUdevice) {
+        if driver()?.ordinal(device)? == driver()?.ordinal(peer)? {
+            return Err(Status::CUDA_ERROR_INVALID_DEVICE);
+        }
+        match attribute {
+            1 => write(result, 0),
+            2..=4 => write(result, 1),
+            _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
+        }
+    }
+    /// Whether contexts may be limited in their execution resources: not here.
+    cuDeviceGetExecAffinitySupport 11040 "cuDeviceGetExecAffinitySupport" (result: *mut c_int, _kind: c_uint, device: CUdevice) {
+        driver()?.ordinal(device)?;
+        write(result, 0)
+    }
+    /// Lets writes of other devices become visible, which they are.
+    cuFlushGPUDirectRDMAWrites 11030 "cuFlushGPUDirectRDMAWrites" (_target: c_uint, _scope: c_uint) {
+        crate::context::Context::current().map(drop)
+    }
+    /// Starts profiling by NVIDIA's tools, of which there are none.
+    cuProfilerStart 4000 "cuProfilerStart" () {
+        crate::context::Context::current().map(drop)
+    }
+    /// Stops profiling by NVIDIA's tools.
+    cuProfilerStop 4000 "cuProfilerStop" () {
+        crate::context::Context::current().map(drop)
+    }
+    /// The name of a status.
+    cuGetErrorName 6000 "cuGetErrorName" (status: c_uint, result: *mut *const c_char) {
+        let found = crate::status::describe(status);
+        write(result, found.map_or(std::ptr::null(), |(name, _)| name.as_ptr()))?;
+        found.map(drop).ok_or(Status::CUDA_ERROR_INVALID_VALUE)
+    }
+    /// What a status means.
+    cuGetErrorString 6000 "cuGetErrorString" (status: c_uint, result: *mut *const c_char) {
+        let found = crate::status::describe(status);
+        write(result, found.map_or(std::ptr::null(), |(_, text)| text.as_ptr()))?;
+        found.map(drop).ok_or(Status::CUDA_ERROR_INVALID_VALUE)
+    }
+}

@@ -1,0 +1,286 @@
+//! Kernels: their attributes, and how many of their blocks run at a time.
+
+use std::ffi::{c_char, c_int, c_uint};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use cudarc::driver::sys::{CUfunction, CUlaunchConfig, CUmodule, CUoccupancyB2DSize};
+use vm::KernelAttributes;
+
+use crate::Status;
+use crate::api::api;
+use crate::chip::Chip;
+use crate::context::Context;
+use crate::driver::driver;
+use crate::handles::{Handles, handle_of};
+use crate::module::Module;
+use crate::pointers::{read, write};
+
+/// The kernels that the program has handles of.
+pub static FUNCTIONS: Handles<Function> = Handles::new();
+
+/// Bytes of shared memory that every kernel may have.
+const SHARED_DEFAULT: u64 = 48 * 1024;
+const REGISTERS: u32 = 65536;
+/// Registers are handed out in such portions to a warp.
+const REGISTER_UNIT: u32 = 256;
+
+/// A kernel of a loaded module.
+pub struct Function {
+    pub module: Arc<Module>,
+    pub name: std::ffi::CString,
+    pub attributes: KernelAttributes,
+    /// Offset and size of each parameter.
+    pub params: Vec<(u64, u64)>,
+    /// `.reqntid`
+    pub required_block: Option<[u32; 3]>,
+    /// Bytes of dynamic shared memory that launches may ask for.
+    pub most_dynamic: AtomicU32,
+    carveout: AtomicU32,
+    non_portable_cluster: AtomicU32,
+    scheduling: AtomicU32,
+}
+
+impl Function {
+    /// The kernel of this name, if the module has one.
+    pub fn new(module: &Arc<Module>, name: &str) -> Option<Function> {
+        let attributes = module.loaded.attributes(name).ok()?;
+        let kernel = module.loaded.module().kernel(name).ok()?;
+        Some(Function {
+            module: Arc::clone(module),
+            name: std::ffi::CString::new(name).ok()?,
+            params: vm::param_layout(kernel).0,
+            required_block: kernel.bounds.required,
+            most_dynamic: AtomicU32::new(SHARED_DEFAULT.saturating_sub(attributes.shared_bytes) as u32),
+            attributes,
+            carveout: u32::MAX.into(),
+            non_portable_cluster: 0.into(),
+            scheduling: 0.into(),
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.name.to_str().unwrap_or_default()
+    }
+
+    fn registers(&self) -> u32 {
+        // Some that the compiler needs for addresses; what ptxas would use is not known.
+        (self.attributes.registers + 8).clamp(16, 255)
+    }
+
+    /// Answers `cuFuncGetAttribute`.
+    pub fn attribute(&self, attribute: u32, chip: &Chip) -> Result<i32, Status> {
+        let version = self.module.loaded.module().program().module.version;
+        Ok(match attribute {
+            0 => self.attributes.max_threads as i32,
+            1 => self.attributes.shared_bytes as i32,
+            2 => self.attributes.const_bytes as i32,
+            3 => self.attributes.local_bytes as i32,
+            4 => self.registers() as i32,
+            5 => i32::from(version.major) * 10 + i32::from(version.minor),
+            6 => chip.capability as i32,
+            7 | 10..=13 => 0,
+            8 => self.most_dynamic.load(Ordering::Relaxed) as i32,
+            9 => self.carveout.load(Ordering::Relaxed) as i32,
+            14 => self.non_portable_cluster.load(Ordering::Relaxed) as i32,
+            15 => self.scheduling.load(Ordering::Relaxed) as i32,
+            16 | 17 => 0,
+            _ => return Err(Status::CUDA_ERROR_INVALID_VALUE),
+        })
+    }
+
+    /// Does what `cuFuncSetAttribute` asks.
+    pub fn set_attribute(&self, attribute: u32, value: i32, chip: &Chip) -> Result<(), Status> {
+        let invalid = Status::CUDA_ERROR_INVALID_VALUE;
+        match attribute {
+            8 => {
+                let most = u64::from(chip.shared_opt_in) * 1024;
+                let value = u32::try_from(value).map_err(|_| invalid)?;
+                if u64::from(value) + self.attributes.shared_bytes > most {
+                    return Err(invalid);
+                }
+                self.most_dynamic.store(value, Ordering::Relaxed);
+            }
+            9 if (-1..=100).contains(&value) => self.carveout.store(value as u32, Ordering::Relaxed),
+            14 if (0..=1).contains(&value) => {
+                self.non_portable_cluster.store(value as u32, Ordering::Relaxed)
+            }
+            15 if (0..=2).contains(&value) => self.scheduling.store(value as u32, Ordering::Relaxed),
+            _ => return Err(invalid),
+        }
+        Ok(())
+    }
+
+    /// Blocks of a multiprocessor that run at a time (CUDA C++ Programming Guide, "Occupancy Calculator").
+    pub fn active_blocks(&self, chip: &Chip, block: u32, dynamic: u64) -> u32 {
+        let reserved = if chip.capability >= 80 { 1024 } else { 0 };
+        let shared = self.attributes.shared_bytes + dynamic;
+        if block == 0 || block > self.attributes.max_threads || shared > u64::from(chip.shared_opt_in) * 1024
+        {
+            return 0;
+        }
+        let warps = block.div_ceil(32);
+        let by_threads = chip.threads_of_multiprocessor / 32 / warps;
+        let by_shared = match shared + reserved {
+            0 => u32::MAX,
+            bytes => (u64::from(chip.shared_of_multiprocessor) * 1024 / bytes.next_multiple_of(128)) as u32,
+        };
+        let of_warp = (self.registers() * 32).next_multiple_of(REGISTER_UNIT);
+        let by_registers = REGISTERS / of_warp / warps;
+        by_threads.min(by_shared).min(by_registers.max(1)).min(chip.blocks_of_multiprocessor)
+    }
+}
+
+/// The kernel of a handle, which may be one of a library.
+///
+/// # Errors
+/// When it is none.
+pub fn function(handle: CUfunction) -> Result<Arc<Function>, Status> {
+    match FUNCTIONS.get(handle) {
+        Some(function) => Ok(function),
+        None => crate::library::kernel(handle.cast())?.function(&*Context::current()?),
+    }
+}
+
+/// Writes the most blocks that run at a time.
+fn occupancy(result: *mut c_int, handle: CUfunction, block: c_int, dynamic: usize) -> Result<(), Status> {
+    Context::current()?;
+    let block =
+        u32::try_from(block).ok().filter(|&block| block > 0).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+    let blocks = function(handle)?.active_blocks(&driver()?.config.chip, block, dynamic as u64);
+    // SAFETY: the caller's promise.
+    unsafe { write(result, blocks as c_int) }
+}
+
+/// Finds the block size with the most threads at a time.
+///
+/// # Safety
+/// As for `cuOccupancyMaxPotentialBlockSize`.
+unsafe fn best_block(
+    grid: *mut c_int,
+    block: *mut c_int,
+    handle: CUfunction,
+    dynamic_of: CUoccupancyB2DSize,
+    dynamic: usize,
+    limit: c_int,
+) -> Result<(), Status> {
+    Context::current()?;
+    let (function, chip) = (function(handle)?, &driver()?.config.chip);
+    let limit = u32::try_from(limit).map_err(|_| Status::CUDA_ERROR_INVALID_VALUE)?;
+    let most = function.attributes.max_threads;
+    let most = if limit == 0 { most } else { most.min(limit) };
+    let sizes = (1..=most.div_ceil(32)).rev().map(|warps| (warps * 32).min(most));
+    let threads = |&size: &u32| {
+        // SAFETY: the program gave it for this.
+        let dynamic = dynamic_of.map_or(dynamic, |of| unsafe { of(size as c_int) });
+        let blocks = function.active_blocks(chip, size, dynamic as u64);
+        (blocks * size, blocks)
+    };
+    // The largest of the best.
+    let mut best = (0, 0, 0);
+    for size in sizes {
+        let (count, blocks) = threads(&size);
+        if count > best.0 {
+            best = (count, size, blocks);
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        write(grid, (best.2 * chip.multiprocessors) as c_int)?;
+        write(block, best.1 as c_int)
+    }
+}
+
+api! { API:
+    /// An attribute of a kernel.
+    cuFuncGetAttribute 2020 "cuFuncGetAttribute" (result: *mut c_int, attribute: c_uint, handle: CUfunction) {
+        Context::current()?;
+        write(result, function(handle)?.attribute(attribute, &driver()?.config.chip)?)
+    }
+    /// Changes an attribute of a kernel.
+    cuFuncSetAttribute 9000 "cuFuncSetAttribute" (handle: CUfunction, attribute: c_uint, value: c_int) {
+        Context::current()?;
+        function(handle)?.set_attribute(attribute, value, &driver()?.config.chip)
+    }
+    /// What a kernel prefers of L1 cache and shared memory, which has no effect here.
+    cuFuncSetCacheConfig 3000 "cuFuncSetCacheConfig" (handle: CUfunction, config: c_uint) {
+        Context::current()?;
+        function(handle)?;
+        if config > 3 { Err(Status::CUDA_ERROR_INVALID_VALUE) } else { Ok(()) }
+    }
+    /// The width of banks of shared memory, which has no effect here.
+    cuFuncSetSharedMemConfig 4020 "cuFuncSetSharedMemConfig" (handle: CUfunction, config: c_uint) {
+        Context::current()?;
+        function(handle)?;
+        if config > 2 { Err(Status::CUDA_ERROR_INVALID_VALUE) } else { Ok(()) }
+    }
+    /// The module of a kernel.
+    cuFuncGetModule 11000 "cuFuncGetModule" (result: *mut CUmodule, handle: CUfunction) {
+        Context::current()?;
+        write(result, handle_of(&function(handle)?.module))
+    }
+    /// The name of a kernel.
+    cuFuncGetName 12030 "cuFuncGetName" (result: *mut *const c_char, handle: CUfunction) {
+        write(result, function(handle)?.name.as_ptr())
+    }
+    /// Offset and size of a parameter of a kernel.
+    cuFuncGetParamInfo 12040 "cuFuncGetParamInfo" (handle: CUfunction, index: usize, offset: *mut usize, bytes: *mut usize) {
+        let function = function(handle)?;
+        let (at, size) = function.params.get(index).copied().ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        write(offset, at as usize)?;
+        if bytes.is_null() { Ok(()) } else { write(bytes, size as usize) }
+    }
+    /// How many parameters a kernel has.
+    cuFuncGetParamCount 13020 "cuFuncGetParamCount" (handle: CUfunction, count: *mut usize) {
+        write(count, function(handle)?.params.len())
+    }
+    /// Whether a kernel is loaded: it is.
+    cuFuncIsLoaded 12040 "cuFuncIsLoaded" (state: *mut c_uint, handle: CUfunction) {
+        function(handle)?;
+        write(state, 1)
+    }
+    /// Loads a kernel, which it is already.
+    cuFuncLoad 12040 "cuFuncLoad" (handle: CUfunction) {
+        function(handle).map(drop)
+    }
+    /// How many blocks of a kernel run on a multiprocessor at a time.
+    cuOccupancyMaxActiveBlocksPerMultiprocessor 6050 "cuOccupancyMaxActiveBlocksPerMultiprocessor" (result: *mut c_int, handle: CUfunction, block: c_int, dynamic: usize) {
+        occupancy(result, handle, block, dynamic)
+    }
+    /// How many blocks of a kernel run on a multiprocessor at a time, with flags, which have no effect here.
+    cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags 7000 "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags" (result: *mut c_int, handle: CUfunction, block: c_int, dynamic: usize, flags: c_uint) {
+        if flags > 1 {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        occupancy(result, handle, block, dynamic)
+    }
+    /// The block size with the most threads at a time, and the grid that fills the device.
+    cuOccupancyMaxPotentialBlockSize 6050 "cuOccupancyMaxPotentialBlockSize" (grid: *mut c_int, block: *mut c_int, handle: CUfunction, dynamic_of: CUoccupancyB2DSize, dynamic: usize, limit: c_int) {
+        best_block(grid, block, handle, dynamic_of, dynamic, limit)
+    }
+    /// The block size with the most threads at a time, with flags, which have no effect here.
+    cuOccupancyMaxPotentialBlockSizeWithFlags 7000 "cuOccupancyMaxPotentialBlockSizeWithFlags" (grid: *mut c_int, block: *mut c_int, handle: CUfunction, dynamic_of: CUoccupancyB2DSize, dynamic: usize, limit: c_int, flags: c_uint) {
+        if flags > 1 {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        best_block(grid, block, handle, dynamic_of, dynamic, limit)
+    }
+    /// Bytes of dynamic shared memory that let so many blocks run at a time.
+    cuOccupancyAvailableDynamicSMemPerBlock 10020 "cuOccupancyAvailableDynamicSMemPerBlock" (result: *mut usize, handle: CUfunction, blocks: c_int, block: c_int) {
+        Context::current()?;
+        let (function, chip) = (function(handle)?, &driver()?.config.chip);
+        let blocks = u64::try_from(blocks).ok().filter(|&blocks| blocks > 0 && block > 0);
+        let share = u64::from(chip.shared_of_multiprocessor) * 1024 / blocks.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        let reserved = if chip.capability >= 80 { 1024 } else { 0 };
+        let share = (share / 128 * 128).min(u64::from(chip.shared_opt_in) * 1024 + reserved);
+        write(result, share.saturating_sub(reserved + function.attributes.shared_bytes) as usize)
+    }
+    /// The largest cluster of a kernel.
+    cuOccupancyMaxPotentialClusterSize 11070 "cuOccupancyMaxPotentialClusterSize" (result: *mut c_int, handle: CUfunction, config: *const CUlaunchConfig) {
+        Context::current()?;
+        function(handle)?;
+        read(config)?;
+        write(result, if driver()?.config.chip.capability >= 90 { 8 } else { 1 })
+    }
+}

@@ -1,0 +1,101 @@
+//! Options of the compiler (`CUjit_option`): those that say where its messages go.
+
+use std::ffi::{c_char, c_uint, c_void};
+
+use crate::Status;
+use crate::image::Refusal;
+use crate::pointers::read_all;
+
+const INFO_LOG: u32 = 3;
+const INFO_LOG_BYTES: u32 = 4;
+const ERROR_LOG: u32 = 5;
+const ERROR_LOG_BYTES: u32 = 6;
+
+/// Where messages go.
+#[derive(Default)]
+pub struct Options {
+    info: Log,
+    error: Log,
+}
+
+/// A buffer of the program, and the place where its size stands, where the size of the message goes.
+#[derive(Default)]
+struct Log {
+    buffer: Option<*mut c_char>,
+    bytes: usize,
+    size: Option<*mut *mut c_void>,
+}
+
+impl Options {
+    /// What the program passes.
+    ///
+    /// # Errors
+    /// When there are options without values.
+    ///
+    /// # Safety
+    /// There must be as many as it says, of the types that the manual names.
+    pub unsafe fn read(
+        count: c_uint,
+        options: *mut c_uint,
+        values: *mut *mut c_void,
+    ) -> Result<Options, Status> {
+        let mut result = Options::default();
+        // SAFETY: the caller's promise.
+        let (options, all) =
+            unsafe { (read_all(options, count as usize)?, read_all(values, count as usize)?) };
+        for (i, (option, value)) in options.into_iter().zip(all).enumerate() {
+            let log = if option <= INFO_LOG_BYTES { &mut result.info } else { &mut result.error };
+            match option {
+                INFO_LOG | ERROR_LOG => log.buffer = Some(value.cast()),
+                INFO_LOG_BYTES | ERROR_LOG_BYTES => {
+                    // A number, passed as a pointer.
+                    log.bytes = value.addr() & u32::MAX as usize;
+                    log.size = Some(values.wrapping_add(i));
+                }
+                _ => {}
+            }
+        }
+        Ok(result)
+    }
+
+    /// Writes what a compilation says into the program's buffers.
+    ///
+    /// # Errors
+    /// That of the compilation.
+    ///
+    /// # Safety
+    /// As for [`Options::read`].
+    pub unsafe fn report<T>(&self, result: Result<T, Refusal>) -> Result<T, Status> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.info.write("");
+            match result {
+                Ok(value) => {
+                    self.error.write("");
+                    Ok(value)
+                }
+                Err(refusal) => {
+                    self.error.write(&refusal.message);
+                    Err(refusal.status)
+                }
+            }
+        }
+    }
+}
+
+impl Log {
+    /// # Safety
+    /// The buffer must be as large as the program said.
+    unsafe fn write(&self, message: &str) {
+        let Some(buffer) = self.buffer.filter(|buffer| !buffer.is_null() && self.bytes > 0) else { return };
+        let count = message.len().min(self.bytes - 1);
+        // SAFETY: the caller's promise.
+        unsafe {
+            std::ptr::copy_nonoverlapping(message.as_ptr(), buffer.cast(), count);
+            buffer.add(count).write(0);
+            if let Some(size) = self.size {
+                size.write(std::ptr::without_provenance_mut(count));
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Launches.
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::sync::Arc;
+
+use cudarc::driver::sys::{CUfunction, CUlaunchConfig, CUstream};
+use ptxvm::Color;
+
+use crate::Status;
+use crate::api::api;
+use crate::driver::driver;
+use crate::function::{Function, function};
+use crate::log::log;
+use crate::operation::Operation;
+use crate::pointers::read_all;
+use crate::stream::{Default, Stream};
+
+/// A launch of a kernel, with its parameters as they were when it was asked for.
+#[derive(Clone)]
+pub struct KernelLaunch {
+    pub function: Arc<Function>,
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub dynamic_shared: u32,
+    pub cooperative: bool,
+    pub params: Vec<u8>,
+}
+
+impl KernelLaunch {
+    /// Checks what the manual wants checked before anything runs.
+    ///
+    /// # Errors
+    /// When the device or the kernel allows no such launch.
+    pub fn check(&self) -> Result<(), Status> {
+        let invalid = Err(Status::CUDA_ERROR_INVALID_VALUE);
+        let [bx, by, bz] = self.block.map(u64::from);
+        let [gx, gy, gz] = self.grid.map(u64::from);
+        if [bx, by, bz, gx, gy, gz].contains(&0) || bx > 1024 || by > 1024 || bz > 64 {
+            return invalid;
+        }
+        let threads = bx * by * bz;
+        if threads > 1024 || gx > 0x7fff_ffff || gy > 65535 || gz > 65535 {
+            return invalid;
+        }
+        let function = &self.function;
+        if function.required_block.is_some_and(|required| required != self.block) {
+            return invalid;
+        }
+        if threads > function.attributes.max_threads.into() {
+            return Err(Status::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+        }
+        if self.dynamic_shared > function.most_dynamic.load(std::sync::atomic::Ordering::Relaxed) {
+            return invalid;
+        }
+        if self.cooperative {
+            let chip = &driver()?.config.chip;
+            let active = function.active_blocks(chip, threads as u32, self.dynamic_shared.into());
+            if gx * gy * gz > u64::from(active * chip.multiprocessors) {
+                return Err(Status::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs it. What goes wrong is reported, since the program only gets a number.
+    ///
+    /// # Errors
+    /// When a thread faults, or the kernel cannot run here.
+    pub fn run(self) -> Result<(), Status> {
+        let launch = self.function.module.loaded.launch(self.function.name());
+        let launch =
+            launch.grid(self.grid).block(self.block).params(self.params).output(crate::output::output());
+        let launch = launch.configure(|config| {
+            config.dynamic_shared = self.dynamic_shared.into();
+            config.cooperative = self.cooperative;
+        });
+        launch.run().map(drop).map_err(|error| {
+            log!(error, "{}", error.render(Color::Never).trim_end());
+            crate::status::of_error(&error)
+        })
+    }
+}
+
+/// Keys of the `extra` argument.
+const END: usize = 0;
+const BUFFER: usize = 1;
+const BUFFER_BYTES: usize = 2;
+
+/// The bytes of the parameters: of pointers to each, or of one buffer.
+///
+/// # Safety
+/// As for `cuLaunchKernel`.
+pub unsafe fn params(
+    function: &Function,
+    pointers: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> Result<Vec<u8>, Status> {
+    let mut bytes = vec![0; function.attributes.param_bytes as usize];
+    if !pointers.is_null() {
+        if !extra.is_null() {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        // SAFETY: the caller's promise.
+        let pointers = unsafe { read_all(pointers, function.params.len()) }?;
+        for (pointer, &(offset, size)) in pointers.into_iter().zip(&function.params) {
+            if pointer.is_null() {
+                return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            }
+            let place = &mut bytes[offset as usize..][..size as usize];
+            // SAFETY: the caller's promise.
+            unsafe { std::ptr::copy_nonoverlapping(pointer.cast(), place.as_mut_ptr(), place.len()) };
+        }
+        return Ok(bytes);
+    }
+    if extra.is_null() {
+        return if function.params.is_empty() { Ok(bytes) } else { Err(Status::CUDA_ERROR_INVALID_VALUE) };
+    }
+    let (mut buffer, mut size) = (std::ptr::null::<u8>(), 0);
+    for i in (0..8).step_by(2) {
+        // SAFETY: the caller's promise: pairs up to an end.
+        unsafe {
+            let value = || extra.add(i + 1).read();
+            match extra.add(i).read().addr() {
+                END => break,
+                BUFFER => buffer = value().cast(),
+                BUFFER_BYTES => size = crate::pointers::read(value().cast::<usize>())?,
+                _ => return Err(Status::CUDA_ERROR_INVALID_VALUE),
+            }
+        }
+    }
+    if buffer.is_null() && !function.params.is_empty() {
+        return Err(Status::CUDA_ERROR_INVALID_VALUE);
+    }
+    let count = size.min(bytes.len());
+    // SAFETY: the program says that its buffer has so many.
+    unsafe { std::ptr::copy_nonoverlapping(buffer, bytes.as_mut_ptr(), count) };
+    Ok(bytes)
+}
+
+/// Checks a launch and submits it.
+pub fn submit(stream: &Stream, launch: KernelLaunch) -> Result<(), Status> {
+    launch.check()?;
+    stream.submit(Operation::Kernel(Box::new(launch)))
+}
+
+/// Attributes of a launch that have an effect (`CUlaunchAttributeID`).
+const COOPERATIVE: u32 = 2;
+const CLUSTER: u32 = 4;
+
+/// What `cuLaunchKernelEx` describes.
+///
+/// # Safety
+/// As for `cuLaunchKernelEx`.
+unsafe fn launch_ex(
+    config: *const CUlaunchConfig,
+    handle: CUfunction,
+    pointers: *mut *mut c_void,
+    extra: *mut *mut c_void,
+    default: Default,
+) -> Result<(), Status> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let config = crate::pointers::read(config)?;
+        let stream = default.stream(config.hStream)?;
+        let function = function(handle)?;
+        let mut launch = KernelLaunch {
+            params: params(&function, pointers, extra)?,
+            function,
+            grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
+            block: [config.blockDimX, config.blockDimY, config.blockDimZ],
+            dynamic_shared: config.sharedMemBytes,
+            cooperative: false,
+        };
+        if config.numAttrs > 0 && config.attrs.is_null() {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        for i in 0..config.numAttrs as usize {
+            let attribute = config.attrs.add(i);
+            // Anything could stand there.
+            let id = std::ptr::addr_of!((*attribute).id).cast::<u32>().read();
+            let value = std::ptr::addr_of!((*attribute).value);
+            match id {
+                COOPERATIVE => launch.cooperative = value.cast::<c_int>().read() != 0,
+                CLUSTER => {
+                    let cluster = value.cast::<[u32; 3]>().read();
+                    if cluster != [1, 1, 1] && cluster != [0, 0, 0] {
+                        log!(
+                            warn_once,
+                            "a launch asks for clusters of {cluster:?} blocks, which ptxvm does not execute yet"
+                        );
+                        return Err(Status::CUDA_ERROR_NOT_SUPPORTED);
+                    }
+                }
+                _ => {}
+            }
+        }
+        submit(&stream, launch)
+    }
+}
+
+api! { API:
+    /// Launches a kernel.
+    cuLaunchKernel 4000 "cuLaunchKernel" / 7000 "cuLaunchKernel_ptsz" (
+        handle: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint,
+        dynamic_shared: c_uint, of: CUstream, pointers: *mut *mut c_void, extra: *mut *mut c_void
+    ) |default| {
+        let stream = default.stream(of)?;
+        let function = function(handle)?;
+        let params = params(&function, pointers, extra)?;
+        let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
+        submit(&stream, KernelLaunch { function, grid, block, dynamic_shared, cooperative: false, params })
+    }
+    /// Launches a kernel whose blocks may wait for each other.
+    cuLaunchCooperativeKernel 9000 "cuLaunchCooperativeKernel" / 9000 "cuLaunchCooperativeKernel_ptsz" (
+        handle: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint,
+        dynamic_shared: c_uint, of: CUstream, pointers: *mut *mut c_void
+    ) |default| {
+        let stream = default.stream(of)?;
+        let function = function(handle)?;
+        let params = params(&function, pointers, std::ptr::null_mut())?;
+        let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
+        submit(&stream, KernelLaunch { function, grid, block, dynamic_shared, cooperative: true, params })
+    }
+    /// Launches a kernel with attributes.
+    cuLaunchKernelEx 11060 "cuLaunchKernelEx" / 11060 "cuLaunchKernelEx_ptsz" (
+        config: *const CUlaunchConfig, handle: CUfunction, pointers: *mut *mut c_void, extra: *mut *mut c_void
+    ) |default| {
+        launch_ex(config, handle, pointers, extra, default)
+    }
+}

@@ -1,0 +1,58 @@
+//! A CUDA driver without a GPU: `libcuda.so.1` on top of ptxvm. Programs that open it find the functions of the CUDA Driver API; their
+//! kernels run on the CPU, and what goes wrong in them is reported on stderr with source line, thread and allocation.
+//!
+//! Each file has a group of functions of the manual, declared with `api!`, and what they stand for. `docs/libcuda.md` lists them all.
+//!
+//! What the environment says: see `config` (devices) and `log` (messages).
+
+mod api;
+mod cache;
+mod chip;
+mod config;
+mod context;
+mod copy;
+mod device;
+mod driver;
+mod event;
+mod function;
+mod handles;
+mod image;
+mod jit;
+mod launch;
+mod library;
+mod link;
+mod log;
+mod memory;
+mod module;
+mod operation;
+mod output;
+mod pointers;
+mod proc;
+mod process;
+mod queue;
+mod status;
+mod stream;
+mod unsupported;
+
+pub use api::{Function, functions};
+pub use cudarc::driver::sys::CUresult as Status;
+
+/// The CUDA version that the driver tells: 13.4.
+pub const DRIVER_VERSION: i32 = 13040;
+
+/// The functions, a table for each file.
+static TABLES: &[&[&[Function]]] = &[
+    context::API,
+    copy::API,
+    device::API,
+    event::API,
+    function::API,
+    launch::API,
+    library::API,
+    link::API,
+    memory::API,
+    module::API,
+    proc::API,
+    stream::API,
+    unsupported::API,
+];

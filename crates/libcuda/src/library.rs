@@ -1,0 +1,251 @@
+//! Libraries and their kernels: modules without a context, which are loaded where they are used.
+
+use std::collections::HashMap;
+use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cudarc::driver::sys::{CUdevice, CUdeviceptr, CUfunction, CUkernel, CUlibrary, CUmodule};
+
+use crate::Status;
+use crate::api::api;
+use crate::context::Context;
+use crate::driver::driver;
+use crate::function::Function;
+use crate::handles::{Handles, handle_of};
+use crate::image::{Refusal, Source, compile, sources};
+use crate::jit::Options;
+use crate::module::{MODULES, Module, name};
+use crate::pointers::{text, write};
+
+/// Libraries that have not been unloaded, and their kernels.
+static LIBRARIES: Handles<Library> = Handles::new();
+static KERNELS: Handles<Kernel> = Handles::new();
+
+/// A library.
+pub struct Library {
+    sources: Vec<Source>,
+    names: Vec<String>,
+    kernels: Mutex<HashMap<String, Arc<Kernel>>>,
+    /// By number of the context.
+    modules: Mutex<HashMap<u64, Arc<Module>>>,
+}
+
+/// A kernel of a library.
+pub struct Kernel {
+    library: Arc<Library>,
+    name: CString,
+    /// Attributes that were set, for the functions of contexts that come later.
+    attributes: Mutex<Vec<(u32, i32)>>,
+}
+
+impl Library {
+    fn new(sources: Vec<Source>) -> Result<Arc<Library>, Refusal> {
+        let module = compile(&sources)?;
+        let names = module.kernels().map(|kernel| kernel.name.clone()).collect();
+        Ok(Arc::new(Library { sources, names, kernels: Mutex::default(), modules: Mutex::default() }))
+    }
+
+    /// The module in a context.
+    fn module(&self, context: &Context) -> Result<Arc<Module>, Status> {
+        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(module) = modules.get(&context.id) {
+            return Ok(Arc::clone(module));
+        }
+        let module = Module::load(context, &self.sources).map_err(|refusal| refusal.status)?;
+        MODULES.insert::<()>(Arc::clone(&module));
+        modules.insert(context.id, Arc::clone(&module));
+        Ok(module)
+    }
+
+    fn kernel(self: &Arc<Library>, name: &str) -> Result<Arc<Kernel>, Status> {
+        if !self.names.iter().any(|other| other == name) {
+            return Err(Status::CUDA_ERROR_NOT_FOUND);
+        }
+        let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kernel) = kernels.get(name) {
+            return Ok(Arc::clone(kernel));
+        }
+        let c_name = CString::new(name).map_err(|_| Status::CUDA_ERROR_NOT_FOUND)?;
+        let kernel =
+            Arc::new(Kernel { library: Arc::clone(self), name: c_name, attributes: Mutex::default() });
+        KERNELS.insert::<()>(Arc::clone(&kernel));
+        kernels.insert(name.to_owned(), Arc::clone(&kernel));
+        Ok(kernel)
+    }
+}
+
+impl Kernel {
+    /// The kernel in a context.
+    ///
+    /// # Errors
+    /// When its library cannot be loaded there.
+    pub fn function(&self, context: &Context) -> Result<Arc<Function>, Status> {
+        let function = self.library.module(context)?.function(self.name.to_str().unwrap_or_default())?;
+        let attributes = self.attributes.lock().unwrap_or_else(PoisonError::into_inner);
+        let chip = &driver()?.config.chip;
+        attributes
+            .iter()
+            .try_for_each(|&(attribute, value)| function.set_attribute(attribute, value, chip))?;
+        Ok(function)
+    }
+}
+
+/// Forgets what belongs to a context.
+pub fn forget(context: u64) {
+    LIBRARIES.for_each(|library| {
+        library.modules.lock().unwrap_or_else(PoisonError::into_inner).remove(&context);
+    });
+}
+
+fn library(handle: CUlibrary) -> Result<Arc<Library>, Status> {
+    driver()?;
+    LIBRARIES.get(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)
+}
+
+/// The kernel of a handle.
+///
+/// # Errors
+/// When it is none.
+pub fn kernel(handle: CUkernel) -> Result<Arc<Kernel>, Status> {
+    driver()?;
+    KERNELS.get(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)
+}
+
+/// # Safety
+/// As for `cuLibraryLoadData`.
+unsafe fn load(
+    result: *mut CUlibrary,
+    sources: Result<Vec<Source>, Refusal>,
+    options: &Options,
+) -> Result<(), Status> {
+    driver()?;
+    if result.is_null() {
+        return Err(Status::CUDA_ERROR_INVALID_VALUE);
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        let library = options.report(sources.and_then(Library::new))?;
+        write(result, handle_of(&library))?;
+        LIBRARIES.insert::<()>(library);
+    }
+    Ok(())
+}
+
+api! { API:
+    /// Loads a library from PTX text or a fat binary in memory.
+    cuLibraryLoadData 12000 "cuLibraryLoadData" (
+        result: *mut CUlibrary, code: *const c_void, jit: *mut c_uint, jit_values: *mut *mut c_void, jit_count: c_uint,
+        _options: *mut c_uint, _values: *mut *mut c_void, _count: c_uint
+    ) {
+        load(result, sources(code, "<library>"), &Options::read(jit_count, jit, jit_values)?)
+    }
+    /// Loads a library from a file.
+    cuLibraryLoadFromFile 12000 "cuLibraryLoadFromFile" (
+        result: *mut CUlibrary, path: *const c_char, jit: *mut c_uint, jit_values: *mut *mut c_void, jit_count: c_uint,
+        _options: *mut c_uint, _values: *mut *mut c_void, _count: c_uint
+    ) {
+        let path = std::str::from_utf8(text(path)?).map_err(|_| Status::CUDA_ERROR_FILE_NOT_FOUND)?;
+        let bytes = std::fs::read(path).map_err(|_| Status::CUDA_ERROR_FILE_NOT_FOUND)?;
+        load(result, crate::image::sources_of_bytes(&bytes, path), &Options::read(jit_count, jit, jit_values)?)
+    }
+    /// Unloads a library.
+    cuLibraryUnload 12000 "cuLibraryUnload" (handle: CUlibrary) {
+        let library = library(handle)?;
+        LIBRARIES.remove(handle);
+        let mut kernels = library.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        kernels.drain().for_each(|(_, kernel)| drop(KERNELS.remove::<()>(handle_of(&kernel))));
+        drop(kernels);
+        let mut modules = library.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        for (_, module) in modules.drain() {
+            MODULES.remove::<()>(handle_of(&module));
+            module.unload();
+        }
+        Ok(())
+    }
+    /// A kernel of a library.
+    cuLibraryGetKernel 12000 "cuLibraryGetKernel" (result: *mut CUkernel, of: CUlibrary, kernel: *const c_char) {
+        let kernel = library(of)?.kernel(name(kernel)?)?;
+        write(result, handle_of(&kernel))
+    }
+    /// How many kernels a library has.
+    cuLibraryGetKernelCount 12040 "cuLibraryGetKernelCount" (count: *mut c_uint, of: CUlibrary) {
+        write(count, library(of)?.names.len() as c_uint)
+    }
+    /// The kernels of a library.
+    cuLibraryEnumerateKernels 12040 "cuLibraryEnumerateKernels" (result: *mut CUkernel, count: c_uint, of: CUlibrary) {
+        let library = library(of)?;
+        for (i, name) in library.names.iter().take(count as usize).enumerate() {
+            write(result.wrapping_add(i), handle_of(&library.kernel(name)?))?;
+        }
+        Ok(())
+    }
+    /// The module of a library in the current context.
+    cuLibraryGetModule 12000 "cuLibraryGetModule" (result: *mut CUmodule, of: CUlibrary) {
+        let module = library(of)?.module(&*Context::current()?)?;
+        write(result, handle_of(&module))
+    }
+    /// Address and size of a variable of a library in the current context.
+    cuLibraryGetGlobal 12000 "cuLibraryGetGlobal" (address: *mut CUdeviceptr, bytes: *mut usize, of: CUlibrary, variable: *const c_char) {
+        let (at, size) = library(of)?.module(&*Context::current()?)?.variable(name(variable)?)?;
+        if !address.is_null() {
+            write(address, at)?;
+        }
+        if bytes.is_null() { Ok(()) } else { write(bytes, size as usize) }
+    }
+    /// Address and size of a managed variable of a library.
+    cuLibraryGetManaged 12000 "cuLibraryGetManaged" (address: *mut CUdeviceptr, bytes: *mut usize, of: CUlibrary, variable: *const c_char) {
+        let (at, size) = library(of)?.module(&*Context::current()?)?.variable(name(variable)?)?;
+        if !address.is_null() {
+            write(address, at)?;
+        }
+        if bytes.is_null() { Ok(()) } else { write(bytes, size as usize) }
+    }
+    /// The function of a kernel in the current context.
+    cuKernelGetFunction 12000 "cuKernelGetFunction" (result: *mut CUfunction, handle: CUkernel) {
+        let function = kernel(handle)?.function(&*Context::current()?)?;
+        write(result, handle_of(&function))
+    }
+    /// The library of a kernel.
+    cuKernelGetLibrary 12050 "cuKernelGetLibrary" (result: *mut CUlibrary, handle: CUkernel) {
+        write(result, handle_of(&kernel(handle)?.library))
+    }
+    /// The name of a kernel.
+    cuKernelGetName 12030 "cuKernelGetName" (result: *mut *const c_char, handle: CUkernel) {
+        write(result, kernel(handle)?.name.as_ptr())
+    }
+    /// An attribute of a kernel.
+    cuKernelGetAttribute 12000 "cuKernelGetAttribute" (result: *mut c_int, attribute: c_uint, handle: CUkernel, device: CUdevice) {
+        driver()?.ordinal(device)?;
+        let function = kernel(handle)?.function(&*Context::current()?)?;
+        write(result, function.attribute(attribute, &driver()?.config.chip)?)
+    }
+    /// Changes an attribute of a kernel.
+    cuKernelSetAttribute 12000 "cuKernelSetAttribute" (attribute: c_uint, value: c_int, handle: CUkernel, device: CUdevice) {
+        driver()?.ordinal(device)?;
+        let kernel = kernel(handle)?;
+        if let Ok(context) = Context::current() {
+            kernel.function(&context)?.set_attribute(attribute, value, &driver()?.config.chip)?;
+        }
+        let mut attributes = kernel.attributes.lock().unwrap_or_else(PoisonError::into_inner);
+        attributes.retain(|(other, _)| *other != attribute);
+        attributes.push((attribute, value));
+        Ok(())
+    }
+    /// What a kernel prefers of L1 cache and shared memory, which has no effect here.
+    cuKernelSetCacheConfig 12000 "cuKernelSetCacheConfig" (handle: CUkernel, config: c_uint, device: CUdevice) {
+        driver()?.ordinal(device)?;
+        kernel(handle)?;
+        if config > 3 { Err(Status::CUDA_ERROR_INVALID_VALUE) } else { Ok(()) }
+    }
+    /// Offset and size of a parameter of a kernel.
+    cuKernelGetParamInfo 12040 "cuKernelGetParamInfo" (handle: CUkernel, index: usize, offset: *mut usize, bytes: *mut usize) {
+        let function = kernel(handle)?.function(&*Context::current()?)?;
+        let (at, size) = function.params.get(index).copied().ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        write(offset, at as usize)?;
+        if bytes.is_null() { Ok(()) } else { write(bytes, size as usize) }
+    }
+    /// How many parameters a kernel has.
+    cuKernelGetParamCount 13020 "cuKernelGetParamCount" (handle: CUkernel, count: *mut usize) {
+        write(count, kernel(handle)?.function(&*Context::current()?)?.params.len())
+    }
+}

@@ -1,0 +1,109 @@
+//! The linker: PTX and fat binaries become one image.
+
+use std::ffi::{c_char, c_uint, c_void};
+use std::sync::{Mutex, PoisonError};
+
+use cudarc::driver::sys::CUlinkState;
+
+use crate::Status;
+use crate::api::api;
+use crate::context::Context;
+use crate::handles::{Handles, handle_of};
+use crate::image::{Refusal, Source, compile, pack, sources_of_bytes};
+use crate::jit::Options;
+use crate::pointers::{text, write};
+
+static LINKERS: Handles<Linker> = Handles::new();
+
+/// A linker with what it was given so far.
+struct Linker {
+    options: Options,
+    inputs: Mutex<Vec<Source>>,
+    /// What it made; it lives as long as the linker.
+    image: Mutex<Option<Box<[u8]>>>,
+}
+
+// SAFETY: the program lets only one thread at a time use a linker and its buffers, as the manual wants.
+unsafe impl Send for Linker {}
+// SAFETY: as above.
+unsafe impl Sync for Linker {}
+
+fn linker(handle: CUlinkState) -> Result<std::sync::Arc<Linker>, Status> {
+    Context::current()?;
+    LINKERS.get(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)
+}
+
+impl Linker {
+    /// # Safety
+    /// The buffers of its options must still be there.
+    unsafe fn add(&self, bytes: &[u8], name: &str) -> Result<(), Status> {
+        let sources = sources_of_bytes(bytes, name).and_then(|sources| {
+            // What does not compile is refused here.
+            sources.iter().try_for_each(|source| crate::cache::compiled(source).map(drop))?;
+            Ok(sources)
+        });
+        // SAFETY: the caller's promise.
+        let sources = unsafe { self.options.report(sources) }?;
+        self.inputs.lock().unwrap_or_else(PoisonError::into_inner).extend(sources);
+        Ok(())
+    }
+}
+
+/// A library of host objects has no PTX of its own that anybody needs: the device runtime is built in.
+fn is_library(path: &str) -> bool {
+    std::path::Path::new(path).extension().is_some_and(|extension| extension == "a")
+}
+
+api! { API:
+    /// Makes a linker.
+    cuLinkCreate 6050 "cuLinkCreate_v2" (count: c_uint, options: *mut c_uint, values: *mut *mut c_void, result: *mut CUlinkState) {
+        Context::current()?;
+        let options = Options::read(count, options, values)?;
+        let linker = std::sync::Arc::new(Linker { options, inputs: Mutex::default(), image: Mutex::default() });
+        write(result, handle_of(&linker))?;
+        LINKERS.insert::<()>(linker);
+        Ok(())
+    }
+    /// Adds PTX or a fat binary.
+    cuLinkAddData 6050 "cuLinkAddData_v2" (
+        handle: CUlinkState, _kind: c_uint, data: *mut c_void, bytes: usize, label: *const c_char, _count: c_uint,
+        _options: *mut c_uint, _values: *mut *mut c_void
+    ) {
+        let linker = linker(handle)?;
+        if data.is_null() || bytes == 0 {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        let label = if label.is_null() { "<link>".into() } else { String::from_utf8_lossy(text(label)?) };
+        linker.add(std::slice::from_raw_parts(data.cast(), bytes), &label)
+    }
+    /// Adds a file of PTX or a fat binary.
+    cuLinkAddFile 6050 "cuLinkAddFile_v2" (
+        handle: CUlinkState, _kind: c_uint, path: *const c_char, _count: c_uint, _options: *mut c_uint, _values: *mut *mut c_void
+    ) {
+        let linker = linker(handle)?;
+        let path = std::str::from_utf8(text(path)?).map_err(|_| Status::CUDA_ERROR_FILE_NOT_FOUND)?;
+        let bytes = std::fs::read(path).map_err(|_| Status::CUDA_ERROR_FILE_NOT_FOUND)?;
+        if is_library(path) { Ok(()) } else { linker.add(&bytes, path) }
+    }
+    /// Links what was added. What it returns can be loaded as a module.
+    cuLinkComplete 5050 "cuLinkComplete" (handle: CUlinkState, image: *mut *mut c_void, bytes: *mut usize) {
+        let linker = linker(handle)?;
+        let inputs = linker.inputs.lock().unwrap_or_else(PoisonError::into_inner);
+        let linked = match &inputs[..] {
+            [] => Err(Refusal { status: Status::CUDA_ERROR_INVALID_IMAGE, message: "nothing to link".to_owned() }),
+            inputs => compile(inputs).map(|_| pack(inputs).into_boxed_slice()),
+        };
+        let mut linked = linker.options.report(linked)?;
+        let mut made = linker.image.lock().unwrap_or_else(PoisonError::into_inner);
+        write(image, linked.as_mut_ptr().cast())?;
+        if !bytes.is_null() {
+            write(bytes, linked.len())?;
+        }
+        *made = Some(linked);
+        Ok(())
+    }
+    /// Destroys a linker, and what it made.
+    cuLinkDestroy 5050 "cuLinkDestroy" (handle: CUlinkState) {
+        LINKERS.remove(handle).map(drop).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)
+    }
+}

@@ -1,0 +1,55 @@
+//! What the driver tells on stderr: `PTXVM_LOG=error|warn|info|trace`, and nothing but faults if it is not set.
+
+use std::io::Write;
+use std::sync::OnceLock;
+
+/// How much is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Reports of faults, and defects of the driver itself.
+    Error,
+    /// What the program asked for and does not get.
+    Warn,
+    /// Every call that fails.
+    Info,
+    /// Every call.
+    Trace,
+}
+
+/// The level that was asked for.
+pub fn level() -> Level {
+    static LEVEL: OnceLock<Level> = OnceLock::new();
+    *LEVEL.get_or_init(|| match std::env::var("PTXVM_LOG").as_deref() {
+        Ok("trace") => Level::Trace,
+        Ok("info") => Level::Info,
+        Ok("warn") => Level::Warn,
+        _ => Level::Error,
+    })
+}
+
+/// Writes a line to stderr; where that is closed there is nobody to tell.
+pub fn say(message: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr().lock(), "ptxvm: {message}");
+}
+
+/// Tells something if the level asks for it.
+macro_rules! log {
+    (error, $($message:tt)*) => { $crate::log::say(format_args!($($message)*)) };
+    (warn, $($message:tt)*) => { $crate::log::log!(@ Warn, $($message)*) };
+    (info, $($message:tt)*) => { $crate::log::log!(@ Info, $($message)*) };
+    (trace, $($message:tt)*) => { $crate::log::log!(@ Trace, $($message)*) };
+    (warn_once, $($message:tt)*) => {{
+        static TOLD: std::sync::Once = std::sync::Once::new();
+        TOLD.call_once(|| $crate::log::log!(warn, $($message)*));
+    }};
+    (error_once, $($message:tt)*) => {{
+        static TOLD: std::sync::Once = std::sync::Once::new();
+        TOLD.call_once(|| $crate::log::log!(error, $($message)*));
+    }};
+    (@ $level:ident, $($message:tt)*) => {
+        if $crate::log::level() >= $crate::log::Level::$level {
+            $crate::log::say(format_args!($($message)*));
+        }
+    };
+}
+pub(crate) use log;

@@ -1,0 +1,469 @@
+//! What is allocated, and what a program may ask about it.
+
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_uint, c_void};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+use cudarc::driver::sys::{CUdevice, CUdeviceptr, CUpointer_attribute, CUstream};
+
+use crate::Status;
+use crate::api::api;
+use crate::context::Context;
+use crate::driver::{Driver, driver};
+use crate::operation::Operation;
+use crate::pointers::{read_all, write};
+
+/// Addresses from here on are the device's alone; those below are pointers of the host.
+pub const DEVICE_BASE: u64 = 1 << 48;
+
+/// What kind of memory it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The device's.
+    Device,
+    /// The device's, from a pool: given back in the order of a stream.
+    Pool,
+    /// Managed: host and device reach it at one address.
+    Managed,
+    /// Pinned memory of the host, with the flags it was made with.
+    Host(c_uint),
+    /// Memory of the program that it registered.
+    Registered(c_uint),
+    /// A variable of a module.
+    Variable,
+    /// A range of virtual addresses with memory mapped to it.
+    Mapped,
+}
+
+/// A live allocation.
+#[derive(Clone, Copy, Debug)]
+pub struct Allocation {
+    pub base: u64,
+    pub bytes: u64,
+    pub kind: Kind,
+    /// The number of its device.
+    pub device: u32,
+    /// The number of its context.
+    pub context: u64,
+    /// No other allocation has it.
+    pub id: u64,
+}
+
+/// The live allocations, by address.
+#[derive(Default)]
+pub struct Allocations {
+    live: RwLock<BTreeMap<u64, Allocation>>,
+    /// Bytes of device memory in use.
+    used: AtomicU64,
+    count: AtomicU64,
+}
+
+impl Kind {
+    /// It takes memory of the device.
+    fn is_of_device(self) -> bool {
+        !matches!(self, Kind::Host(_) | Kind::Registered(_))
+    }
+}
+
+impl Allocations {
+    /// Remembers an allocation.
+    pub fn insert(&self, base: u64, bytes: u64, kind: Kind, context: &Context) {
+        let id = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        let allocation = Allocation { base, bytes, kind, device: context.device, context: context.id, id };
+        if kind.is_of_device() {
+            self.used.fetch_add(bytes, Ordering::Relaxed);
+        }
+        self.live.write().unwrap_or_else(PoisonError::into_inner).insert(base, allocation);
+    }
+
+    /// Forgets the allocation that begins here, if it is of a kind.
+    pub fn remove(&self, base: u64, kind: impl Fn(Kind) -> bool) -> Option<Allocation> {
+        let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
+        let allocation = *live.get(&base).filter(|allocation| kind(allocation.kind))?;
+        live.remove(&base);
+        if allocation.kind.is_of_device() {
+            self.used.fetch_sub(allocation.bytes, Ordering::Relaxed);
+        }
+        Some(allocation)
+    }
+
+    /// The allocation that an address lies in.
+    pub fn find(&self, address: u64) -> Option<Allocation> {
+        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
+        let (_, allocation) = live.range(..=address).next_back()?;
+        (address - allocation.base < allocation.bytes.max(1)).then_some(*allocation)
+    }
+
+    /// Whether so many bytes at an address are allocated. Mapped pieces may follow each other.
+    ///
+    /// # Errors
+    /// When they are not.
+    pub fn check(&self, address: u64, bytes: u64) -> Result<(), Status> {
+        let mut address = address;
+        let end = address.checked_add(bytes).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        loop {
+            let allocation = self.find(address).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+            match allocation.base + allocation.bytes {
+                last if last >= end => return Ok(()),
+                last if allocation.kind == Kind::Mapped => address = last,
+                _ => return Err(Status::CUDA_ERROR_INVALID_VALUE),
+            }
+        }
+    }
+
+    /// Bytes of device memory in use.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Gives everything back that belongs to a context.
+    pub fn free_all(&self, driver: &Driver, context: u64) {
+        let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
+        live.retain(|_, allocation| {
+            let goes = allocation.context == context && allocation.kind != Kind::Mapped;
+            if goes {
+                if allocation.kind.is_of_device() {
+                    self.used.fetch_sub(allocation.bytes, Ordering::Relaxed);
+                }
+                if allocation.kind != Kind::Variable {
+                    let _ = driver.machine.free(allocation.base);
+                }
+            }
+            !goes
+        });
+    }
+}
+
+/// Allocates device memory.
+///
+/// # Errors
+/// When there is not enough.
+pub fn allocate(context: &Context, bytes: usize, kind: Kind, what: &str) -> Result<u64, Status> {
+    let driver = driver()?;
+    let bytes = bytes as u64;
+    if bytes == 0 {
+        return Err(Status::CUDA_ERROR_INVALID_VALUE);
+    }
+    let used = driver.allocations.used();
+    if kind.is_of_device() && used.checked_add(bytes).is_none_or(|used| used > driver.config.memory) {
+        return Err(Status::CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    let number = driver.allocations.count.load(Ordering::Relaxed) + 1;
+    let name = format!("allocation {number} ({what})");
+    let out_of_memory = |_| Status::CUDA_ERROR_OUT_OF_MEMORY;
+    let base = match kind {
+        Kind::Managed | Kind::Host(_) => {
+            let start = driver.machine.allocate_shared_with_host(bytes, name).map_err(out_of_memory)?;
+            start.as_ptr().expose_provenance() as u64
+        }
+        _ => driver.machine.allocate(bytes, name).map_err(out_of_memory)?,
+    };
+    driver.allocations.insert(base, bytes, kind, context);
+    Ok(base)
+}
+
+/// Gives memory back that [`allocate`] returned.
+///
+/// # Errors
+/// When it did not.
+pub fn free(address: u64) -> Result<(), Status> {
+    let driver = driver()?;
+    let is_ours = |kind| matches!(kind, Kind::Device | Kind::Managed | Kind::Pool);
+    driver.allocations.remove(address, is_ours).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+    driver.machine.free(address).map_err(|_| Status::CUDA_ERROR_INVALID_VALUE)
+}
+
+/// Rows of a pitched allocation begin at multiples of this.
+const PITCH: usize = 512;
+
+const HOST_FLAGS: c_uint = 7;
+const READ_ONLY: c_uint = 8;
+
+/// Allocates pinned memory.
+fn allocate_host(result: *mut *mut c_void, bytes: usize, flags: c_uint) -> Result<(), Status> {
+    let context = Context::current()?;
+    if result.is_null() || flags & !HOST_FLAGS != 0 {
+        return Err(Status::CUDA_ERROR_INVALID_VALUE);
+    }
+    let address = allocate(&context, bytes, Kind::Host(flags), "cuMemHostAlloc")?;
+    // SAFETY: the caller's promise.
+    unsafe { write(result, std::ptr::with_exposed_provenance_mut(address as usize)) }
+}
+
+/// The allocation of host memory that a pointer lies in.
+fn host_allocation(pointer: *mut c_void) -> Result<Allocation, Status> {
+    Context::current()?;
+    let found = driver()?.allocations.find(pointer.addr() as u64);
+    let is_host = |allocation: &Allocation| {
+        matches!(allocation.kind, Kind::Host(_) | Kind::Registered(_) | Kind::Managed)
+    };
+    found.filter(is_host).ok_or(Status::CUDA_ERROR_INVALID_VALUE)
+}
+
+/// Answers what `cuPointerGetAttribute` asks. `cuPointerGetAttributes` wants zeros instead of errors where the pointer is none of ours.
+///
+/// # Safety
+/// `data` must point to a place for the attribute.
+unsafe fn pointer_attribute(data: *mut c_void, attribute: u32, address: u64) -> Result<(), Status> {
+    use CUpointer_attribute as A;
+    let driver = driver()?;
+    let allocation = driver.allocations.find(address);
+    let known = allocation.ok_or(Status::CUDA_ERROR_INVALID_VALUE);
+    let is_host = |allocation: &Allocation| !allocation.kind.is_of_device();
+    let is = |wanted: A| attribute == wanted as u32;
+    // SAFETY: the caller's promise.
+    unsafe {
+        match attribute {
+            _ if is(A::CU_POINTER_ATTRIBUTE_CONTEXT) => {
+                let context = known?.context;
+                let handle = driver.context_of(context).unwrap_or(std::ptr::null_mut());
+                write(data.cast::<*mut c_void>(), handle)
+            }
+            _ if is(A::CU_POINTER_ATTRIBUTE_MEMORY_TYPE) => {
+                write(data.cast::<u32>(), if is_host(&known?) { 1 } else { 2 })
+            }
+            _ if is(A::CU_POINTER_ATTRIBUTE_DEVICE_POINTER) => {
+                write(data.cast::<u64>(), known.map(|_| address)?)
+            }
+            _ if is(A::CU_POINTER_ATTRIBUTE_HOST_POINTER) => match known? {
+                _ if address < DEVICE_BASE => write(data.cast::<u64>(), address),
+                _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
+            },
+            _ if is(A::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) => write(data.cast::<u32>(), known.map(|_| 0)?),
+            _ if is(A::CU_POINTER_ATTRIBUTE_BUFFER_ID) => write(data.cast::<u64>(), known?.id),
+            _ if is(A::CU_POINTER_ATTRIBUTE_IS_MANAGED) => {
+                write(data.cast::<u32>(), (known?.kind == Kind::Managed).into())
+            }
+            _ if is(A::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) => {
+                write(data.cast::<c_int>(), known.map(|allocation| allocation.device as c_int)?)
+            }
+            _ if is(A::CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE) => write(data.cast::<u32>(), 0),
+            _ if is(A::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) => write(data.cast::<u64>(), known?.base),
+            _ if is(A::CU_POINTER_ATTRIBUTE_RANGE_SIZE) => write(data.cast::<u64>(), known?.bytes),
+            _ if is(A::CU_POINTER_ATTRIBUTE_MAPPED) => write(data.cast::<u8>(), allocation.is_some().into()),
+            _ if is(A::CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES) => write(data.cast::<u64>(), 0),
+            _ if is(A::CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE) => write(data.cast::<u32>(), 0),
+            _ if is(A::CU_POINTER_ATTRIBUTE_ACCESS_FLAGS) => write(data.cast::<u32>(), known.map(|_| 3)?),
+            _ if is(A::CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE) => write(data.cast::<u64>(), 0),
+            _ if is(A::CU_POINTER_ATTRIBUTE_MAPPING_SIZE) => {
+                write(data.cast::<usize>(), known?.bytes as usize)
+            }
+            _ if is(A::CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR) => write(data.cast::<u64>(), known?.base),
+            _ if is(A::CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID) => write(data.cast::<u64>(), known?.id),
+            _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
+        }
+    }
+}
+
+/// Bytes that a pointer attribute takes.
+fn attribute_bytes(attribute: u32) -> usize {
+    use CUpointer_attribute as A;
+    let large = [
+        A::CU_POINTER_ATTRIBUTE_CONTEXT,
+        A::CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+        A::CU_POINTER_ATTRIBUTE_HOST_POINTER,
+        A::CU_POINTER_ATTRIBUTE_BUFFER_ID,
+        A::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+        A::CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+        A::CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES,
+        A::CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
+        A::CU_POINTER_ATTRIBUTE_MAPPING_SIZE,
+        A::CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR,
+        A::CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID,
+    ];
+    match attribute {
+        _ if attribute == A::CU_POINTER_ATTRIBUTE_MAPPED as u32 => 1,
+        _ if large.iter().any(|&other| other as u32 == attribute) => 8,
+        _ => 4,
+    }
+}
+
+api! { API:
+    /// Allocates device memory.
+    cuMemAlloc 3020 "cuMemAlloc_v2" (result: *mut CUdeviceptr, bytes: usize) {
+        let context = Context::current()?;
+        if result.is_null() {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        write(result, allocate(&context, bytes, Kind::Device, "cuMemAlloc")?)
+    }
+    /// Allocates device memory for rows that begin at aligned addresses.
+    cuMemAllocPitch 3020 "cuMemAllocPitch_v2" (result: *mut CUdeviceptr, pitch: *mut usize, width: usize, height: usize, element: c_uint) {
+        let context = Context::current()?;
+        if result.is_null() || pitch.is_null() || !matches!(element, 4 | 8 | 16) {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        let row = width.checked_next_multiple_of(PITCH).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        let bytes = row.checked_mul(height).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        write(result, allocate(&context, bytes, Kind::Device, "cuMemAllocPitch")?)?;
+        write(pitch, row)
+    }
+    /// Allocates memory that host and device reach at one address.
+    cuMemAllocManaged 6000 "cuMemAllocManaged" (result: *mut CUdeviceptr, bytes: usize, flags: c_uint) {
+        let context = Context::current()?;
+        if result.is_null() || !matches!(flags, 1 | 2) {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        write(result, allocate(&context, bytes, Kind::Managed, "cuMemAllocManaged")?)
+    }
+    /// Gives device memory back when all work that may use it is done.
+    cuMemFree 3020 "cuMemFree_v2" (address: CUdeviceptr) {
+        let context = Context::current()?;
+        if address == 0 {
+            return Ok(());
+        }
+        context.synchronize()?;
+        free(address)
+    }
+    /// Allocates pinned memory of the host.
+    cuMemAllocHost 3020 "cuMemAllocHost_v2" (result: *mut *mut c_void, bytes: usize) {
+        allocate_host(result, bytes, 0)
+    }
+    /// Allocates pinned memory of the host, with flags.
+    cuMemHostAlloc 2020 "cuMemHostAlloc" (result: *mut *mut c_void, bytes: usize, flags: c_uint) {
+        allocate_host(result, bytes, flags)
+    }
+    /// Gives pinned memory back.
+    cuMemFreeHost 2000 "cuMemFreeHost" (pointer: *mut c_void) {
+        let context = Context::current()?;
+        if pointer.is_null() {
+            return Ok(());
+        }
+        context.synchronize()?;
+        let driver = driver()?;
+        let address = pointer.addr() as u64;
+        let found = driver.allocations.remove(address, |kind| matches!(kind, Kind::Host(_)));
+        found.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        driver.machine.free(address).map_err(|_| Status::CUDA_ERROR_INVALID_VALUE)
+    }
+    /// Lets kernels reach memory of the program.
+    cuMemHostRegister 6050 "cuMemHostRegister_v2" (pointer: *mut c_void, bytes: usize, flags: c_uint) {
+        let context = Context::current()?;
+        let start = NonNull::new(pointer.cast::<u8>()).filter(|_| bytes > 0 && flags & !(HOST_FLAGS | READ_ONLY) == 0);
+        let start = start.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        let (driver, address) = (driver()?, pointer.expose_provenance() as u64);
+        let taken = |_| Status::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+        let name = "memory of the host (cuMemHostRegister)";
+        driver.machine.map_at(address, start, bytes as u64, name).map_err(taken)?;
+        driver.allocations.insert(address, bytes as u64, Kind::Registered(flags), &context);
+        Ok(())
+    }
+    /// Takes memory of the program away from kernels.
+    cuMemHostUnregister 4000 "cuMemHostUnregister" (pointer: *mut c_void) {
+        let context = Context::current()?;
+        if pointer.is_null() {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        context.synchronize()?;
+        let (driver, address) = (driver()?, pointer.addr() as u64);
+        let found = driver.allocations.remove(address, |kind| matches!(kind, Kind::Registered(_)));
+        found.ok_or(Status::CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED)?;
+        driver.machine.free(address).map_err(|_| Status::CUDA_ERROR_INVALID_VALUE)
+    }
+    /// The address that kernels use for pinned memory: the same.
+    cuMemHostGetDevicePointer 3020 "cuMemHostGetDevicePointer_v2" (result: *mut CUdeviceptr, pointer: *mut c_void, flags: c_uint) {
+        if flags != 0 {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        host_allocation(pointer)?;
+        write(result, pointer.addr() as u64)
+    }
+    /// The flags that pinned memory was made with.
+    cuMemHostGetFlags 2030 "cuMemHostGetFlags" (flags: *mut c_uint, pointer: *mut c_void) {
+        match host_allocation(pointer)?.kind {
+            Kind::Host(given) | Kind::Registered(given) => write(flags, given | 2),
+            _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
+        }
+    }
+    /// Bytes of device memory that are free, and all of them.
+    cuMemGetInfo 3020 "cuMemGetInfo_v2" (free: *mut usize, total: *mut usize) {
+        Context::current()?;
+        let driver = driver()?;
+        let all = driver.config.memory;
+        write(free, all.saturating_sub(driver.allocations.used()) as usize)?;
+        write(total, all as usize)
+    }
+    /// Start and size of the allocation that an address lies in.
+    cuMemGetAddressRange 3020 "cuMemGetAddressRange_v2" (base: *mut CUdeviceptr, bytes: *mut usize, address: CUdeviceptr) {
+        Context::current()?;
+        let allocation = driver()?.allocations.find(address).ok_or(Status::CUDA_ERROR_NOT_FOUND)?;
+        if !base.is_null() {
+            write(base, allocation.base)?;
+        }
+        if !bytes.is_null() {
+            write(bytes, allocation.bytes as usize)?;
+        }
+        Ok(())
+    }
+    /// What is known of a pointer.
+    cuPointerGetAttribute 4000 "cuPointerGetAttribute" (data: *mut c_void, attribute: c_uint, address: CUdeviceptr) {
+        Context::current()?;
+        pointer_attribute(data, attribute, address)
+    }
+    /// Several things that are known of a pointer; zeros for a pointer that is none of ours.
+    cuPointerGetAttributes 7000 "cuPointerGetAttributes" (count: c_uint, attributes: *const c_uint, data: *mut *mut c_void, address: CUdeviceptr) {
+        Context::current()?;
+        let attributes = read_all(attributes, count as usize)?;
+        let places = read_all(data, count as usize)?;
+        for (attribute, place) in attributes.into_iter().zip(places) {
+            if place.is_null() {
+                return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            }
+            if pointer_attribute(place, attribute, address).is_err() {
+                place.cast::<u8>().write_bytes(0, attribute_bytes(attribute));
+                if attribute == CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL as u32 {
+                    place.cast::<c_int>().write(-2);
+                }
+            }
+        }
+        Ok(())
+    }
+    /// Sets what is known of a pointer: whether copies of its memory are synchronous.
+    cuPointerSetAttribute 6000 "cuPointerSetAttribute" (value: *const c_void, attribute: c_uint, address: CUdeviceptr) {
+        Context::current()?;
+        let settable = attribute == CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS as u32;
+        if value.is_null() || !settable || driver()?.allocations.find(address).is_none() {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        Ok(())
+    }
+    /// Advice on the use of managed memory: has no effect here.
+    cuMemAdvise 8000 "cuMemAdvise" (address: CUdeviceptr, bytes: usize, advice: c_uint, _device: CUdevice) {
+        Context::current()?;
+        if !(1..=6).contains(&advice) {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        driver()?.allocations.check(address, bytes as u64)
+    }
+    /// Advice on the use of managed memory: has no effect here.
+    cuMemAdvise 12020 "cuMemAdvise_v2" (address: CUdeviceptr, bytes: usize, advice: c_uint, _location: cudarc::driver::sys::CUmemLocation) {
+        Context::current()?;
+        if !(1..=6).contains(&advice) {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        driver()?.allocations.check(address, bytes as u64)
+    }
+    /// Moves managed memory to where it will be used: has no effect here.
+    cuMemPrefetchAsync 8000 "cuMemPrefetchAsync" / 8000 "cuMemPrefetchAsync_ptsz" (address: CUdeviceptr, bytes: usize, _device: CUdevice, of: CUstream) |default| {
+        let stream = default.stream(of)?;
+        driver()?.allocations.check(address, bytes as u64)?;
+        stream.submit(Operation::Nothing)
+    }
+    /// Moves managed memory to where it will be used: has no effect here.
+    cuMemPrefetchAsync 12020 "cuMemPrefetchAsync_v2" / 12020 "cuMemPrefetchAsync_v2_ptsz" (address: CUdeviceptr, bytes: usize, _location: cudarc::driver::sys::CUmemLocation, _flags: c_uint, of: CUstream) |default| {
+        let stream = default.stream(of)?;
+        driver()?.allocations.check(address, bytes as u64)?;
+        stream.submit(Operation::Nothing)
+    }
+}
+
+impl Driver {
+    /// The handle of the context of this number.
+    fn context_of(&self, id: u64) -> Option<*mut c_void> {
+        crate::context::CONTEXTS
+            .find(|context| context.id == id)
+            .map(|context| crate::handles::handle_of::<Context, c_void>(&context))
+    }
+}

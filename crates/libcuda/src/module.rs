@@ -1,0 +1,282 @@
+//! Modules: what is loaded, its functions and variables.
+
+use std::collections::HashMap;
+use std::ffi::{c_char, c_uint, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+
+use cudarc::driver::sys::{CUdeviceptr, CUfunction, CUmodule};
+use ptxvm::Loaded;
+
+use crate::Status;
+use crate::api::api;
+use crate::context::Context;
+use crate::driver::driver;
+use crate::function::{FUNCTIONS, Function};
+use crate::handles::{Handles, handle_of};
+use crate::image::{Refusal, Source, compile, sources};
+use crate::jit::Options;
+use crate::memory::{Kind, allocate};
+use crate::pointers::{text, write};
+
+/// Modules that have not been unloaded.
+pub static MODULES: Handles<Module> = Handles::new();
+
+/// A module in a context.
+pub struct Module {
+    pub loaded: Loaded,
+    /// The number of its context.
+    pub context: u64,
+    functions: Mutex<HashMap<String, Arc<Function>>>,
+    /// Its `.global` variables, which are allocations.
+    globals: Vec<u64>,
+    /// Where the host finds its `.const` memory: each module has it in the same window, and the host must tell them apart.
+    constants: Option<Constants>,
+}
+
+/// Memory that stands for the `.const` memory of a module.
+#[derive(Clone, Copy)]
+struct Constants {
+    address: u64,
+    bytes: u64,
+}
+
+/// The modules that have `.const` memory.
+static WITH_CONSTANTS: RwLock<Vec<(Constants, Weak<Module>)>> = RwLock::new(Vec::new());
+static HOW_MANY: AtomicUsize = AtomicUsize::new(0);
+
+/// Something was written to device memory: what stands for `.const` memory is handed on.
+pub fn written(address: u64, bytes: u64) {
+    if HOW_MANY.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let all = WITH_CONSTANTS.read().unwrap_or_else(PoisonError::into_inner);
+    for (constants, module) in all.iter() {
+        let (start, end) =
+            (address.max(constants.address), (address + bytes).min(constants.address + constants.bytes));
+        if start < end
+            && let (Some(module), Ok(driver)) = (module.upgrade(), driver())
+        {
+            let mut data = vec![0; (end - start) as usize];
+            let window = vm::CONST_WINDOW + (start - constants.address);
+            // Both have the size of the module's `.const` memory.
+            if driver.machine.read(start, &mut data).is_ok() {
+                let _ = module.loaded.write_const(window, &data);
+            }
+        }
+    }
+}
+
+impl Module {
+    /// Loads sources.
+    ///
+    /// # Errors
+    /// When they are wrong, or there is no memory for their variables.
+    pub fn load(context: &Context, sources: &[Source]) -> Result<Arc<Module>, Refusal> {
+        let module = compile(sources)?;
+        let driver = driver()?;
+        let loaded = driver.device.load(&module).map_err(|error| Refusal {
+            status: crate::status::of_error(&error),
+            message: error.to_string(),
+        })?;
+        let variables =
+            || module.program().module.variables.iter().filter(|variable| variable.function.is_none());
+        let mut globals = Vec::new();
+        let mut const_bytes = 0;
+        for variable in variables() {
+            let Ok((address, bytes)) = loaded.variable(&variable.name) else { continue };
+            match variable.space {
+                isa::Space::Const => const_bytes = const_bytes.max(address - vm::CONST_WINDOW + bytes),
+                _ if globals.contains(&address) => {}
+                _ => {
+                    let kind = if variable.managed { Kind::Managed } else { Kind::Variable };
+                    driver.allocations.insert(address, bytes, kind, context);
+                    globals.push(address);
+                }
+            }
+        }
+        let constants = match const_bytes {
+            0 => None,
+            bytes => {
+                let address = allocate(context, bytes as usize, Kind::Device, ".const memory")?;
+                let mut contents = vec![0; bytes as usize];
+                let _ = loaded.read_const(vm::CONST_WINDOW, &mut contents);
+                let _ = driver.machine.write(address, &contents);
+                Some(Constants { address, bytes })
+            }
+        };
+        let module =
+            Arc::new(Module { loaded, context: context.id, functions: Mutex::default(), globals, constants });
+        if let Some(constants) = constants {
+            let mut all = WITH_CONSTANTS.write().unwrap_or_else(PoisonError::into_inner);
+            all.push((constants, Arc::downgrade(&module)));
+            HOW_MANY.store(all.len(), Ordering::Relaxed);
+        }
+        Ok(module)
+    }
+
+    /// A kernel of the module.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub fn function(self: &Arc<Module>, name: &str) -> Result<Arc<Function>, Status> {
+        let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(function) = functions.get(name) {
+            return Ok(Arc::clone(function));
+        }
+        let function = Arc::new(Function::new(self, name).ok_or(Status::CUDA_ERROR_NOT_FOUND)?);
+        FUNCTIONS.insert::<()>(Arc::clone(&function));
+        functions.insert(name.to_owned(), Arc::clone(&function));
+        Ok(function)
+    }
+
+    /// The names of its kernels.
+    pub fn kernel_names(&self) -> Vec<String> {
+        self.loaded.module().kernels().map(|kernel| kernel.name.clone()).collect()
+    }
+
+    /// Address and size of a variable, as the host uses it.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub fn variable(&self, name: &str) -> Result<(u64, u64), Status> {
+        let (address, bytes) = self.loaded.variable(name).map_err(|_| Status::CUDA_ERROR_NOT_FOUND)?;
+        let is_const = (vm::CONST_WINDOW..vm::CONST_WINDOW + vm::WINDOW_BYTES).contains(&address);
+        match self.constants.filter(|_| is_const) {
+            Some(constants) => Ok((address - vm::CONST_WINDOW + constants.address, bytes)),
+            None => Ok((address, bytes)),
+        }
+    }
+
+    /// Takes it away from the program. What runs keeps what it needs.
+    pub fn unload(&self) {
+        let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        for (_, function) in functions.drain() {
+            FUNCTIONS.remove::<()>(handle_of(&function));
+        }
+        drop(functions);
+        let Ok(driver) = driver() else { return };
+        for &address in &self.globals {
+            driver.allocations.remove(address, |kind| matches!(kind, Kind::Variable | Kind::Managed));
+        }
+        if let Some(constants) = self.constants {
+            let mut all = WITH_CONSTANTS.write().unwrap_or_else(PoisonError::into_inner);
+            all.retain(|(other, _)| other.address != constants.address);
+            HOW_MANY.store(all.len(), Ordering::Relaxed);
+            drop(all);
+            let _ = crate::memory::free(constants.address);
+        }
+    }
+}
+
+/// Unloads the modules of a context.
+pub fn forget(context: u64) {
+    MODULES.remove_if(|module| module.context == context).iter().for_each(|module| module.unload());
+    crate::library::forget(context);
+}
+
+/// The module of a handle.
+///
+/// # Errors
+/// When it is none.
+pub fn module(handle: CUmodule) -> Result<Arc<Module>, Status> {
+    Context::current()?;
+    MODULES.get(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)
+}
+
+/// A name that the program passes.
+///
+/// # Safety
+/// What is not null must end in a zero.
+pub unsafe fn name<'a>(name: *const c_char) -> Result<&'a str, Status> {
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { text(name) }?;
+    std::str::from_utf8(bytes).map_err(|_| Status::CUDA_ERROR_NOT_FOUND)
+}
+
+/// # Safety
+/// As for `cuModuleLoadDataEx`.
+unsafe fn load_data(result: *mut CUmodule, image: *const c_void, options: &Options) -> Result<(), Status> {
+    let context = Context::current()?;
+    if result.is_null() {
+        return Err(Status::CUDA_ERROR_INVALID_VALUE);
+    }
+    // SAFETY: the caller's promise.
+    let sources = unsafe { sources(image, "<module>") };
+    let module = sources.and_then(|sources| Module::load(&context, &sources));
+    // SAFETY: the caller's promise.
+    let module = unsafe { options.report(module) }?;
+    // SAFETY: as above.
+    unsafe { write(result, handle_of(&module)) }?;
+    MODULES.insert::<()>(module);
+    Ok(())
+}
+
+api! { API:
+    /// Loads a module from a file.
+    cuModuleLoad 2000 "cuModuleLoad" (result: *mut CUmodule, path: *const c_char) {
+        let context = Context::current()?;
+        if result.is_null() {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        let path = name(path)?;
+        let bytes = std::fs::read(path).map_err(|_| Status::CUDA_ERROR_FILE_NOT_FOUND)?;
+        let sources = crate::image::sources_of_bytes(&bytes, path);
+        let module = sources.and_then(|sources| Module::load(&context, &sources)).map_err(|refusal| refusal.status)?;
+        write(result, handle_of(&module))?;
+        MODULES.insert::<()>(module);
+        Ok(())
+    }
+    /// Loads a module from PTX text or a fat binary in memory.
+    cuModuleLoadData 2000 "cuModuleLoadData" (result: *mut CUmodule, image: *const c_void) {
+        load_data(result, image, &Options::default())
+    }
+    /// Loads a module from memory, with options for the compiler.
+    cuModuleLoadDataEx 2010 "cuModuleLoadDataEx" (result: *mut CUmodule, image: *const c_void, count: c_uint, options: *mut c_uint, values: *mut *mut c_void) {
+        load_data(result, image, &Options::read(count, options, values)?)
+    }
+    /// Loads a module from a fat binary in memory.
+    cuModuleLoadFatBinary 2000 "cuModuleLoadFatBinary" (result: *mut CUmodule, image: *const c_void) {
+        load_data(result, image, &Options::default())
+    }
+    /// Unloads a module.
+    cuModuleUnload 2000 "cuModuleUnload" (handle: CUmodule) {
+        let context = Context::current()?;
+        module(handle)?;
+        context.synchronize()?;
+        MODULES.remove(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)?.unload();
+        Ok(())
+    }
+    /// A kernel of a module.
+    cuModuleGetFunction 2000 "cuModuleGetFunction" (result: *mut CUfunction, of: CUmodule, kernel: *const c_char) {
+        let function = module(of)?.function(name(kernel)?)?;
+        write(result, handle_of(&function))
+    }
+    /// How many kernels a module has.
+    cuModuleGetFunctionCount 12040 "cuModuleGetFunctionCount" (count: *mut c_uint, of: CUmodule) {
+        write(count, module(of)?.kernel_names().len() as c_uint)
+    }
+    /// The kernels of a module.
+    cuModuleEnumerateFunctions 12040 "cuModuleEnumerateFunctions" (result: *mut CUfunction, count: c_uint, of: CUmodule) {
+        let module = module(of)?;
+        for (i, name) in module.kernel_names().iter().take(count as usize).enumerate() {
+            write(result.wrapping_add(i), handle_of(&module.function(name)?))?;
+        }
+        Ok(())
+    }
+    /// Address and size of a variable of a module.
+    cuModuleGetGlobal 3020 "cuModuleGetGlobal_v2" (address: *mut CUdeviceptr, bytes: *mut usize, of: CUmodule, variable: *const c_char) {
+        let (at, size) = module(of)?.variable(name(variable)?)?;
+        if !address.is_null() {
+            write(address, at)?;
+        }
+        if !bytes.is_null() {
+            write(bytes, size as usize)?;
+        }
+        Ok(())
+    }
+    /// Whether modules are loaded when they are first used: they are loaded at once here.
+    cuModuleGetLoadingMode 11070 "cuModuleGetLoadingMode" (mode: *mut c_uint) {
+        write(mode, 1)
+    }
+}

@@ -1,0 +1,72 @@
+//! What streams do.
+
+use std::sync::Arc;
+
+use crate::Status;
+use crate::context::Context;
+use crate::copy::{Copy, Fill};
+use crate::event::Moment;
+use crate::launch::KernelLaunch;
+use crate::queue::Point;
+use crate::stream::{Callback, HostFunction, Stream};
+
+/// A piece of work of a stream.
+#[derive(Clone)]
+pub enum Operation {
+    /// Runs a kernel.
+    Kernel(Box<KernelLaunch>),
+    /// Copies memory.
+    Copy(Box<Copy>),
+    /// Fills memory.
+    Fill(Fill),
+    /// Gives memory back.
+    Free(u64),
+    /// Calls a function of the program.
+    Host(HostFunction),
+    /// Calls a function of the program, whatever happened before.
+    Callback(Callback),
+    /// Notes the time.
+    Stamp(Moment),
+    /// Waits for another stream.
+    Wait(Point),
+    /// Keeps a stream alive until its work is done.
+    Keep(Arc<Stream>),
+    /// Nothing.
+    Nothing,
+}
+
+impl Operation {
+    /// Does it, unless the context is broken; a failure breaks it.
+    pub fn perform_in(self, context: &Context) {
+        let before = context.check();
+        match self {
+            Operation::Callback(callback) => callback.call(before.err().unwrap_or(Status::CUDA_SUCCESS)),
+            Operation::Wait(point) => point.wait(),
+            Operation::Stamp(moment) => drop(moment.set(std::time::Instant::now())),
+            other if before.is_ok() => {
+                if let Err(status) = other.perform() {
+                    context.fail(status);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn perform(self) -> Result<(), Status> {
+        match self {
+            Operation::Kernel(launch) => launch.run(),
+            Operation::Copy(copy) => copy.perform(),
+            Operation::Fill(fill) => fill.perform(),
+            Operation::Free(address) => crate::memory::free(address),
+            Operation::Host(function) => {
+                function.call();
+                Ok(())
+            }
+            Operation::Callback(_)
+            | Operation::Wait(_)
+            | Operation::Stamp(_)
+            | Operation::Keep(_)
+            | Operation::Nothing => Ok(()),
+        }
+    }
+}

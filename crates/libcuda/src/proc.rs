@@ -1,0 +1,129 @@
+//! How a program finds the functions of the driver.
+
+use std::collections::HashMap;
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::OnceLock;
+
+use cudarc::driver::sys::CUuuid;
+
+use crate::Status;
+use crate::api::{Function, api, functions};
+use crate::log::log;
+use crate::pointers::{text, write};
+
+/// Flags: which default stream.
+const LEGACY_STREAM: u64 = 1;
+const PER_THREAD_STREAM: u64 = 2;
+
+/// What is told of a look-up (`CUdriverProcAddressQueryResult`).
+const FOUND: u32 = 0;
+const NOT_FOUND: u32 = 1;
+const VERSION_TOO_OLD: u32 = 2;
+
+/// The functions by name, each with its versions in ascending order.
+fn table() -> &'static HashMap<&'static str, Vec<&'static Function>> {
+    static TABLE: OnceLock<HashMap<&'static str, Vec<&'static Function>>> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let mut table: HashMap<_, Vec<_>> = HashMap::new();
+        functions().for_each(|function| table.entry(function.name).or_default().push(function));
+        table.values_mut().for_each(|versions| versions.sort_by_key(|function| function.since));
+        table
+    })
+}
+
+/// The newest version of a function that a program of this CUDA version knows.
+///
+/// # Errors
+/// Why there is none.
+fn find(name: &[u8], version: i32, flags: u64) -> Result<&'static Function, u32> {
+    let name = std::str::from_utf8(name).map_err(|_| NOT_FOUND)?;
+    let versions = table().get(name).ok_or(NOT_FOUND)?;
+    let known = |per_thread: bool| {
+        let mut known = versions.iter().rev().filter(|function| function.since <= version);
+        known.find(|function| function.per_thread == per_thread).copied()
+    };
+    let of_thread = if flags & PER_THREAD_STREAM != 0 { known(true) } else { None };
+    of_thread.or_else(|| known(false)).ok_or(VERSION_TOO_OLD)
+}
+
+/// # Safety
+/// As for `cuGetProcAddress`.
+unsafe fn look_up(
+    name: *const c_char,
+    result: *mut *mut c_void,
+    version: c_int,
+    flags: u64,
+    found: Option<*mut u32>,
+) -> Result<(), Status> {
+    if flags > LEGACY_STREAM + PER_THREAD_STREAM || result.is_null() || version < 0 {
+        return Err(Status::CUDA_ERROR_INVALID_VALUE);
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        let name = text(name)?;
+        let function = find(name, version, flags);
+        let (address, told) = match function {
+            Ok(function) => (function.address.0.cast_mut().cast(), FOUND),
+            Err(why) => (std::ptr::null_mut(), why),
+        };
+        write(result, address)?;
+        match found {
+            // The newer form tells it beside, and fails only for a bad question.
+            Some(found) if !found.is_null() => write(found, told),
+            _ => match function {
+                Ok(_) => Ok(()),
+                Err(_) => Err(Status::CUDA_ERROR_NOT_FOUND),
+            },
+        }
+    }
+}
+
+api! { API:
+    /// Looks a function up, in the newest version that a program of this CUDA version knows.
+    cuGetProcAddress 11030 "cuGetProcAddress" (name: *const c_char, result: *mut *mut c_void, version: c_int, flags: u64) {
+        look_up(name, result, version, flags, None)
+    }
+    /// Looks a function up, and tells why it was not found.
+    cuGetProcAddress 12000 "cuGetProcAddress_v2" (name: *const c_char, result: *mut *mut c_void, version: c_int, flags: u64, found: *mut u32) {
+        look_up(name, result, version, flags, Some(found))
+    }
+    /// Tables that NVIDIA's own runtime asks for: there are none here.
+    cuGetExportTable 3000 "cuGetExportTable" (result: *mut *const c_void, _id: *const CUuuid) {
+        log!(error_once, "this program uses NVIDIA's CUDA runtime, which runs on NVIDIA's driver only: build it with `nvcc -cudart shared`, and it \
+                   finds ptxvm's runtime");
+        if !result.is_null() {
+            write(result, std::ptr::null())?;
+        }
+        Err(Status::CUDA_ERROR_NOT_FOUND)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_known_version_is_found() {
+        let symbol = |name: &str, version, flags| {
+            find(name.as_bytes(), version, flags).map(|function| function.symbol)
+        };
+        assert_eq!(symbol("cuMemAlloc", 12000, 0), Ok("cuMemAlloc_v2"));
+        assert_eq!(symbol("cuCtxCreate", 11030, 0), Ok("cuCtxCreate_v2"));
+        assert_eq!(symbol("cuCtxCreate", 13000, 0), Ok("cuCtxCreate_v4"));
+        assert_eq!(symbol("cuMemcpyHtoDAsync", 12000, 2), Ok("cuMemcpyHtoDAsync_v2_ptsz"));
+        assert_eq!(symbol("cuMemcpyHtoDAsync", 12000, 1), Ok("cuMemcpyHtoDAsync_v2"));
+        assert_eq!(symbol("cuMemAlloc", 12000, 2), Ok("cuMemAlloc_v2"));
+        assert_eq!(symbol("cuLibraryLoadData", 11000, 0), Err(VERSION_TOO_OLD));
+        assert_eq!(symbol("cuNothing", 12000, 0), Err(NOT_FOUND));
+    }
+
+    #[test]
+    fn no_symbol_is_declared_twice() {
+        let mut symbols: Vec<_> = functions().map(|function| function.symbol).collect();
+        let count = symbols.len();
+        symbols.sort_unstable();
+        symbols.dedup();
+        assert_eq!(symbols.len(), count);
+        assert!(functions().all(|function| !function.supported || !function.summary.is_empty()));
+    }
+}

@@ -1,0 +1,208 @@
+//! Work that is done in order, beside the threads that ask for it.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A piece of work.
+pub type Work = Box<dyn FnOnce() + Send>;
+
+/// A queue of work. A thread of its own does it; whoever waits for it helps instead of sleeping, so that a launch that is waited for at
+/// once does not wait for another thread to wake.
+#[derive(Default)]
+pub struct Queue {
+    state: Mutex<State>,
+    /// Something is done, or there is more to do.
+    changed: Condvar,
+    /// The pieces that are done.
+    done: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    work: VecDeque<Work>,
+    /// The pieces that came so far.
+    submitted: u64,
+    /// Somebody does one.
+    busy: bool,
+    /// There is a thread for it.
+    thread: bool,
+    /// The thread sleeps.
+    asleep: bool,
+}
+
+/// For so long a thread without work waits for more before it ends.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// A moment in the work of a queue: when everything that was submitted up to then is done.
+#[derive(Clone)]
+pub struct Point {
+    queue: Arc<Queue>,
+    number: u64,
+}
+
+impl Point {
+    /// It has come.
+    pub fn is_past(&self) -> bool {
+        self.queue.done.load(Ordering::Acquire) >= self.number
+    }
+
+    /// Waits until it comes.
+    pub fn wait(&self) {
+        self.queue.wait_for(self.number);
+    }
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Work runs without the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a piece of work, to be done some time.
+    pub fn push(self: &Arc<Queue>, work: Work) {
+        let mut state = self.lock();
+        state.work.push_back(work);
+        state.submitted += 1;
+        let has_thread = std::mem::replace(&mut state.thread, true);
+        let asleep = std::mem::replace(&mut state.asleep, false);
+        drop(state);
+        if !has_thread {
+            let queue = Arc::clone(self);
+            let thread = std::thread::Builder::new().name("ptxvm stream".to_owned());
+            if thread.spawn(move || queue.run()).is_err() {
+                // The host has no more threads: whoever waits does the work.
+                self.lock().thread = false;
+            }
+        } else if asleep {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Does a piece of work after all that was submitted before, and waits for it.
+    pub fn push_and_wait(self: &Arc<Queue>, work: Work) {
+        let number = {
+            let mut state = self.lock();
+            state.work.push_back(work);
+            state.submitted += 1;
+            state.submitted
+        };
+        self.wait_for(number);
+    }
+
+    /// The moment when all that was submitted so far is done.
+    pub fn now(self: &Arc<Queue>) -> Point {
+        Point { queue: Arc::clone(self), number: self.lock().submitted }
+    }
+
+    /// Nothing is left to do.
+    pub fn is_idle(&self) -> bool {
+        let state = self.lock();
+        !state.busy && state.work.is_empty()
+    }
+
+    /// Does one piece of work.
+    fn step<'q>(&'q self, mut state: MutexGuard<'q, State>) -> MutexGuard<'q, State> {
+        let Some(work) = state.work.pop_front() else { return state };
+        state.busy = true;
+        drop(state);
+        // Work reports its failures itself.
+        let _ = catch_unwind(AssertUnwindSafe(work));
+        let mut state = self.lock();
+        state.busy = false;
+        self.done.fetch_add(1, Ordering::Release);
+        self.changed.notify_all();
+        state
+    }
+
+    fn wait_for(&self, number: u64) {
+        if self.done.load(Ordering::Acquire) >= number {
+            return;
+        }
+        let mut state = self.lock();
+        while self.done.load(Ordering::Acquire) < number {
+            state = match state.busy {
+                true => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                false => self.step(state),
+            };
+        }
+    }
+
+    /// Does what is there, and what comes within some time.
+    fn run(&self) {
+        let mut state = self.lock();
+        loop {
+            if state.busy {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            } else if !state.work.is_empty() {
+                state = self.step(state);
+            } else {
+                state.asleep = true;
+                let (woken, time) =
+                    self.changed.wait_timeout(state, PATIENCE).unwrap_or_else(PoisonError::into_inner);
+                state = woken;
+                state.asleep = false;
+                if time.timed_out() && state.work.is_empty() && !state.busy {
+                    state.thread = false;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_done_in_order_whoever_does_it() {
+        let queue = Arc::new(Queue::default());
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let note = |i: u32| -> Work {
+            let seen = Arc::clone(&seen);
+            Box::new(move || seen.lock().unwrap().push(i))
+        };
+        for i in 0..1000 {
+            match i % 7 {
+                0 => queue.push_and_wait(note(i)),
+                3 => {
+                    queue.push(note(i));
+                    let point = queue.now();
+                    point.wait();
+                    assert!(point.is_past());
+                }
+                _ => queue.push(note(i)),
+            }
+        }
+        queue.now().wait();
+        assert!(queue.is_idle());
+        assert_eq!(*seen.lock().unwrap(), (0..1000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn queues_wait_for_each_other() {
+        let (first, second) = (Arc::new(Queue::default()), Arc::new(Queue::default()));
+        let value = Arc::new(AtomicU64::new(0));
+        let (slow, after) = (Arc::clone(&value), Arc::clone(&value));
+        first.push(Box::new(move || {
+            std::thread::sleep(Duration::from_millis(20));
+            slow.store(1, Ordering::Relaxed);
+        }));
+        let point = first.now();
+        second.push(Box::new(move || point.wait()));
+        second.push(Box::new(move || after.store(after.load(Ordering::Relaxed) * 10 + 2, Ordering::Relaxed)));
+        second.now().wait();
+        assert_eq!(value.load(Ordering::Relaxed), 12);
+    }
+
+    #[test]
+    fn what_panics_ends_nothing_but_itself() {
+        let queue = Arc::new(Queue::default());
+        queue.push(Box::new(|| panic!("this is part of the test")));
+        queue.push_and_wait(Box::new(|| ()));
+        assert!(queue.is_idle());
+    }
+}

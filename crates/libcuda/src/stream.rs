@@ -1,0 +1,339 @@
+//! Streams: work in order, and the order between streams (CUDA C++ Programming Guide, "Streams").
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use cudarc::driver::sys::{CUcontext, CUdevice, CUdeviceptr, CUevent, CUhostFn, CUstream, CUstreamCallback};
+
+use crate::Status;
+use crate::api::api;
+use crate::context::{Context, set_current, top};
+use crate::driver::driver;
+use crate::event::{Event, event};
+use crate::handles::{Handles, handle_of};
+use crate::operation::Operation;
+use crate::pointers::write;
+use crate::queue::Queue;
+
+/// Streams that the program made and has not destroyed.
+pub static STREAMS: Handles<Stream> = Handles::new();
+
+/// The best priority; 0 is the worst.
+pub const GREATEST_PRIORITY: c_int = -5;
+
+const NON_BLOCKING: c_uint = 1;
+
+/// What a null handle means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Default {
+    /// The one stream that waits for all others.
+    Legacy,
+    /// A stream of each thread.
+    PerThread,
+}
+
+impl Default {
+    /// The stream of a handle.
+    ///
+    /// # Errors
+    /// When it is none, or there is no current context, or that is broken.
+    pub fn stream(self, handle: CUstream) -> Result<Arc<Stream>, Status> {
+        let context = Context::current()?;
+        // The handles of the default streams (`CU_STREAM_LEGACY`, `CU_STREAM_PER_THREAD`).
+        match handle.addr() {
+            0 if self == Default::Legacy => Ok(Arc::clone(&context.legacy)),
+            1 => Ok(Arc::clone(&context.legacy)),
+            0 | 2 => Ok(context.per_thread()),
+            _ => {
+                let stream = STREAMS.get(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)?;
+                stream.context()?.check()?;
+                Ok(stream)
+            }
+        }
+    }
+}
+
+/// How a stream and the legacy default stream wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// It is the legacy default stream.
+    Legacy,
+    /// They do.
+    Blocking,
+    /// They don't.
+    NonBlocking,
+}
+
+/// A stream.
+pub struct Stream {
+    /// Its work.
+    pub queue: Arc<Queue>,
+    context: Weak<Context>,
+    kind: Kind,
+    priority: c_int,
+    /// No other stream has it.
+    pub id: u64,
+}
+
+impl Stream {
+    fn new(context: Weak<Context>, kind: Kind, priority: c_int) -> Arc<Stream> {
+        static STREAMS: AtomicU64 = AtomicU64::new(1);
+        let id = STREAMS.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Stream { queue: Arc::default(), context, kind, priority, id })
+    }
+
+    /// The legacy default stream of a context.
+    pub fn legacy(context: Weak<Context>) -> Arc<Stream> {
+        Stream::new(context, Kind::Legacy, 0)
+    }
+
+    /// A default stream of a thread.
+    pub fn per_thread(context: Weak<Context>) -> Arc<Stream> {
+        Stream::new(context, Kind::Blocking, 0)
+    }
+
+    /// Its context.
+    ///
+    /// # Errors
+    /// When it has been destroyed.
+    pub fn context(&self) -> Result<Arc<Context>, Status> {
+        self.context.upgrade().ok_or(Status::CUDA_ERROR_CONTEXT_IS_DESTROYED)
+    }
+
+    /// Whether it is one of this context.
+    pub fn belongs_to(&self, context: &Arc<Context>) -> bool {
+        std::ptr::eq(self.context.as_ptr(), Arc::as_ptr(context))
+    }
+
+    /// Lets what comes next wait for the streams that the rules of the legacy default stream name.
+    fn keep_order(&self, context: &Context) {
+        let wait_for = |other: &Stream| {
+            if !other.queue.is_idle() {
+                let point = other.queue.now();
+                self.queue.push(Box::new(move || point.wait()));
+            }
+        };
+        match self.kind {
+            Kind::Legacy => {
+                let streams = context.live_streams();
+                streams
+                    .iter()
+                    .filter(|stream| stream.kind == Kind::Blocking)
+                    .for_each(|stream| wait_for(stream));
+            }
+            Kind::Blocking => wait_for(&context.legacy),
+            Kind::NonBlocking => {}
+        }
+    }
+
+    /// Adds work, to be done when everything before is.
+    ///
+    /// # Errors
+    /// When the context is broken.
+    pub fn submit(&self, operation: Operation) -> Result<(), Status> {
+        let context = self.context()?;
+        context.check()?;
+        self.keep_order(&context);
+        self.queue.push(Box::new(move || operation.perform_in(&context)));
+        Ok(())
+    }
+
+    /// Does work when everything before is done, and waits for it.
+    ///
+    /// # Errors
+    /// When the context is broken, or breaks.
+    pub fn submit_and_wait(&self, operation: Operation) -> Result<(), Status> {
+        let context = self.context()?;
+        context.check()?;
+        self.keep_order(&context);
+        let of_work = Arc::clone(&context);
+        self.queue.push_and_wait(Box::new(move || operation.perform_in(&of_work)));
+        context.check()
+    }
+
+    /// Waits until everything is done.
+    ///
+    /// # Errors
+    /// When the context is broken.
+    pub fn synchronize(&self) -> Result<(), Status> {
+        let context = self.context()?;
+        if self.kind == Kind::Legacy {
+            // What would be submitted now would wait for these.
+            for stream in context.live_streams().iter().filter(|stream| stream.kind == Kind::Blocking) {
+                stream.queue.now().wait();
+            }
+        }
+        self.queue.now().wait();
+        crate::output::flush();
+        context.check()
+    }
+
+    /// Lets what comes next wait for the last record of an event.
+    ///
+    /// # Errors
+    /// When the context is broken.
+    pub fn wait(&self, event: &Event) -> Result<(), Status> {
+        match event.point() {
+            Some(point) if !point.is_past() => self.submit(Operation::Wait(point)),
+            _ => self.context()?.check(),
+        }
+    }
+}
+
+fn create(result: *mut CUstream, flags: c_uint, priority: c_int) -> Result<(), Status> {
+    let context = Context::current()?;
+    let kind = match flags {
+        0 => Kind::Blocking,
+        NON_BLOCKING => Kind::NonBlocking,
+        _ => return Err(Status::CUDA_ERROR_INVALID_VALUE),
+    };
+    let stream = Stream::new(Arc::downgrade(&context), kind, priority.clamp(GREATEST_PRIORITY, 0));
+    // SAFETY: the caller's promise.
+    unsafe { write(result, handle_of(&stream)) }?;
+    context.add_stream(&stream);
+    STREAMS.insert::<()>(stream);
+    Ok(())
+}
+
+/// A function of the program with its argument.
+#[derive(Clone, Copy)]
+pub struct HostFunction {
+    function: unsafe extern "C" fn(*mut c_void),
+    argument: *mut c_void,
+}
+
+// SAFETY: the program knows that its function is called by another thread.
+unsafe impl Send for HostFunction {}
+// SAFETY: as above.
+unsafe impl Sync for HostFunction {}
+
+impl HostFunction {
+    /// What the program passed.
+    ///
+    /// # Errors
+    /// When there is no function.
+    pub fn new(function: CUhostFn, argument: *mut c_void) -> Result<HostFunction, Status> {
+        let function = function.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        Ok(HostFunction { function, argument })
+    }
+
+    /// Calls it. It must not find a context.
+    pub fn call(self) {
+        let context = top();
+        set_current(None);
+        // SAFETY: the program gave it to be called with this argument.
+        unsafe { (self.function)(self.argument) };
+        set_current(context);
+    }
+}
+
+/// A callback of the program with its arguments.
+#[derive(Clone, Copy)]
+pub struct Callback {
+    function: unsafe extern "C" fn(CUstream, Status, *mut c_void),
+    stream: CUstream,
+    argument: *mut c_void,
+}
+
+// SAFETY: the program knows that its function is called by another thread.
+unsafe impl Send for Callback {}
+// SAFETY: as above.
+unsafe impl Sync for Callback {}
+
+impl Callback {
+    /// Calls it, also when something before it failed.
+    pub fn call(self, status: Status) {
+        // SAFETY: the program gave it to be called so.
+        unsafe { (self.function)(self.stream, status, self.argument) };
+    }
+}
+
+api! { API:
+    /// Makes a stream.
+    cuStreamCreate 2000 "cuStreamCreate" (result: *mut CUstream, flags: c_uint) {
+        create(result, flags, 0)
+    }
+    /// Makes a stream with a priority, which has no effect here.
+    cuStreamCreateWithPriority 5050 "cuStreamCreateWithPriority" (result: *mut CUstream, flags: c_uint, priority: c_int) {
+        create(result, flags, priority)
+    }
+    /// Destroys a stream; its work is done nevertheless.
+    cuStreamDestroy 4000 "cuStreamDestroy_v2" (handle: CUstream) {
+        driver()?;
+        let stream = STREAMS.remove(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)?;
+        // The context still waits for it.
+        stream.submit(Operation::Keep(Arc::clone(&stream))).or(Ok(()))
+    }
+    /// Waits until all work of a stream is done.
+    cuStreamSynchronize 2000 "cuStreamSynchronize" / 7000 "cuStreamSynchronize_ptsz" (handle: CUstream) |default| {
+        default.stream(handle)?.synchronize()
+    }
+    /// Whether all work of a stream is done.
+    cuStreamQuery 2000 "cuStreamQuery" / 7000 "cuStreamQuery_ptsz" (handle: CUstream) |default| {
+        if default.stream(handle)?.queue.is_idle() { Ok(()) } else { Err(Status::CUDA_ERROR_NOT_READY) }
+    }
+    /// Lets a stream wait for an event.
+    cuStreamWaitEvent 3020 "cuStreamWaitEvent" / 7000 "cuStreamWaitEvent_ptsz" (handle: CUstream, of: CUevent, flags: c_uint) |default| {
+        if flags > 1 {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        default.stream(handle)?.wait(&*event(of)?)
+    }
+    /// Calls a function of the program when all work before is done.
+    cuLaunchHostFunc 10000 "cuLaunchHostFunc" / 10000 "cuLaunchHostFunc_ptsz" (handle: CUstream, function: CUhostFn, argument: *mut c_void) |default| {
+        default.stream(handle)?.submit(Operation::Host(HostFunction::new(function, argument)?))
+    }
+    /// Calls a function of the program when all work before is done.
+    cuLaunchHostFunc 13010 "cuLaunchHostFunc_v2" / 13010 "cuLaunchHostFunc_v2_ptsz" (handle: CUstream, function: CUhostFn, argument: *mut c_void, _mode: c_uint) |default| {
+        default.stream(handle)?.submit(Operation::Host(HostFunction::new(function, argument)?))
+    }
+    /// Calls a function of the program, with the stream and its status, when all work before is done.
+    cuStreamAddCallback 5000 "cuStreamAddCallback" / 7000 "cuStreamAddCallback_ptsz" (handle: CUstream, function: CUstreamCallback, argument: *mut c_void, flags: c_uint) |default| {
+        let function = function.filter(|_| flags == 0).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+        default.stream(handle)?.submit(Operation::Callback(Callback { function, stream: handle, argument }))
+    }
+    /// The flags that a stream was made with.
+    cuStreamGetFlags 5050 "cuStreamGetFlags" / 7000 "cuStreamGetFlags_ptsz" (handle: CUstream, flags: *mut c_uint) |default| {
+        write(flags, (default.stream(handle)?.kind == Kind::NonBlocking).into())
+    }
+    /// The priority that a stream was made with.
+    cuStreamGetPriority 5050 "cuStreamGetPriority" / 7000 "cuStreamGetPriority_ptsz" (handle: CUstream, priority: *mut c_int) |default| {
+        write(priority, default.stream(handle)?.priority)
+    }
+    /// A number that no other stream has.
+    cuStreamGetId 12000 "cuStreamGetId" / 12000 "cuStreamGetId_ptsz" (handle: CUstream, id: *mut u64) |default| {
+        write(id, default.stream(handle)?.id)
+    }
+    /// The context of a stream.
+    cuStreamGetCtx 9020 "cuStreamGetCtx" / 9020 "cuStreamGetCtx_ptsz" (handle: CUstream, context: *mut CUcontext) |default| {
+        write(context, handle_of(&default.stream(handle)?.context()?))
+    }
+    /// The context of a stream; no stream here belongs to a green context.
+    cuStreamGetCtx 12050 "cuStreamGetCtx_v2" / 12050 "cuStreamGetCtx_v2_ptsz" (handle: CUstream, context: *mut CUcontext, green: *mut *mut c_void) |default| {
+        write(context, handle_of(&default.stream(handle)?.context()?))?;
+        if green.is_null() { Ok(()) } else { write(green, std::ptr::null_mut()) }
+    }
+    /// The device of a stream.
+    cuStreamGetDevice 12080 "cuStreamGetDevice" / 12080 "cuStreamGetDevice_ptsz" (handle: CUstream, device: *mut CUdevice) |default| {
+        write(device, default.stream(handle)?.context()?.device as CUdevice)
+    }
+    /// Tells which stream uses managed memory, which makes no difference here.
+    cuStreamAttachMemAsync 6000 "cuStreamAttachMemAsync" / 7000 "cuStreamAttachMemAsync_ptsz" (handle: CUstream, address: CUdeviceptr, _bytes: usize, flags: c_uint) |default| {
+        let stream = default.stream(handle)?;
+        if !matches!(flags, 1 | 2 | 4) || driver()?.allocations.find(address).is_none() {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        stream.submit(Operation::Nothing)
+    }
+    /// Copies the attributes of a stream to another one: none has an effect here.
+    cuStreamCopyAttributes 11000 "cuStreamCopyAttributes" / 11000 "cuStreamCopyAttributes_ptsz" (to: CUstream, from: CUstream) |default| {
+        default.stream(to)?;
+        default.stream(from).map(drop)
+    }
+    /// Sets an attribute of a stream: none has an effect here.
+    cuStreamSetAttribute 11000 "cuStreamSetAttribute" / 11000 "cuStreamSetAttribute_ptsz" (handle: CUstream, attribute: c_uint, value: *const c_void) |default| {
+        default.stream(handle)?;
+        if value.is_null() || !matches!(attribute, 1 | 3 | 8 | 10) { Err(Status::CUDA_ERROR_INVALID_VALUE) } else { Ok(()) }
+    }
+}
