@@ -160,5 +160,6 @@ pub(crate) use {api, not_supported, one, stub, variant};
 
 /// All functions, one table a file.
 pub fn functions() -> impl Iterator<Item = &'static Function> {
-    crate::TABLES.iter().flat_map(|table| table.iter()).flat_map(|variants| variants.iter())
+    let tables = crate::TABLES.iter().chain(crate::graph::API);
+    tables.flat_map(|table| table.iter()).flat_map(|variants| variants.iter())
 }

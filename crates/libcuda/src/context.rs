@@ -94,11 +94,6 @@ impl Context {
         let _ = self.failure.compare_exchange(0, status as u32, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// It has failed, or was destroyed.
-    pub fn is_broken(&self) -> bool {
-        self.check().is_err()
-    }
-
     fn streams(&self) -> MutexGuard<'_, Vec<Weak<Stream>>> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -31,6 +31,16 @@ impl Place {
     }
 }
 
+impl Place {
+    /// Bytes from an offset on that the machine has in one piece.
+    fn rest(&self, offset: u64) -> Result<u64, Status> {
+        match self {
+            Place::Device(address) => Ok(driver()?.allocations.rest(address + offset)),
+            _ => Ok(u64::MAX),
+        }
+    }
+}
+
 /// One side of a copy: rows, and slices of rows.
 #[derive(Clone, Debug)]
 pub struct Side {
@@ -100,6 +110,39 @@ impl Copy {
         self.to.check(self.extents)
     }
 
+    /// The description of the copy, for a program that wants to see it.
+    pub fn describe(&self) -> CUDA_MEMCPY3D {
+        // SAFETY: zeros are a description: null pointers, and numbers; of the enumerations, which zero is none of, the next lines
+        // write the value.
+        let mut description = std::mem::MaybeUninit::<CUDA_MEMCPY3D>::zeroed();
+        let at = description.as_mut_ptr();
+        let parts = |side: &Side| match side.place {
+            Place::Device(address) => (CUmemorytype::CU_MEMORYTYPE_DEVICE, address),
+            Place::Host(address) => (CUmemorytype::CU_MEMORYTYPE_HOST, address),
+            Place::Bytes(_) => (CUmemorytype::CU_MEMORYTYPE_HOST, 0),
+        };
+        let ((from_type, from), (to_type, to)) = (parts(&self.from), parts(&self.to));
+        let height = |side: &Side| side.slice.checked_div(side.pitch).unwrap_or(0) as usize;
+        let [width, rows, depth] = self.extents.map(|n| n as usize);
+        // SAFETY: these are its fields.
+        unsafe {
+            (*at).srcMemoryType = from_type;
+            (*at).dstMemoryType = to_type;
+            match from_type {
+                CUmemorytype::CU_MEMORYTYPE_DEVICE => (*at).srcDevice = from,
+                _ => (*at).srcHost = std::ptr::with_exposed_provenance(from as usize),
+            }
+            match to_type {
+                CUmemorytype::CU_MEMORYTYPE_DEVICE => (*at).dstDevice = to,
+                _ => (*at).dstHost = std::ptr::with_exposed_provenance_mut(to as usize),
+            }
+            ((*at).srcPitch, (*at).srcHeight) = (self.from.pitch as usize, height(&self.from));
+            ((*at).dstPitch, (*at).dstHeight) = (self.to.pitch as usize, height(&self.to));
+            ((*at).WidthInBytes, (*at).Height, (*at).Depth) = (width, rows, depth);
+            description.assume_init()
+        }
+    }
+
     fn is_empty(&self) -> bool {
         self.extents.contains(&0)
     }
@@ -117,8 +160,13 @@ impl Copy {
         };
         for z in 0..depth {
             for y in 0..height {
-                let offset = |side: &Side| side.slice * z + side.pitch * y;
-                copy_bytes(&self.to.place, offset(&self.to), &self.from.place, offset(&self.from), width)?;
+                let row = |side: &Side| side.slice * z + side.pitch * y;
+                let (mut from, mut to, mut left) = (row(&self.from), row(&self.to), width);
+                while left > 0 {
+                    let part = left.min(self.from.place.rest(from)?).min(self.to.place.rest(to)?);
+                    copy_bytes(&self.to.place, to, &self.from.place, from, part)?;
+                    (from, to, left) = (from + part, to + part, left - part);
+                }
             }
         }
         if let Place::Device(address) = self.to.place {
@@ -185,6 +233,9 @@ pub fn copy_later(stream: &Stream, mut copy: Copy) -> Result<(), Status> {
         return Ok(());
     }
     copy.check()?;
+    if stream.is_capturing() {
+        return stream.submit(Operation::Copy(Box::new(copy)));
+    }
     if copy.to.is_pageable()? {
         return stream.submit_and_wait(Operation::Copy(Box::new(copy)));
     }
@@ -235,13 +286,16 @@ impl Fill {
     /// # Errors
     /// When the memory is gone meanwhile.
     pub fn perform(&self) -> Result<(), Status> {
-        let machine = &driver()?.machine;
+        let driver = driver()?;
         let pattern = &self.value.to_le_bytes()[..self.element as usize];
         for y in 0..self.height {
-            let start = self.address + y * self.pitch;
-            machine
-                .fill(start, pattern, self.width * self.element)
-                .map_err(|_| Status::CUDA_ERROR_ILLEGAL_ADDRESS)?;
+            let (mut at, mut left) = (self.address + y * self.pitch, self.width * self.element);
+            while left > 0 {
+                let part = left.min(driver.allocations.rest(at));
+                let filled = driver.machine.fill(at, pattern, part);
+                filled.map_err(|_| Status::CUDA_ERROR_ILLEGAL_ADDRESS)?;
+                (at, left) = (at + part, left - part);
+            }
         }
         crate::module::written(
             self.address,
@@ -374,9 +428,12 @@ macro_rules! copy_3d {
     ($name:ident, $structure:ty) => {
         /// What the structure describes.
         ///
+        /// # Errors
+        /// When it describes nothing that can be copied.
+        ///
         /// # Safety
         /// What is not null must point to one.
-        unsafe fn $name(copy: *const $structure) -> Result<Copy, Status> {
+        pub unsafe fn $name(copy: *const $structure) -> Result<Copy, Status> {
             if copy.is_null() {
                 return Err(Status::CUDA_ERROR_INVALID_VALUE);
             }

@@ -10,6 +10,7 @@ use crate::Status;
 use crate::api::api;
 use crate::context::Context;
 use crate::driver::driver;
+use crate::graph::{Body, Captured};
 use crate::handles::{Handles, handle_of};
 use crate::operation::Operation;
 use crate::pointers::write;
@@ -30,11 +31,13 @@ pub struct Event {
     last: Mutex<Option<Record>>,
 }
 
-/// When it was recorded last.
+/// Where it was recorded last.
 #[derive(Clone)]
-struct Record {
-    point: Point,
-    time: Moment,
+enum Record {
+    /// In the work of a stream.
+    Work { point: Point, time: Moment },
+    /// In a graph that a stream recorded.
+    Graph(Captured),
 }
 
 /// When the work before a record was done.
@@ -43,25 +46,43 @@ pub type Moment = Arc<OnceLock<Instant>>;
 impl Event {
     /// The moment when it was recorded last.
     pub fn point(&self) -> Option<Point> {
-        Some(self.last()?.point)
+        match self.last()? {
+            Record::Work { point, .. } => Some(point),
+            Record::Graph(_) => None,
+        }
+    }
+
+    /// What it recorded in a capture that goes on.
+    pub fn captured(&self) -> Option<Captured> {
+        match self.last()? {
+            Record::Graph(captured) if !captured.is_over() => Some(captured),
+            _ => None,
+        }
     }
 
     fn last(&self) -> Option<Record> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Records what a stream is doing.
+    /// Records what a stream is doing. While that records a graph, the event marks a place in it; an `external` one becomes a node of it.
     ///
     /// # Errors
     /// When the stream's context is broken, or another one.
-    pub fn record(&self, stream: &Stream, _external: bool) -> Result<(), Status> {
+    pub fn record(self: &Arc<Event>, stream: &Stream, external: bool) -> Result<(), Status> {
         if stream.context()?.id != self.context {
             return Err(Status::CUDA_ERROR_INVALID_HANDLE);
+        }
+        if let Some(captured) = stream.captured() {
+            if external {
+                return stream.capture_node(Body::Record(Arc::clone(self)));
+            }
+            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Record::Graph(captured));
+            return Ok(());
         }
         let time = Moment::default();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         stream.submit(Operation::Stamp(Arc::clone(&time)))?;
-        *last = Some(Record { point: stream.queue.now(), time });
+        *last = Some(Record::Work { point: stream.queue.now(), time });
         Ok(())
     }
 
@@ -70,10 +91,19 @@ impl Event {
         self.point().is_none_or(|point| point.is_past())
     }
 
+    /// It can be asked about.
+    fn check(&self) -> Result<(), Status> {
+        match self.captured() {
+            Some(_) => Err(Status::CUDA_ERROR_CAPTURED_EVENT),
+            None => Context::current().map(drop),
+        }
+    }
+
     /// When it was done.
     fn time(&self) -> Result<Instant, Status> {
-        let Record { point, time } =
-            self.last().filter(|_| self.timing).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)?;
+        let Some(Record::Work { point, time }) = self.last().filter(|_| self.timing) else {
+            return Err(Status::CUDA_ERROR_INVALID_HANDLE);
+        };
         if !point.is_past() {
             return Err(Status::CUDA_ERROR_NOT_READY);
         }
@@ -133,12 +163,13 @@ api! { API:
     /// Whether what an event recorded is done.
     cuEventQuery 2000 "cuEventQuery" (handle: CUevent) {
         let event = event(handle)?;
-        Context::current()?;
+        event.check()?;
         if event.is_past() { Ok(()) } else { Err(Status::CUDA_ERROR_NOT_READY) }
     }
     /// Waits until what an event recorded is done.
     cuEventSynchronize 2000 "cuEventSynchronize" (handle: CUevent) {
         let event = event(handle)?;
+        event.check()?;
         if let Some(point) = event.point() {
             point.wait();
         }

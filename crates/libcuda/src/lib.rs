@@ -15,6 +15,7 @@ mod device;
 mod driver;
 mod event;
 mod function;
+mod graph;
 mod handles;
 mod image;
 mod jit;
@@ -27,12 +28,14 @@ mod module;
 mod operation;
 mod output;
 mod pointers;
+mod pool;
 mod proc;
 mod process;
 mod queue;
 mod status;
 mod stream;
 mod unsupported;
+mod virtual_memory;
 
 pub use api::{Function, functions};
 pub use cudarc::driver::sys::CUresult as Status;
@@ -51,6 +54,8 @@ static TABLES: &[&[&[Function]]] = &[
     library::API,
     link::API,
     memory::API,
+    pool::API,
+    virtual_memory::API,
     module::API,
     proc::API,
     stream::API,

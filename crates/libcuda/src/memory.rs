@@ -113,6 +113,11 @@ impl Allocations {
         }
     }
 
+    /// Bytes from an address to the end of its allocation: mapped pieces that follow each other are apart in the machine.
+    pub fn rest(&self, address: u64) -> u64 {
+        self.find(address).map_or(u64::MAX, |allocation| allocation.base + allocation.bytes - address)
+    }
+
     /// Bytes of device memory in use.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
@@ -171,7 +176,8 @@ pub fn allocate(context: &Context, bytes: usize, kind: Kind, what: &str) -> Resu
 pub fn free(address: u64) -> Result<(), Status> {
     let driver = driver()?;
     let is_ours = |kind| matches!(kind, Kind::Device | Kind::Managed | Kind::Pool);
-    driver.allocations.remove(address, is_ours).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+    let freed = driver.allocations.remove(address, is_ours).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+    crate::pool::released(address, freed.bytes);
     driver.machine.free(address).map_err(|_| Status::CUDA_ERROR_INVALID_VALUE)
 }
 

@@ -30,7 +30,7 @@ pub enum Operation {
     /// Waits for another stream.
     Wait(Point),
     /// Keeps a stream alive until its work is done.
-    Keep(Arc<Stream>),
+    Keep(#[expect(dead_code, reason = "it is only kept")] Arc<Stream>),
     /// Nothing.
     Nothing,
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use cudarc::driver::sys::{CUcontext, CUdevice, CUdeviceptr, CUevent, CUhostFn, CUstream, CUstreamCallback};
 
@@ -11,6 +11,7 @@ use crate::api::api;
 use crate::context::{Context, set_current, top};
 use crate::driver::driver;
 use crate::event::{Event, event};
+use crate::graph::CaptureState;
 use crate::handles::{Handles, handle_of};
 use crate::operation::Operation;
 use crate::pointers::write;
@@ -74,13 +75,15 @@ pub struct Stream {
     priority: c_int,
     /// No other stream has it.
     pub id: u64,
+    /// The graph that it records, if it does.
+    pub capture: Mutex<Option<CaptureState>>,
 }
 
 impl Stream {
     fn new(context: Weak<Context>, kind: Kind, priority: c_int) -> Arc<Stream> {
         static STREAMS: AtomicU64 = AtomicU64::new(1);
         let id = STREAMS.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Stream { queue: Arc::default(), context, kind, priority, id })
+        Arc::new(Stream { queue: Arc::default(), context, kind, priority, id, capture: Mutex::default() })
     }
 
     /// The legacy default stream of a context.
@@ -106,8 +109,16 @@ impl Stream {
         std::ptr::eq(self.context.as_ptr(), Arc::as_ptr(context))
     }
 
+    /// It is the legacy default stream.
+    pub fn is_legacy(&self) -> bool {
+        self.kind == Kind::Legacy
+    }
+
     /// Lets what comes next wait for the streams that the rules of the legacy default stream name.
-    fn keep_order(&self, context: &Context) {
+    ///
+    /// # Errors
+    /// When one of these records a graph.
+    fn keep_order(&self, context: &Context) -> Result<(), Status> {
         let wait_for = |other: &Stream| {
             if !other.queue.is_idle() {
                 let point = other.queue.now();
@@ -117,14 +128,16 @@ impl Stream {
         match self.kind {
             Kind::Legacy => {
                 let streams = context.live_streams();
-                streams
-                    .iter()
-                    .filter(|stream| stream.kind == Kind::Blocking)
-                    .for_each(|stream| wait_for(stream));
+                let others = || streams.iter().filter(|stream| stream.kind == Kind::Blocking);
+                if others().any(|stream| stream.is_capturing()) {
+                    return Err(Status::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+                }
+                others().for_each(|stream| wait_for(stream));
             }
             Kind::Blocking => wait_for(&context.legacy),
             Kind::NonBlocking => {}
         }
+        Ok(())
     }
 
     /// Adds work, to be done when everything before is.
@@ -134,7 +147,10 @@ impl Stream {
     pub fn submit(&self, operation: Operation) -> Result<(), Status> {
         let context = self.context()?;
         context.check()?;
-        self.keep_order(&context);
+        if self.is_capturing() {
+            return self.capture_operation(operation);
+        }
+        self.keep_order(&context)?;
         self.queue.push(Box::new(move || operation.perform_in(&context)));
         Ok(())
     }
@@ -146,7 +162,8 @@ impl Stream {
     pub fn submit_and_wait(&self, operation: Operation) -> Result<(), Status> {
         let context = self.context()?;
         context.check()?;
-        self.keep_order(&context);
+        self.refuse_capture()?;
+        self.keep_order(&context)?;
         let of_work = Arc::clone(&context);
         self.queue.push_and_wait(Box::new(move || operation.perform_in(&of_work)));
         context.check()
@@ -158,6 +175,7 @@ impl Stream {
     /// When the context is broken.
     pub fn synchronize(&self) -> Result<(), Status> {
         let context = self.context()?;
+        self.refuse_capture()?;
         if self.kind == Kind::Legacy {
             // What would be submitted now would wait for these.
             for stream in context.live_streams().iter().filter(|stream| stream.kind == Kind::Blocking) {
@@ -174,6 +192,9 @@ impl Stream {
     /// # Errors
     /// When the context is broken.
     pub fn wait(&self, event: &Event) -> Result<(), Status> {
+        if let Some(captured) = event.captured() {
+            return self.join(&captured);
+        }
         match event.point() {
             Some(point) if !point.is_past() => self.submit(Operation::Wait(point)),
             _ => self.context()?.check(),
@@ -216,6 +237,11 @@ impl HostFunction {
     pub fn new(function: CUhostFn, argument: *mut c_void) -> Result<HostFunction, Status> {
         let function = function.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
         Ok(HostFunction { function, argument })
+    }
+
+    /// What the program passed.
+    pub fn parts(self) -> (CUhostFn, *mut c_void) {
+        (Some(self.function), self.argument)
     }
 
     /// Calls it. It must not find a context.
@@ -271,7 +297,9 @@ api! { API:
     }
     /// Whether all work of a stream is done.
     cuStreamQuery 2000 "cuStreamQuery" / 7000 "cuStreamQuery_ptsz" (handle: CUstream) |default| {
-        if default.stream(handle)?.queue.is_idle() { Ok(()) } else { Err(Status::CUDA_ERROR_NOT_READY) }
+        let stream = default.stream(handle)?;
+        stream.refuse_capture()?;
+        if stream.queue.is_idle() { Ok(()) } else { Err(Status::CUDA_ERROR_NOT_READY) }
     }
     /// Lets a stream wait for an event.
     cuStreamWaitEvent 3020 "cuStreamWaitEvent" / 7000 "cuStreamWaitEvent_ptsz" (handle: CUstream, of: CUevent, flags: c_uint) |default| {

@@ -1,0 +1,321 @@
+//! Capture: what a program submits to streams becomes a graph instead of being done.
+
+use std::cell::Cell;
+use std::ffi::c_uint;
+use std::sync::{Arc, Mutex};
+
+use cudarc::driver::sys::{CUgraph, CUgraphEdgeData, CUgraphNode, CUstream};
+
+use super::{Body, GRAPHS, Graph, Node, graph, lock, nodes_at, number};
+use crate::Status;
+use crate::api::api;
+use crate::handles::handle_of;
+use crate::operation::Operation;
+use crate::pointers::{read, write};
+use crate::stream::Stream;
+
+const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
+
+/// A capture in progress. It began in one stream, and others join when they wait for events that were recorded in it.
+pub struct Capture {
+    graph: Arc<Graph>,
+    id: u64,
+    /// The stream that it began in.
+    origin: u64,
+    /// Something that cannot be captured was asked for.
+    invalid: Mutex<bool>,
+}
+
+/// The part of a stream in a capture.
+pub struct CaptureState {
+    capture: Arc<Capture>,
+    /// What its next node stands behind.
+    behind: Vec<Arc<Node>>,
+    /// Handles of these, as they were given out.
+    handles: Vec<CUgraphNode>,
+}
+
+// SAFETY: the handles are only given out.
+unsafe impl Send for CaptureState {}
+
+/// What an event recorded in a capture.
+#[derive(Clone)]
+pub struct Captured {
+    capture: Arc<Capture>,
+    behind: Vec<Arc<Node>>,
+}
+
+impl Captured {
+    /// The capture is over.
+    pub fn is_over(&self) -> bool {
+        Arc::strong_count(&self.capture) == 1
+    }
+}
+
+/// What a stream is doing (`CUstreamCaptureStatus`).
+const NONE: u32 = 0;
+const ACTIVE: u32 = 1;
+const INVALIDATED: u32 = 2;
+
+impl Stream {
+    /// It records a graph.
+    pub fn is_capturing(&self) -> bool {
+        lock(&self.capture).is_some()
+    }
+
+    /// What waiting for it means while it records a graph: the capture is invalid then.
+    ///
+    /// # Errors
+    /// When it does.
+    pub fn refuse_capture(&self) -> Result<(), Status> {
+        match &*lock(&self.capture) {
+            None => Ok(()),
+            Some(state) => {
+                *lock(&state.capture.invalid) = true;
+                Err(Status::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+            }
+        }
+    }
+
+    /// Adds a node to the graph that it records.
+    ///
+    /// # Errors
+    /// When the capture is invalid.
+    pub fn capture_node(&self, body: Body) -> Result<(), Status> {
+        let mut state = lock(&self.capture);
+        let state = state.as_mut().ok_or(Status::CUDA_ERROR_ILLEGAL_STATE)?;
+        if *lock(&state.capture.invalid) {
+            return Err(Status::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+        }
+        let node = state.capture.graph.add(body, &state.behind)?;
+        state.behind = vec![node];
+        Ok(())
+    }
+
+    /// Adds what was submitted to the graph that it records.
+    ///
+    /// # Errors
+    /// When the capture is invalid, or it cannot be recorded.
+    pub fn capture_operation(&self, operation: Operation) -> Result<(), Status> {
+        let body = match operation {
+            Operation::Kernel(launch) => Body::Kernel(*launch),
+            Operation::Copy(copy) => Body::Copy(*copy, None),
+            Operation::Fill(fill) => Body::Fill(fill),
+            Operation::Host(function) => Body::Host(function),
+            Operation::Free(address) => Body::Free(address),
+            Operation::Nothing | Operation::Keep(_) => return Ok(()),
+            Operation::Callback(_) | Operation::Stamp(_) => {
+                self.refuse_capture()?;
+                return Err(Status::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+            }
+            Operation::Wait(_) => {
+                let _ = self.refuse_capture();
+                return Err(Status::CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+            }
+        };
+        self.capture_node(body)
+    }
+
+    /// What an event records of it, if it records a graph.
+    pub fn captured(&self) -> Option<Captured> {
+        let state = lock(&self.capture);
+        state
+            .as_ref()
+            .map(|state| Captured { capture: Arc::clone(&state.capture), behind: state.behind.clone() })
+    }
+
+    /// Waits for an event that was recorded in a capture: the stream joins it.
+    ///
+    /// # Errors
+    /// When it is in another one.
+    pub fn join(&self, captured: &Captured) -> Result<(), Status> {
+        let mut state = lock(&self.capture);
+        let state = state.get_or_insert_with(|| CaptureState {
+            capture: Arc::clone(&captured.capture),
+            behind: Vec::new(),
+            handles: Vec::new(),
+        });
+        if !Arc::ptr_eq(&state.capture, &captured.capture) {
+            *lock(&state.capture.invalid) = true;
+            return Err(Status::CUDA_ERROR_STREAM_CAPTURE_MERGE);
+        }
+        for node in &captured.behind {
+            if !state.behind.iter().any(|other| Arc::ptr_eq(other, node)) {
+                state.behind.push(Arc::clone(node));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn begin(stream: &Stream, graph: Arc<Graph>, behind: Vec<Arc<Node>>, mode: u32) -> Result<(), Status> {
+    if mode > 2 {
+        return Err(INVALID);
+    }
+    if stream.is_legacy() {
+        return Err(Status::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    }
+    let mut state = lock(&stream.capture);
+    if state.is_some() {
+        return Err(Status::CUDA_ERROR_ILLEGAL_STATE);
+    }
+    let capture = Capture { graph, id: number(), origin: stream.id, invalid: Mutex::new(false) };
+    *state = Some(CaptureState { capture: Arc::new(capture), behind, handles: Vec::new() });
+    Ok(())
+}
+
+fn end(stream: &Stream) -> Result<Arc<Graph>, Status> {
+    let mut state = lock(&stream.capture);
+    let of_stream = state.as_ref().ok_or(Status::CUDA_ERROR_ILLEGAL_STATE)?;
+    if of_stream.capture.origin != stream.id {
+        *lock(&of_stream.capture.invalid) = true;
+        return Err(Status::CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+    }
+    let of_stream = state.take().ok_or(Status::CUDA_ERROR_ILLEGAL_STATE)?;
+    drop(state);
+    let capture = of_stream.capture;
+    for other in stream.context()?.live_streams() {
+        lock(&other.capture).take_if(|state| Arc::ptr_eq(&state.capture, &capture));
+    }
+    if *lock(&capture.invalid) {
+        return Err(Status::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    }
+    let content = lock(&capture.graph.content);
+    let is_last = |node: &Node| content.edges.iter().all(|(from, _)| *from != node.id);
+    let is_joined = |node: &Arc<Node>| of_stream.behind.iter().any(|other| Arc::ptr_eq(other, node));
+    if content.nodes.iter().any(|node| is_last(node) && !is_joined(node)) {
+        return Err(Status::CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+    }
+    drop(content);
+    Ok(Arc::clone(&capture.graph))
+}
+
+/// Where the program wants what is known of a capture. Null: nowhere.
+struct Places {
+    status: *mut c_uint,
+    id: *mut u64,
+    graph: *mut CUgraph,
+    nodes: *mut *const CUgraphNode,
+    count: *mut usize,
+}
+
+/// # Safety
+/// What is not null must point to a place.
+unsafe fn tell(stream: &Stream, places: &Places) -> Result<(), Status> {
+    let mut state = lock(&stream.capture);
+    // SAFETY: the caller's promise.
+    unsafe {
+        let Some(state) = state.as_mut() else { return write(places.status, NONE) };
+        let invalid = *lock(&state.capture.invalid);
+        write(places.status, if invalid { INVALIDATED } else { ACTIVE })?;
+        state.handles = state.behind.iter().map(handle_of).collect();
+        if !places.id.is_null() {
+            write(places.id, state.capture.id)?;
+        }
+        if !places.graph.is_null() {
+            let handle = handle_of(&state.capture.graph);
+            if GRAPHS.get(handle).is_none() {
+                GRAPHS.insert::<()>(Arc::clone(&state.capture.graph));
+            }
+            write(places.graph, handle)?;
+        }
+        if !places.nodes.is_null() {
+            write(places.nodes, state.handles.as_ptr())?;
+        }
+        if !places.count.is_null() {
+            write(places.count, state.handles.len())?;
+        }
+    }
+    Ok(())
+}
+
+/// # Safety
+/// As for `cuStreamUpdateCaptureDependencies`.
+unsafe fn set_behind(
+    stream: &Stream,
+    nodes: *const CUgraphNode,
+    count: usize,
+    flags: c_uint,
+) -> Result<(), Status> {
+    // SAFETY: the caller's promise.
+    let nodes = unsafe { nodes_at(nodes, count) }?;
+    let mut state = lock(&stream.capture);
+    let state = state.as_mut().ok_or(Status::CUDA_ERROR_ILLEGAL_STATE)?;
+    match flags {
+        0 => state.behind.extend(nodes),
+        1 => state.behind = nodes,
+        _ => return Err(INVALID),
+    }
+    Ok(())
+}
+
+thread_local! {
+    /// How strict a thread is about calls that could spoil a capture of another thread, which none does here.
+    static MODE: Cell<u32> = const { Cell::new(0) };
+}
+
+api! { API:
+    /// Lets a stream record a graph.
+    cuStreamBeginCapture 10000 "cuStreamBeginCapture" / 10000 "cuStreamBeginCapture_ptsz" (of: CUstream) |default| {
+        begin(&*default.stream(of)?, Graph::new(), Vec::new(), 0)
+    }
+    /// Lets a stream record a graph.
+    cuStreamBeginCapture 10010 "cuStreamBeginCapture_v2" / 10010 "cuStreamBeginCapture_v2_ptsz" (of: CUstream, mode: c_uint) |default| {
+        begin(&*default.stream(of)?, Graph::new(), Vec::new(), mode)
+    }
+    /// Lets a stream add to a graph.
+    cuStreamBeginCaptureToGraph 12030 "cuStreamBeginCaptureToGraph" / 12030 "cuStreamBeginCaptureToGraph_ptsz" (of: CUstream, to: CUgraph, behind: *const CUgraphNode, _data: *const CUgraphEdgeData, count: usize, mode: c_uint) |default| {
+        let behind = nodes_at(behind, count)?;
+        begin(&*default.stream(of)?, graph(to)?, behind, mode)
+    }
+    /// Ends the recording of a graph.
+    cuStreamEndCapture 10000 "cuStreamEndCapture" / 10000 "cuStreamEndCapture_ptsz" (of: CUstream, result: *mut CUgraph) |default| {
+        let recorded = end(&*default.stream(of)?);
+        if recorded.is_err() && !result.is_null() {
+            write(result, std::ptr::null_mut())?;
+        }
+        let recorded = recorded?;
+        write(result, handle_of(&recorded))?;
+        if GRAPHS.get::<()>(handle_of(&recorded)).is_none() {
+            GRAPHS.insert::<()>(recorded);
+        }
+        Ok(())
+    }
+    /// Whether a stream records a graph.
+    cuStreamIsCapturing 10000 "cuStreamIsCapturing" / 10000 "cuStreamIsCapturing_ptsz" (of: CUstream, status: *mut c_uint) |default| {
+        let (id, graph, nodes, count) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
+        tell(&*default.stream(of)?, &Places { status, id, graph, nodes, count })
+    }
+    /// What a stream records.
+    cuStreamGetCaptureInfo 10010 "cuStreamGetCaptureInfo" / 10010 "cuStreamGetCaptureInfo_ptsz" (of: CUstream, status: *mut c_uint, id: *mut u64) |default| {
+        let (graph, nodes, count) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
+        tell(&*default.stream(of)?, &Places { status, id, graph, nodes, count })
+    }
+    /// What a stream records, and what its next node will depend on.
+    cuStreamGetCaptureInfo 11030 "cuStreamGetCaptureInfo_v2" / 11030 "cuStreamGetCaptureInfo_v2_ptsz" (of: CUstream, status: *mut c_uint, id: *mut u64, graph: *mut CUgraph, nodes: *mut *const CUgraphNode, count: *mut usize) |default| {
+        tell(&*default.stream(of)?, &Places { status, id, graph, nodes, count })
+    }
+    /// What a stream records, what its next node will depend on, and the data of these edges: there are none.
+    cuStreamGetCaptureInfo 12030 "cuStreamGetCaptureInfo_v3" / 12030 "cuStreamGetCaptureInfo_v3_ptsz" (of: CUstream, status: *mut c_uint, id: *mut u64, graph: *mut CUgraph, nodes: *mut *const CUgraphNode, data: *mut *const CUgraphEdgeData, count: *mut usize) |default| {
+        if !data.is_null() {
+            write(data, std::ptr::null())?;
+        }
+        tell(&*default.stream(of)?, &Places { status, id, graph, nodes, count })
+    }
+    /// Changes what the next node of a stream will depend on.
+    cuStreamUpdateCaptureDependencies 11030 "cuStreamUpdateCaptureDependencies" / 11030 "cuStreamUpdateCaptureDependencies_ptsz" (of: CUstream, nodes: *const CUgraphNode, count: usize, flags: c_uint) |default| {
+        set_behind(&*default.stream(of)?, nodes, count, flags)
+    }
+    /// Changes what the next node of a stream will depend on.
+    cuStreamUpdateCaptureDependencies 12030 "cuStreamUpdateCaptureDependencies_v2" / 12030 "cuStreamUpdateCaptureDependencies_v2_ptsz" (of: CUstream, nodes: *const CUgraphNode, _data: *const CUgraphEdgeData, count: usize, flags: c_uint) |default| {
+        set_behind(&*default.stream(of)?, nodes, count, flags)
+    }
+    /// Changes how strict a thread is about calls that could spoil a capture of another thread.
+    cuThreadExchangeStreamCaptureMode 10010 "cuThreadExchangeStreamCaptureMode" (mode: *mut c_uint) {
+        let wanted = read(mode)?;
+        if wanted > 2 {
+            return Err(INVALID);
+        }
+        write(mode, MODE.replace(wanted))
+    }
+}

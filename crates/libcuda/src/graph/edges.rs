@@ -1,0 +1,156 @@
+//! What depends on what.
+
+use std::sync::Arc;
+
+use cudarc::driver::sys::{CUgraph, CUgraphEdgeData, CUgraphNode};
+
+use super::{Node, graph, lock, node, nodes_at};
+use crate::Status;
+use crate::api::api;
+use crate::handles::handle_of;
+use crate::pointers::{read, write};
+
+const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
+
+/// Hands out a list: how many there are, and as many as the program has room for. Nulls fill the rest.
+///
+/// # Safety
+/// There must be room for as many as `count` says.
+unsafe fn hand_out(nodes: &[Arc<Node>], places: *mut CUgraphNode, count: *mut usize) -> Result<(), Status> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let room = read(count)?;
+        if !places.is_null() {
+            for i in 0..room {
+                let node = nodes.get(i).map_or(std::ptr::null_mut(), |node| handle_of(node));
+                places.add(i).write(node);
+            }
+        }
+        write(count, if places.is_null() { nodes.len() } else { nodes.len().min(room) })
+    }
+}
+
+/// # Safety
+/// As for `cuGraphGetEdges`.
+unsafe fn edges(
+    of: CUgraph,
+    from: *mut CUgraphNode,
+    to: *mut CUgraphNode,
+    count: *mut usize,
+) -> Result<(), Status> {
+    let (starts, ends): (Vec<_>, Vec<_>) = graph(of)?.edges().into_iter().unzip();
+    if from.is_null() != to.is_null() {
+        return Err(INVALID);
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut room = read(count)?;
+        hand_out(&starts, from, &raw mut room)?;
+        hand_out(&ends, to, count)
+    }
+}
+
+/// # Safety
+/// As for `cuGraphAddDependencies`.
+unsafe fn connect(
+    of: CUgraph,
+    from: *const CUgraphNode,
+    to: *const CUgraphNode,
+    count: usize,
+    join: bool,
+) -> Result<(), Status> {
+    let graph = graph(of)?;
+    // SAFETY: the caller's promise.
+    let (from, to) = unsafe { (nodes_at(from, count)?, nodes_at(to, count)?) };
+    let mut content = lock(&graph.content);
+    let is_here = |node: &Arc<Node>| content.nodes.iter().any(|other| Arc::ptr_eq(other, node));
+    if !from.iter().chain(&to).all(is_here) {
+        return Err(INVALID);
+    }
+    for (from, to) in from.iter().zip(&to) {
+        let edge = (from.id, to.id);
+        let changed =
+            if join { from.id != to.id && content.edges.insert(edge) } else { content.edges.remove(&edge) };
+        if !changed {
+            return Err(INVALID);
+        }
+    }
+    Ok(())
+}
+
+/// The nodes before or behind a node.
+fn neighbours(handle: CUgraphNode, before: bool) -> Result<Vec<Arc<Node>>, Status> {
+    let node = node(handle)?;
+    let edges = node.graph()?.edges();
+    Ok(match before {
+        true => edges.into_iter().filter(|(_, to)| to.id == node.id).map(|(from, _)| from).collect(),
+        false => edges.into_iter().filter(|(from, _)| from.id == node.id).map(|(_, to)| to).collect(),
+    })
+}
+
+api! { API:
+    /// The nodes of a graph.
+    cuGraphGetNodes 10000 "cuGraphGetNodes" (of: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) {
+        hand_out(&graph(of)?.nodes(), nodes, count)
+    }
+    /// The nodes of a graph that depend on none.
+    cuGraphGetRootNodes 10000 "cuGraphGetRootNodes" (of: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) {
+        let graph = graph(of)?;
+        let edges = graph.edges();
+        let mut roots = graph.nodes();
+        roots.retain(|node| edges.iter().all(|(_, to)| to.id != node.id));
+        hand_out(&roots, nodes, count)
+    }
+    /// The edges of a graph.
+    cuGraphGetEdges 10000 "cuGraphGetEdges" (of: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, count: *mut usize) {
+        edges(of, from, to, count)
+    }
+    /// The edges of a graph, with their data, which are zeros.
+    cuGraphGetEdges 12030 "cuGraphGetEdges_v2" (of: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize) {
+        edges(of, from, to, count)?;
+        if !data.is_null() && !from.is_null() {
+            data.cast::<u8>().write_bytes(0, size_of::<CUgraphEdgeData>() * read(count)?);
+        }
+        Ok(())
+    }
+    /// The nodes that a node depends on.
+    cuGraphNodeGetDependencies 10000 "cuGraphNodeGetDependencies" (of: CUgraphNode, nodes: *mut CUgraphNode, count: *mut usize) {
+        hand_out(&neighbours(of, true)?, nodes, count)
+    }
+    /// The nodes that a node depends on, with the data of the edges, which are zeros.
+    cuGraphNodeGetDependencies 12030 "cuGraphNodeGetDependencies_v2" (of: CUgraphNode, nodes: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize) {
+        hand_out(&neighbours(of, true)?, nodes, count)?;
+        if !data.is_null() && !nodes.is_null() {
+            data.cast::<u8>().write_bytes(0, size_of::<CUgraphEdgeData>() * read(count)?);
+        }
+        Ok(())
+    }
+    /// The nodes that depend on a node.
+    cuGraphNodeGetDependentNodes 10000 "cuGraphNodeGetDependentNodes" (of: CUgraphNode, nodes: *mut CUgraphNode, count: *mut usize) {
+        hand_out(&neighbours(of, false)?, nodes, count)
+    }
+    /// The nodes that depend on a node, with the data of the edges, which are zeros.
+    cuGraphNodeGetDependentNodes 12030 "cuGraphNodeGetDependentNodes_v2" (of: CUgraphNode, nodes: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize) {
+        hand_out(&neighbours(of, false)?, nodes, count)?;
+        if !data.is_null() && !nodes.is_null() {
+            data.cast::<u8>().write_bytes(0, size_of::<CUgraphEdgeData>() * read(count)?);
+        }
+        Ok(())
+    }
+    /// Adds edges.
+    cuGraphAddDependencies 10000 "cuGraphAddDependencies" (of: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize) {
+        connect(of, from, to, count, true)
+    }
+    /// Adds edges.
+    cuGraphAddDependencies 12030 "cuGraphAddDependencies_v2" (of: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, _data: *const CUgraphEdgeData, count: usize) {
+        connect(of, from, to, count, true)
+    }
+    /// Removes edges.
+    cuGraphRemoveDependencies 10000 "cuGraphRemoveDependencies" (of: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize) {
+        connect(of, from, to, count, false)
+    }
+    /// Removes edges.
+    cuGraphRemoveDependencies 12030 "cuGraphRemoveDependencies_v2" (of: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, _data: *const CUgraphEdgeData, count: usize) {
+        connect(of, from, to, count, false)
+    }
+}

@@ -1,0 +1,284 @@
+//! Graphs that can be launched.
+
+use std::ffi::{c_char, c_uint, c_ulonglong};
+use std::sync::{Arc, Mutex};
+
+use cudarc::driver::sys::{
+    CUDA_GRAPH_INSTANTIATE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS,
+    CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUcontext, CUevent, CUgraph,
+    CUgraphExec, CUgraphExecUpdateResultInfo, CUgraphInstantiateResult, CUgraphNode, CUgraphNodeParams,
+    CUstream,
+};
+
+use super::nodes::{body, kernel, kernel_2};
+use super::{Body, Graph, Node, fill, graph, lock, node};
+use crate::Status;
+use crate::api::api;
+use crate::copy::copy_3d;
+use crate::driver::driver;
+use crate::handles::{Handles, handle_of};
+use crate::operation::Operation;
+use crate::pointers::{read, write};
+use crate::stream::{HostFunction, Stream};
+
+const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
+
+static EXECS: Handles<Exec> = Handles::new();
+
+/// A graph that can be launched.
+struct Exec {
+    steps: Mutex<Vec<Step>>,
+    flags: u64,
+    id: u64,
+}
+
+/// A node, behind those that it depends on.
+#[derive(Clone)]
+struct Step {
+    /// The number of its node.
+    node: u64,
+    /// It is done: the program may switch it off.
+    enabled: bool,
+    what: What,
+}
+
+#[derive(Clone)]
+enum What {
+    Node(Body),
+    Child(Vec<Step>),
+}
+
+/// The nodes of a graph, sorted.
+fn steps(graph: &Graph) -> Result<Vec<Step>, Status> {
+    let step = |node: &Arc<Node>| {
+        let what = match node.body() {
+            Body::Child(child) => What::Child(steps(&child)?),
+            other => What::Node(other),
+        };
+        Ok(Step { node: node.id, enabled: true, what })
+    };
+    graph.sorted()?.iter().map(step).collect()
+}
+
+/// Does steps in a stream, one after the other.
+fn launch(steps: &[Step], stream: &Stream) -> Result<(), Status> {
+    for step in steps.iter().filter(|step| step.enabled) {
+        let body = match &step.what {
+            What::Child(steps) => {
+                launch(steps, stream)?;
+                continue;
+            }
+            What::Node(body) => body.clone(),
+        };
+        let operation = match body {
+            Body::Kernel(launch) => Operation::Kernel(Box::new(launch)),
+            Body::Copy(copy, _) => Operation::Copy(Box::new(copy)),
+            Body::Fill(fill) => Operation::Fill(fill),
+            Body::Host(function) => Operation::Host(function),
+            Body::Record(event) => {
+                event.record(stream, true)?;
+                continue;
+            }
+            Body::Wait(event) => {
+                stream.wait(&event)?;
+                continue;
+            }
+            // Memory of a graph is there as long as the graph.
+            Body::Empty | Body::Alloc { .. } | Body::Free(_) | Body::Child(_) => continue,
+        };
+        stream.submit(operation)?;
+    }
+    Ok(())
+}
+
+fn exec(handle: CUgraphExec) -> Result<Arc<Exec>, Status> {
+    driver()?;
+    EXECS.get(handle).ok_or(INVALID)
+}
+
+fn instantiate(result: *mut CUgraphExec, of: CUgraph, flags: u64) -> Result<(), Status> {
+    let exec = Arc::new(Exec { steps: Mutex::new(steps(&*graph(of)?)?), flags, id: super::number() });
+    // SAFETY: the caller's promise.
+    unsafe { write(result, handle_of(&exec)) }?;
+    EXECS.insert::<()>(exec);
+    Ok(())
+}
+
+/// Changes what a step does, to something of the same kind.
+fn change(of: CUgraphExec, handle: CUgraphNode, body: Body) -> Result<(), Status> {
+    let (exec, id) = (exec(of)?, node(handle)?.id);
+    let mut steps = lock(&exec.steps);
+    let step = steps.iter_mut().find(|step| step.node == id).ok_or(INVALID)?;
+    match (&mut step.what, body) {
+        (What::Child(steps), Body::Child(graph)) => *steps = self::steps(&graph)?,
+        (What::Node(old), body) if old.kind() == body.kind() => *old = body,
+        _ => return Err(INVALID),
+    }
+    Ok(())
+}
+
+/// Whether steps have the same kinds in the same order; the first that differs.
+fn compare(old: &[Step], new: &[Step]) -> Result<(), Option<u64>> {
+    if old.len() != new.len() {
+        return Err(None);
+    }
+    for (old, new) in old.iter().zip(new) {
+        match (&old.what, &new.what) {
+            (What::Child(old), What::Child(new)) => compare(old, new)?,
+            (What::Node(old), What::Node(new)) if old.kind() == new.kind() => {}
+            _ => return Err(Some(new.node)),
+        }
+    }
+    Ok(())
+}
+
+/// Results of an update (`CUgraphExecUpdateResult`).
+const UPDATED: u32 = 0;
+const TOPOLOGY_CHANGED: u32 = 2;
+const NODE_TYPE_CHANGED: u32 = 3;
+
+/// Changes what is launched to what another graph of the same shape does. Returns what stands against it, and the node.
+fn update(of: CUgraphExec, with: CUgraph) -> Result<Result<(), (u32, CUgraphNode)>, Status> {
+    let (exec, graph) = (exec(of)?, graph(with)?);
+    let new = steps(&graph)?;
+    let mut old = lock(&exec.steps);
+    if let Err(node) = compare(&old, &new) {
+        let id = node.unwrap_or(0);
+        let node = graph.nodes().into_iter().find(|node| node.id == id);
+        let why = if node.is_some() { NODE_TYPE_CHANGED } else { TOPOLOGY_CHANGED };
+        return Ok(Err((why, node.map_or(std::ptr::null_mut(), |node| handle_of(&node)))));
+    }
+    // Later changes name the nodes that it was instantiated of.
+    for (old, new) in old.iter_mut().zip(new) {
+        old.what = new.what;
+    }
+    Ok(Ok(()))
+}
+
+api! { API:
+    /// Makes a graph ready to be launched.
+    cuGraphInstantiate 10000 "cuGraphInstantiate" (result: *mut CUgraphExec, of: CUgraph, _error: *mut CUgraphNode, _log: *mut c_char, _bytes: usize) {
+        instantiate(result, of, 0)
+    }
+    /// Makes a graph ready to be launched.
+    cuGraphInstantiate 11000 "cuGraphInstantiate_v2" (result: *mut CUgraphExec, of: CUgraph, _error: *mut CUgraphNode, _log: *mut c_char, _bytes: usize) {
+        instantiate(result, of, 0)
+    }
+    /// Makes a graph ready to be launched.
+    cuGraphInstantiateWithFlags 11040 "cuGraphInstantiateWithFlags" (result: *mut CUgraphExec, of: CUgraph, flags: c_ulonglong) {
+        if flags > 15 {
+            return Err(INVALID);
+        }
+        instantiate(result, of, flags)
+    }
+    /// Makes a graph ready to be launched, and tells how that went.
+    cuGraphInstantiateWithParams 12000 "cuGraphInstantiateWithParams" / 12000 "cuGraphInstantiateWithParams_ptsz" (result: *mut CUgraphExec, of: CUgraph, params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS) {
+        if params.is_null() {
+            return Err(INVALID);
+        }
+        instantiate(result, of, std::ptr::addr_of!((*params).flags).read())?;
+        std::ptr::addr_of_mut!((*params).hErrNode_out).write(std::ptr::null_mut());
+        std::ptr::addr_of_mut!((*params).result_out).write(CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_SUCCESS);
+        Ok(())
+    }
+    /// Destroys what can be launched; launches that have begun go on.
+    cuGraphExecDestroy 10000 "cuGraphExecDestroy" (handle: CUgraphExec) {
+        driver()?;
+        EXECS.remove(handle).map(drop).ok_or(INVALID)
+    }
+    /// The flags that it was instantiated with.
+    cuGraphExecGetFlags 12000 "cuGraphExecGetFlags" (handle: CUgraphExec, flags: *mut u64) {
+        write(flags, exec(handle)?.flags)
+    }
+    /// A number that no other has.
+    cuGraphExecGetId 13010 "cuGraphExecGetId" (handle: CUgraphExec, id: *mut c_uint) {
+        write(id, exec(handle)?.id as c_uint)
+    }
+    /// Launches a graph in a stream.
+    cuGraphLaunch 10000 "cuGraphLaunch" / 10000 "cuGraphLaunch_ptsz" (handle: CUgraphExec, of: CUstream) |default| {
+        let (exec, stream) = (exec(handle)?, default.stream(of)?);
+        let steps = lock(&exec.steps).clone();
+        launch(&steps, &stream)
+    }
+    /// Moves a graph to the device beforehand, where it is.
+    cuGraphUpload 11010 "cuGraphUpload" / 11010 "cuGraphUpload_ptsz" (handle: CUgraphExec, of: CUstream) |default| {
+        exec(handle)?;
+        default.stream(of).map(drop)
+    }
+    /// Changes what a kernel node does.
+    cuGraphExecKernelNodeSetParams 10010 "cuGraphExecKernelNodeSetParams" (handle: CUgraphExec, of: CUgraphNode, description: *const CUDA_KERNEL_NODE_PARAMS_v1) {
+        change(handle, of, Body::Kernel(kernel(description)?))
+    }
+    /// Changes what a kernel node does.
+    cuGraphExecKernelNodeSetParams 12000 "cuGraphExecKernelNodeSetParams_v2" (handle: CUgraphExec, of: CUgraphNode, description: *const CUDA_KERNEL_NODE_PARAMS) {
+        change(handle, of, Body::Kernel(kernel_2(description)?))
+    }
+    /// Changes what a copy node does.
+    cuGraphExecMemcpyNodeSetParams 10020 "cuGraphExecMemcpyNodeSetParams" (handle: CUgraphExec, of: CUgraphNode, copy: *const CUDA_MEMCPY3D, _context: CUcontext) {
+        change(handle, of, Body::Copy(copy_3d(copy)?, Some(Box::new(read(copy)?))))
+    }
+    /// Changes what a fill node does.
+    cuGraphExecMemsetNodeSetParams 10020 "cuGraphExecMemsetNodeSetParams" (handle: CUgraphExec, of: CUgraphNode, params: *const CUDA_MEMSET_NODE_PARAMS, _context: CUcontext) {
+        change(handle, of, Body::Fill(fill(params)?))
+    }
+    /// Changes what a host node calls.
+    cuGraphExecHostNodeSetParams 10020 "cuGraphExecHostNodeSetParams" (handle: CUgraphExec, of: CUgraphNode, params: *const CUDA_HOST_NODE_PARAMS) {
+        let host = read(params)?;
+        change(handle, of, Body::Host(HostFunction::new(host.fn_, host.userData)?))
+    }
+    /// Changes the graph of a node.
+    cuGraphExecChildGraphNodeSetParams 11010 "cuGraphExecChildGraphNodeSetParams" (handle: CUgraphExec, of: CUgraphNode, child: CUgraph) {
+        change(handle, of, Body::Child(graph(child)?))
+    }
+    /// Changes the event that a node records.
+    cuGraphExecEventRecordNodeSetEvent 11010 "cuGraphExecEventRecordNodeSetEvent" (handle: CUgraphExec, of: CUgraphNode, event: CUevent) {
+        change(handle, of, Body::Record(crate::event::event(event)?))
+    }
+    /// Changes the event that a node waits for.
+    cuGraphExecEventWaitNodeSetEvent 11010 "cuGraphExecEventWaitNodeSetEvent" (handle: CUgraphExec, of: CUgraphNode, event: CUevent) {
+        change(handle, of, Body::Wait(crate::event::event(event)?))
+    }
+    /// Changes what a node of any kind does.
+    cuGraphExecNodeSetParams 12020 "cuGraphExecNodeSetParams" (handle: CUgraphExec, of: CUgraphNode, description: *mut CUgraphNodeParams) {
+        change(handle, of, body(description)?)
+    }
+    /// Switches a node on or off.
+    cuGraphNodeSetEnabled 11060 "cuGraphNodeSetEnabled" (handle: CUgraphExec, of: CUgraphNode, enabled: c_uint) {
+        let (exec, id) = (exec(handle)?, node(of)?.id);
+        let mut steps = lock(&exec.steps);
+        let step = steps.iter_mut().find(|step| step.node == id).ok_or(INVALID)?;
+        match &step.what {
+            What::Node(Body::Kernel(_) | Body::Copy(..) | Body::Fill(_)) => step.enabled = enabled != 0,
+            _ => return Err(INVALID),
+        }
+        Ok(())
+    }
+    /// Whether a node is switched on.
+    cuGraphNodeGetEnabled 11060 "cuGraphNodeGetEnabled" (handle: CUgraphExec, of: CUgraphNode, enabled: *mut c_uint) {
+        let (exec, id) = (exec(handle)?, node(of)?.id);
+        let steps = lock(&exec.steps);
+        write(enabled, steps.iter().find(|step| step.node == id).ok_or(INVALID)?.enabled.into())
+    }
+    /// Changes all nodes to what those of another graph of the same shape do.
+    cuGraphExecUpdate 10020 "cuGraphExecUpdate" (handle: CUgraphExec, with: CUgraph, node: *mut CUgraphNode, result: *mut c_uint) {
+        let outcome = update(handle, with)?;
+        let (why, which) = outcome.err().unwrap_or((UPDATED, std::ptr::null_mut()));
+        if !node.is_null() {
+            write(node, which)?;
+        }
+        write(result, why)?;
+        if why == UPDATED { Ok(()) } else { Err(Status::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE) }
+    }
+    /// Changes all nodes to what those of another graph of the same shape do.
+    cuGraphExecUpdate 12000 "cuGraphExecUpdate_v2" (handle: CUgraphExec, with: CUgraph, info: *mut CUgraphExecUpdateResultInfo) {
+        if info.is_null() {
+            return Err(INVALID);
+        }
+        let outcome = update(handle, with)?;
+        let (why, which) = outcome.err().unwrap_or((UPDATED, std::ptr::null_mut()));
+        std::ptr::addr_of_mut!((*info).result).cast::<u32>().write(why);
+        std::ptr::addr_of_mut!((*info).errorNode).write(which);
+        std::ptr::addr_of_mut!((*info).errorFromNode).write(std::ptr::null_mut());
+        if why == UPDATED { Ok(()) } else { Err(Status::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE) }
+    }
+}

@@ -1,0 +1,270 @@
+//! Graphs: work with its dependencies, recorded once and launched often (CUDA C++ Programming Guide, "CUDA Graphs").
+
+mod capture;
+mod edges;
+mod exec;
+mod nodes;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use cudarc::driver::sys::{CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUgraph, CUgraphNode};
+
+use crate::Status;
+use crate::api::Function;
+use crate::copy::{Copy, Fill};
+use crate::driver::driver;
+use crate::event::Event;
+use crate::handles::{Handles, handle_of};
+use crate::launch::KernelLaunch;
+use crate::stream::HostFunction;
+
+pub use capture::{CaptureState, Captured};
+
+/// The functions of this room.
+pub static API: &[&[&[Function]]] = &[capture::API, edges::API, exec::API, nodes::API];
+
+/// Graphs and nodes that have not been destroyed.
+static GRAPHS: Handles<Graph> = Handles::new();
+static NODES: Handles<Node> = Handles::new();
+
+/// What a node does.
+#[derive(Clone)]
+pub enum Body {
+    /// Runs a kernel.
+    Kernel(KernelLaunch),
+    /// Copies memory, as the program described it, if it did.
+    Copy(Copy, Option<Box<CUDA_MEMCPY3D>>),
+    /// Fills memory.
+    Fill(Fill),
+    /// Calls a function of the program.
+    Host(HostFunction),
+    /// Does all that another graph does.
+    Child(Arc<Graph>),
+    /// Nothing.
+    Empty,
+    /// Waits for an event.
+    Wait(Arc<Event>),
+    /// Records an event.
+    Record(Arc<Event>),
+    /// Memory of the graph: its address never changes.
+    Alloc { address: u64, bytes: usize },
+    /// The end of the use of such memory.
+    Free(u64),
+}
+
+// SAFETY: pointers of the program that descriptions hold are only given back to it.
+unsafe impl Send for Body {}
+// SAFETY: as above.
+unsafe impl Sync for Body {}
+
+impl Body {
+    /// Number of the kind (`CUgraphNodeType`).
+    fn kind(&self) -> u32 {
+        match self {
+            Body::Kernel(_) => 0,
+            Body::Copy(..) => 1,
+            Body::Fill(_) => 2,
+            Body::Host(_) => 3,
+            Body::Child(_) => 4,
+            Body::Empty => 5,
+            Body::Wait(_) => 6,
+            Body::Record(_) => 7,
+            Body::Alloc { .. } => 10,
+            Body::Free(_) => 11,
+        }
+    }
+}
+
+/// A node of a graph.
+pub struct Node {
+    graph: Weak<Graph>,
+    /// No other node has it. Clones of a graph keep the numbers, by which nodes find each other.
+    id: u64,
+    body: Mutex<Body>,
+    /// Parameters of a kernel as `cuGraphKernelNodeGetParams` gave them out: they must stay.
+    params: Mutex<Option<Box<nodes::KernelParams>>>,
+}
+
+impl Node {
+    fn body(&self) -> Body {
+        lock(&self.body).clone()
+    }
+
+    fn set_body(&self, body: Body) {
+        *lock(&self.body) = body;
+    }
+
+    fn graph(&self) -> Result<Arc<Graph>, Status> {
+        self.graph.upgrade().ok_or(Status::CUDA_ERROR_INVALID_VALUE)
+    }
+}
+
+/// A graph.
+pub struct Graph {
+    /// No other graph has it.
+    id: u64,
+    content: Mutex<Content>,
+}
+
+/// Nodes in the order in which they came, and the edges between them by number of node.
+#[derive(Default)]
+struct Content {
+    nodes: Vec<Arc<Node>>,
+    edges: BTreeSet<(u64, u64)>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn number() -> u64 {
+    static NUMBERS: AtomicU64 = AtomicU64::new(1);
+    NUMBERS.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Graph {
+    fn new() -> Arc<Graph> {
+        Arc::new(Graph { id: number(), content: Mutex::default() })
+    }
+
+    /// Adds a node behind others.
+    ///
+    /// # Errors
+    /// When one of these is not of this graph, or there twice.
+    pub fn add(self: &Arc<Graph>, body: Body, behind: &[Arc<Node>]) -> Result<Arc<Node>, Status> {
+        self.add_as(number(), body, behind)
+    }
+
+    fn add_as(self: &Arc<Graph>, id: u64, body: Body, behind: &[Arc<Node>]) -> Result<Arc<Node>, Status> {
+        let graph = Arc::downgrade(self);
+        let node = Arc::new(Node { graph, id, body: Mutex::new(body), params: Mutex::default() });
+        let mut content = lock(&self.content);
+        for other in behind {
+            if !content.nodes.iter().any(|node| Arc::ptr_eq(node, other))
+                || !content.edges.insert((other.id, id))
+            {
+                content.edges.retain(|(_, to)| *to != id);
+                return Err(Status::CUDA_ERROR_INVALID_VALUE);
+            }
+        }
+        content.nodes.push(Arc::clone(&node));
+        NODES.insert::<()>(Arc::clone(&node));
+        Ok(node)
+    }
+
+    fn nodes(&self) -> Vec<Arc<Node>> {
+        lock(&self.content).nodes.clone()
+    }
+
+    /// The edges, as pairs of nodes.
+    fn edges(&self) -> Vec<(Arc<Node>, Arc<Node>)> {
+        let content = lock(&self.content);
+        let node = |id: u64| content.nodes.iter().find(|node| node.id == id).cloned();
+        content.edges.iter().filter_map(|&(from, to)| Some((node(from)?, node(to)?))).collect()
+    }
+
+    /// A graph with the same nodes and edges.
+    fn copy(&self) -> Result<Arc<Graph>, Status> {
+        let copy = Graph::new();
+        for node in self.nodes() {
+            let body = match node.body() {
+                Body::Child(graph) => Body::Child(graph.copy()?),
+                other => other,
+            };
+            copy.add_as(node.id, body, &[])?;
+        }
+        lock(&copy.content).edges = lock(&self.content).edges.clone();
+        Ok(copy)
+    }
+
+    /// The nodes in an order in which each stands behind those that it depends on; of several that could come next, the one that was added
+    /// first.
+    ///
+    /// # Errors
+    /// When there is none: edges go round.
+    fn sorted(&self) -> Result<Vec<Arc<Node>>, Status> {
+        let content = lock(&self.content);
+        let mut waits_for: Vec<BTreeSet<u64>> = content
+            .nodes
+            .iter()
+            .map(|node| {
+                content.edges.iter().filter(|(_, to)| *to == node.id).map(|(from, _)| *from).collect()
+            })
+            .collect();
+        let mut sorted: Vec<Arc<Node>> = Vec::new();
+        let mut done = vec![false; content.nodes.len()];
+        while sorted.len() < content.nodes.len() {
+            let next = (0..content.nodes.len()).find(|&i| !done[i] && waits_for[i].is_empty());
+            let next = next.ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
+            done[next] = true;
+            let id = content.nodes[next].id;
+            for set in &mut waits_for {
+                set.remove(&id);
+            }
+            sorted.push(Arc::clone(&content.nodes[next]));
+        }
+        Ok(sorted)
+    }
+
+    /// Takes nodes and their memory away from the program.
+    fn destroy(&self) {
+        for node in lock(&self.content).nodes.drain(..) {
+            NODES.remove::<()>(handle_of(&node));
+            if let Body::Child(graph) = node.body() {
+                graph.destroy();
+            }
+        }
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        for node in &self.content.get_mut().unwrap_or_else(PoisonError::into_inner).nodes {
+            NODES.remove::<()>(handle_of(node));
+        }
+    }
+}
+
+fn graph(handle: CUgraph) -> Result<Arc<Graph>, Status> {
+    driver()?;
+    GRAPHS.get(handle).ok_or(Status::CUDA_ERROR_INVALID_VALUE)
+}
+
+fn node(handle: CUgraphNode) -> Result<Arc<Node>, Status> {
+    driver()?;
+    NODES.get(handle).ok_or(Status::CUDA_ERROR_INVALID_VALUE)
+}
+
+/// The nodes that the program passes.
+///
+/// # Safety
+/// There must be as many.
+unsafe fn nodes_at(handles: *const CUgraphNode, count: usize) -> Result<Vec<Arc<Node>>, Status> {
+    // SAFETY: the caller's promise.
+    let handles = unsafe { crate::pointers::read_all(handles, count) }?;
+    handles.into_iter().map(node).collect()
+}
+
+/// A fill as the program describes it.
+///
+/// # Safety
+/// What is not null must point to a description.
+unsafe fn fill(params: *const CUDA_MEMSET_NODE_PARAMS) -> Result<Fill, Status> {
+    // SAFETY: the caller's promise.
+    let params = unsafe { crate::pointers::read(params) }?;
+    if !matches!(params.elementSize, 1 | 2 | 4) || params.width == 0 || params.height == 0 {
+        return Err(Status::CUDA_ERROR_INVALID_VALUE);
+    }
+    let fill = Fill {
+        address: params.dst,
+        pitch: params.pitch as u64,
+        element: params.elementSize.into(),
+        value: params.value,
+        width: params.width as u64,
+        height: params.height as u64,
+    };
+    fill.check()?;
+    Ok(fill)
+}

@@ -1,0 +1,444 @@
+//! Graphs and their nodes, by kind.
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::sync::Arc;
+
+use cudarc::driver::sys::{
+    CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEM_ALLOC_NODE_PARAMS,
+    CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUcontext, CUdeviceptr, CUevent, CUgraph, CUgraphEdgeData,
+    CUgraphNode, CUgraphNodeParams,
+};
+
+use super::{Body, GRAPHS, Graph, NODES, Node, fill, graph, lock, node, nodes_at};
+use crate::Status;
+use crate::api::api;
+use crate::context::Context;
+use crate::copy::copy_3d;
+use crate::driver::driver;
+use crate::function::function;
+use crate::handles::handle_of;
+use crate::launch::{KernelLaunch, params};
+use crate::memory::{Kind, allocate};
+use crate::pointers::{read, write};
+use crate::stream::HostFunction;
+
+const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
+
+/// Parameters of a kernel as a program gets to see them: bytes, and a pointer to each.
+pub struct KernelParams {
+    bytes: Vec<u8>,
+    pointers: Vec<*mut c_void>,
+}
+
+// SAFETY: the pointers go to its own bytes.
+unsafe impl Send for KernelParams {}
+// SAFETY: as above.
+unsafe impl Sync for KernelParams {}
+
+/// A launch as the program describes it.
+///
+/// # Safety
+/// What is not null must point to a description.
+pub unsafe fn kernel(description: *const CUDA_KERNEL_NODE_PARAMS_v1) -> Result<KernelLaunch, Status> {
+    // SAFETY: the caller's promise; the newer description begins with the older one.
+    unsafe {
+        let described = read(description)?;
+        // In the newer one a kernel of a library may stand for the function.
+        let function = function(described.func)?;
+        let launch = KernelLaunch {
+            params: params(&function, described.kernelParams, described.extra)?,
+            function,
+            grid: [described.gridDimX, described.gridDimY, described.gridDimZ],
+            block: [described.blockDimX, described.blockDimY, described.blockDimZ],
+            dynamic_shared: described.sharedMemBytes,
+            cooperative: false,
+        };
+        launch.check()?;
+        Ok(launch)
+    }
+}
+
+/// The same in the newer form, where the kernel of a library may stand instead of the function.
+///
+/// # Safety
+/// As for [`kernel`].
+pub unsafe fn kernel_2(description: *const CUDA_KERNEL_NODE_PARAMS) -> Result<KernelLaunch, Status> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let described = read(description)?;
+        let mut older = description.cast::<CUDA_KERNEL_NODE_PARAMS_v1>().read();
+        if older.func.is_null() {
+            older.func = described.kern.cast();
+        }
+        kernel(&raw const older)
+    }
+}
+
+/// Writes the description of a kernel node.
+///
+/// # Safety
+/// There must be room for it.
+unsafe fn describe(of: &Arc<Node>, result: *mut CUDA_KERNEL_NODE_PARAMS_v1) -> Result<(), Status> {
+    let Body::Kernel(launch) = of.body() else { return Err(INVALID) };
+    let mut kept = Box::new(KernelParams { bytes: launch.params.clone(), pointers: Vec::new() });
+    let start = kept.bytes.as_mut_ptr();
+    let pointer = |&(offset, _): &(u64, u64)| start.wrapping_add(offset as usize).cast::<c_void>();
+    kept.pointers = launch.function.params.iter().map(pointer).collect();
+    let [grid_x, grid_y, grid_z] = launch.grid;
+    let [block_x, block_y, block_z] = launch.block;
+    let description = CUDA_KERNEL_NODE_PARAMS_v1 {
+        func: handle_of::<_, ()>(&launch.function).cast(),
+        gridDimX: grid_x,
+        gridDimY: grid_y,
+        gridDimZ: grid_z,
+        blockDimX: block_x,
+        blockDimY: block_y,
+        blockDimZ: block_z,
+        sharedMemBytes: launch.dynamic_shared,
+        kernelParams: kept.pointers.as_mut_ptr(),
+        extra: std::ptr::null_mut(),
+    };
+    *lock(&of.params) = Some(kept);
+    // SAFETY: the caller's promise.
+    unsafe { write(result, description) }
+}
+
+/// Adds a node that the program describes.
+///
+/// # Safety
+/// As for the functions that add nodes.
+unsafe fn add(
+    result: *mut CUgraphNode,
+    of: CUgraph,
+    behind: *const CUgraphNode,
+    count: usize,
+    body: Body,
+) -> Result<(), Status> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (graph, behind) = (graph(of)?, nodes_at(behind, count)?);
+        if result.is_null() {
+            return Err(INVALID);
+        }
+        write(result, handle_of(&graph.add(body, &behind)?))
+    }
+}
+
+/// What the generic description of a node says.
+///
+/// # Safety
+/// What is not null must point to a description.
+pub unsafe fn body(description: *mut CUgraphNodeParams) -> Result<Body, Status> {
+    if description.is_null() {
+        return Err(INVALID);
+    }
+    // SAFETY: the caller's promise; which member it is, the kind says.
+    unsafe {
+        let kind = std::ptr::addr_of!((*description).type_).cast::<u32>().read();
+        let member = std::ptr::addr_of_mut!((*description).__bindgen_anon_1);
+        Ok(match kind {
+            0 => Body::Kernel(kernel_2(member.cast())?),
+            1 => {
+                let copy = std::ptr::addr_of!((*member).memcpy.copyParams);
+                Body::Copy(copy_3d(copy)?, Some(Box::new(copy.read())))
+            }
+            2 => Body::Fill(fill(member.cast())?),
+            3 => {
+                let host = read(member.cast::<CUDA_HOST_NODE_PARAMS>())?;
+                Body::Host(HostFunction::new(host.fn_, host.userData)?)
+            }
+            4 => Body::Child(graph(member.cast::<CUgraph>().read())?.copy()?),
+            5 => Body::Empty,
+            6 => Body::Wait(crate::event::event(member.cast::<CUevent>().read())?),
+            7 => Body::Record(crate::event::event(member.cast::<CUevent>().read())?),
+            10 => alloc(member.cast())?,
+            11 => Body::Free(member.cast::<CUdeviceptr>().read()),
+            _ => return Err(Status::CUDA_ERROR_NOT_SUPPORTED),
+        })
+    }
+}
+
+/// Allocates memory of a graph.
+///
+/// # Safety
+/// What is not null must point to a description.
+unsafe fn alloc(description: *mut CUDA_MEM_ALLOC_NODE_PARAMS) -> Result<Body, Status> {
+    if description.is_null() {
+        return Err(INVALID);
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        let bytes = std::ptr::addr_of!((*description).bytesize).read();
+        let address = allocate(&*Context::current()?, bytes, Kind::Pool, "cuGraphAddMemAllocNode")?;
+        std::ptr::addr_of_mut!((*description).dptr).write(address);
+        Ok(Body::Alloc { address, bytes })
+    }
+}
+
+api! { API:
+    /// Makes a graph.
+    cuGraphCreate 10000 "cuGraphCreate" (result: *mut CUgraph, flags: c_uint) {
+        driver()?;
+        if flags != 0 {
+            return Err(INVALID);
+        }
+        let graph = Graph::new();
+        write(result, handle_of(&graph))?;
+        GRAPHS.insert::<()>(graph);
+        Ok(())
+    }
+    /// Destroys a graph. What was instantiated of it stays.
+    cuGraphDestroy 10000 "cuGraphDestroy" (handle: CUgraph) {
+        driver()?;
+        GRAPHS.remove(handle).ok_or(INVALID)?.destroy();
+        Ok(())
+    }
+    /// Copies a graph.
+    cuGraphClone 10000 "cuGraphClone" (result: *mut CUgraph, original: CUgraph) {
+        let copy = graph(original)?.copy()?;
+        write(result, handle_of(&copy))?;
+        GRAPHS.insert::<()>(copy);
+        Ok(())
+    }
+    /// The node of a copy that stands for one of the original.
+    cuGraphNodeFindInClone 10000 "cuGraphNodeFindInClone" (result: *mut CUgraphNode, original: CUgraphNode, of: CUgraph) {
+        let id = node(original)?.id;
+        let found = graph(of)?.nodes().into_iter().find(|node| node.id == id).ok_or(INVALID)?;
+        write(result, handle_of(&found))
+    }
+    /// Destroys a node and its edges.
+    cuGraphDestroyNode 10000 "cuGraphDestroyNode" (handle: CUgraphNode) {
+        let node = node(handle)?;
+        let graph = node.graph()?;
+        let mut content = lock(&graph.content);
+        content.nodes.retain(|other| other.id != node.id);
+        content.edges.retain(|&(from, to)| from != node.id && to != node.id);
+        NODES.remove(handle).map(drop).ok_or(INVALID)
+    }
+    /// What kind of node it is.
+    cuGraphNodeGetType 10000 "cuGraphNodeGetType" (handle: CUgraphNode, result: *mut c_uint) {
+        write(result, node(handle)?.body().kind())
+    }
+    /// A number that no other graph has.
+    cuGraphGetId 13010 "cuGraphGetId" (handle: CUgraph, result: *mut c_uint) {
+        write(result, graph(handle)?.id as c_uint)
+    }
+    /// The number of a node in its graph.
+    cuGraphNodeGetLocalId 13010 "cuGraphNodeGetLocalId" (handle: CUgraphNode, result: *mut c_uint) {
+        write(result, node(handle)?.id as c_uint)
+    }
+    /// The number of a node for tools.
+    cuGraphNodeGetToolsId 13010 "cuGraphNodeGetToolsId" (handle: CUgraphNode, result: *mut u64) {
+        write(result, node(handle)?.id)
+    }
+    /// The graph of a node.
+    cuGraphNodeGetContainingGraph 13010 "cuGraphNodeGetContainingGraph" (handle: CUgraphNode, result: *mut CUgraph) {
+        write(result, handle_of(&node(handle)?.graph()?))
+    }
+    /// Adds a kernel.
+    cuGraphAddKernelNode 10000 "cuGraphAddKernelNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, description: *const CUDA_KERNEL_NODE_PARAMS_v1) {
+        add(result, of, behind, count, Body::Kernel(kernel(description)?))
+    }
+    /// Adds a kernel.
+    cuGraphAddKernelNode 12000 "cuGraphAddKernelNode_v2" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, description: *const CUDA_KERNEL_NODE_PARAMS) {
+        add(result, of, behind, count, Body::Kernel(kernel_2(description)?))
+    }
+    /// What a kernel node does.
+    cuGraphKernelNodeGetParams 10000 "cuGraphKernelNodeGetParams" (handle: CUgraphNode, result: *mut CUDA_KERNEL_NODE_PARAMS_v1) {
+        describe(&node(handle)?, result)
+    }
+    /// What a kernel node does.
+    cuGraphKernelNodeGetParams 12000 "cuGraphKernelNodeGetParams_v2" (handle: CUgraphNode, result: *mut CUDA_KERNEL_NODE_PARAMS) {
+        describe(&node(handle)?, result.cast())?;
+        std::ptr::addr_of_mut!((*result).kern).write(std::ptr::null_mut());
+        std::ptr::addr_of_mut!((*result).ctx).write(std::ptr::null_mut());
+        Ok(())
+    }
+    /// Changes what a kernel node does.
+    cuGraphKernelNodeSetParams 10000 "cuGraphKernelNodeSetParams" (handle: CUgraphNode, description: *const CUDA_KERNEL_NODE_PARAMS_v1) {
+        node(handle)?.set_body(Body::Kernel(kernel(description)?));
+        Ok(())
+    }
+    /// Changes what a kernel node does.
+    cuGraphKernelNodeSetParams 12000 "cuGraphKernelNodeSetParams_v2" (handle: CUgraphNode, description: *const CUDA_KERNEL_NODE_PARAMS) {
+        node(handle)?.set_body(Body::Kernel(kernel_2(description)?));
+        Ok(())
+    }
+    /// Copies attributes from one kernel node to another: whether its blocks may wait for each other.
+    cuGraphKernelNodeCopyAttributes 11000 "cuGraphKernelNodeCopyAttributes" (to: CUgraphNode, from: CUgraphNode) {
+        let (Body::Kernel(from), Body::Kernel(mut launch)) = (node(from)?.body(), node(to)?.body()) else { return Err(INVALID) };
+        launch.cooperative = from.cooperative;
+        node(to)?.set_body(Body::Kernel(launch));
+        Ok(())
+    }
+    /// An attribute of a kernel node.
+    cuGraphKernelNodeGetAttribute 11000 "cuGraphKernelNodeGetAttribute" (handle: CUgraphNode, attribute: c_uint, value: *mut c_void) {
+        let Body::Kernel(launch) = node(handle)?.body() else { return Err(INVALID) };
+        match attribute {
+            2 => write(value.cast::<c_int>(), launch.cooperative.into()),
+            1..=14 => write(value.cast::<[u8; 64]>(), [0; 64]),
+            _ => Err(INVALID),
+        }
+    }
+    /// Changes an attribute of a kernel node: all but one have no effect here.
+    cuGraphKernelNodeSetAttribute 11000 "cuGraphKernelNodeSetAttribute" (handle: CUgraphNode, attribute: c_uint, value: *const c_void) {
+        let Body::Kernel(mut launch) = node(handle)?.body() else { return Err(INVALID) };
+        if attribute == 2 {
+            launch.cooperative = read(value.cast::<c_int>())? != 0;
+            node(handle)?.set_body(Body::Kernel(launch));
+        }
+        if (1..=14).contains(&attribute) { Ok(()) } else { Err(INVALID) }
+    }
+    /// Adds a copy.
+    cuGraphAddMemcpyNode 10000 "cuGraphAddMemcpyNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, copy: *const CUDA_MEMCPY3D, _context: CUcontext) {
+        let body = Body::Copy(copy_3d(copy)?, Some(Box::new(read(copy)?)));
+        add(result, of, behind, count, body)
+    }
+    /// What a copy node does.
+    cuGraphMemcpyNodeGetParams 10000 "cuGraphMemcpyNodeGetParams" (handle: CUgraphNode, result: *mut CUDA_MEMCPY3D) {
+        match node(handle)?.body() {
+            Body::Copy(_, Some(described)) => write(result, *described),
+            Body::Copy(copy, None) => write(result, copy.describe()),
+            _ => Err(INVALID),
+        }
+    }
+    /// Changes what a copy node does.
+    cuGraphMemcpyNodeSetParams 10000 "cuGraphMemcpyNodeSetParams" (handle: CUgraphNode, copy: *const CUDA_MEMCPY3D) {
+        node(handle)?.set_body(Body::Copy(copy_3d(copy)?, Some(Box::new(read(copy)?))));
+        Ok(())
+    }
+    /// Adds a fill.
+    cuGraphAddMemsetNode 10000 "cuGraphAddMemsetNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, params: *const CUDA_MEMSET_NODE_PARAMS, _context: CUcontext) {
+        add(result, of, behind, count, Body::Fill(fill(params)?))
+    }
+    /// What a fill node does.
+    cuGraphMemsetNodeGetParams 10000 "cuGraphMemsetNodeGetParams" (handle: CUgraphNode, result: *mut CUDA_MEMSET_NODE_PARAMS) {
+        let Body::Fill(fill) = node(handle)?.body() else { return Err(INVALID) };
+        write(result, CUDA_MEMSET_NODE_PARAMS {
+            dst: fill.address,
+            pitch: fill.pitch as usize,
+            value: fill.value,
+            elementSize: fill.element as c_uint,
+            width: fill.width as usize,
+            height: fill.height as usize,
+        })
+    }
+    /// Changes what a fill node does.
+    cuGraphMemsetNodeSetParams 10000 "cuGraphMemsetNodeSetParams" (handle: CUgraphNode, params: *const CUDA_MEMSET_NODE_PARAMS) {
+        node(handle)?.set_body(Body::Fill(fill(params)?));
+        Ok(())
+    }
+    /// Adds a call of a function of the program.
+    cuGraphAddHostNode 10000 "cuGraphAddHostNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, params: *const CUDA_HOST_NODE_PARAMS) {
+        let host = read(params)?;
+        add(result, of, behind, count, Body::Host(HostFunction::new(host.fn_, host.userData)?))
+    }
+    /// What a host node calls.
+    cuGraphHostNodeGetParams 10000 "cuGraphHostNodeGetParams" (handle: CUgraphNode, result: *mut CUDA_HOST_NODE_PARAMS) {
+        let Body::Host(host) = node(handle)?.body() else { return Err(INVALID) };
+        let (function, argument) = host.parts();
+        write(result, CUDA_HOST_NODE_PARAMS { fn_: function, userData: argument })
+    }
+    /// Changes what a host node calls.
+    cuGraphHostNodeSetParams 10000 "cuGraphHostNodeSetParams" (handle: CUgraphNode, params: *const CUDA_HOST_NODE_PARAMS) {
+        let host = read(params)?;
+        node(handle)?.set_body(Body::Host(HostFunction::new(host.fn_, host.userData)?));
+        Ok(())
+    }
+    /// Adds a graph as a node.
+    cuGraphAddChildGraphNode 10000 "cuGraphAddChildGraphNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, child: CUgraph) {
+        let child = graph(child)?.copy()?;
+        add(result, of, behind, count, Body::Child(child))
+    }
+    /// The graph of such a node.
+    cuGraphChildGraphNodeGetGraph 10000 "cuGraphChildGraphNodeGetGraph" (handle: CUgraphNode, result: *mut CUgraph) {
+        let Body::Child(child) = node(handle)?.body() else { return Err(INVALID) };
+        if GRAPHS.get::<()>(handle_of(&child)).is_none() {
+            GRAPHS.insert::<()>(Arc::clone(&child));
+        }
+        write(result, handle_of(&child))
+    }
+    /// Adds a node that does nothing.
+    cuGraphAddEmptyNode 10000 "cuGraphAddEmptyNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize) {
+        add(result, of, behind, count, Body::Empty)
+    }
+    /// Adds the record of an event.
+    cuGraphAddEventRecordNode 11010 "cuGraphAddEventRecordNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, event: CUevent) {
+        add(result, of, behind, count, Body::Record(crate::event::event(event)?))
+    }
+    /// The event that a node records.
+    cuGraphEventRecordNodeGetEvent 11010 "cuGraphEventRecordNodeGetEvent" (handle: CUgraphNode, result: *mut CUevent) {
+        let Body::Record(event) = node(handle)?.body() else { return Err(INVALID) };
+        write(result, handle_of(&event))
+    }
+    /// Changes the event that a node records.
+    cuGraphEventRecordNodeSetEvent 11010 "cuGraphEventRecordNodeSetEvent" (handle: CUgraphNode, event: CUevent) {
+        node(handle)?.set_body(Body::Record(crate::event::event(event)?));
+        Ok(())
+    }
+    /// Adds waiting for an event.
+    cuGraphAddEventWaitNode 11010 "cuGraphAddEventWaitNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, event: CUevent) {
+        add(result, of, behind, count, Body::Wait(crate::event::event(event)?))
+    }
+    /// The event that a node waits for.
+    cuGraphEventWaitNodeGetEvent 11010 "cuGraphEventWaitNodeGetEvent" (handle: CUgraphNode, result: *mut CUevent) {
+        let Body::Wait(event) = node(handle)?.body() else { return Err(INVALID) };
+        write(result, handle_of(&event))
+    }
+    /// Changes the event that a node waits for.
+    cuGraphEventWaitNodeSetEvent 11010 "cuGraphEventWaitNodeSetEvent" (handle: CUgraphNode, event: CUevent) {
+        node(handle)?.set_body(Body::Wait(crate::event::event(event)?));
+        Ok(())
+    }
+    /// Adds memory of the graph.
+    cuGraphAddMemAllocNode 11040 "cuGraphAddMemAllocNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, description: *mut CUDA_MEM_ALLOC_NODE_PARAMS) {
+        let body = alloc(description)?;
+        add(result, of, behind, count, body)
+    }
+    /// What memory a node is.
+    cuGraphMemAllocNodeGetParams 11040 "cuGraphMemAllocNodeGetParams" (handle: CUgraphNode, result: *mut CUDA_MEM_ALLOC_NODE_PARAMS) {
+        let Body::Alloc { address, bytes } = node(handle)?.body() else { return Err(INVALID) };
+        if result.is_null() {
+            return Err(INVALID);
+        }
+        result.cast::<u8>().write_bytes(0, size_of::<CUDA_MEM_ALLOC_NODE_PARAMS>());
+        std::ptr::addr_of_mut!((*result).bytesize).write(bytes);
+        std::ptr::addr_of_mut!((*result).dptr).write(address);
+        Ok(())
+    }
+    /// Adds the end of the use of memory.
+    cuGraphAddMemFreeNode 11040 "cuGraphAddMemFreeNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, address: CUdeviceptr) {
+        driver()?.allocations.find(address).ok_or(INVALID)?;
+        add(result, of, behind, count, Body::Free(address))
+    }
+    /// The memory whose use ends.
+    cuGraphMemFreeNodeGetParams 11040 "cuGraphMemFreeNodeGetParams" (handle: CUgraphNode, result: *mut CUdeviceptr) {
+        let Body::Free(address) = node(handle)?.body() else { return Err(INVALID) };
+        write(result, address)
+    }
+    /// Adds a node of any kind.
+    cuGraphAddNode 12020 "cuGraphAddNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, description: *mut CUgraphNodeParams) {
+        let body = body(description)?;
+        add(result, of, behind, count, body)
+    }
+    /// Adds a node of any kind.
+    cuGraphAddNode 12030 "cuGraphAddNode_v2" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, _edges: *const CUgraphEdgeData, count: usize, description: *mut CUgraphNodeParams) {
+        let body = body(description)?;
+        add(result, of, behind, count, body)
+    }
+    /// Adds a node of any kind.
+    cuGraphAddNode 13040 "cuGraphAddNode_v3" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, _edges: *const CUgraphEdgeData, count: usize, description: *mut CUgraphNodeParams) {
+        let body = body(description)?;
+        add(result, of, behind, count, body)
+    }
+    /// Changes what a node does.
+    cuGraphNodeSetParams 12020 "cuGraphNodeSetParams" (handle: CUgraphNode, description: *mut CUgraphNodeParams) {
+        node(handle)?.set_body(body(description)?);
+        Ok(())
+    }
+    /// Changes what a node does.
+    cuGraphNodeSetParams 13040 "cuGraphNodeSetParams_v2" (handle: CUgraphNode, description: *mut CUgraphNodeParams) {
+        node(handle)?.set_body(body(description)?);
+        Ok(())
+    }
+}

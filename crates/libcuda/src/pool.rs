@@ -1,0 +1,247 @@
+//! Memory in the order of streams, and the pools that it comes from (CUDA Driver API, "Stream Ordered Memory Allocator").
+
+use std::collections::HashMap;
+use std::ffi::{c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use cudarc::driver::sys::{
+    CUdevice, CUdeviceptr, CUmemAccessDesc, CUmemLocation, CUmemPoolProps, CUmemoryPool, CUstream,
+};
+
+use crate::Status;
+use crate::api::api;
+use crate::context::Context;
+use crate::driver::driver;
+use crate::graph::Body;
+use crate::handles::{Handles, handle_of};
+use crate::memory::{Kind, allocate};
+use crate::operation::Operation;
+use crate::pointers::{read, write};
+use crate::stream::Stream;
+
+static POOLS: Handles<Pool> = Handles::new();
+
+/// A pool. Memory that is given back goes back at once, whatever its release threshold says.
+#[derive(Default)]
+pub struct Pool {
+    /// The number of its device.
+    device: u32,
+    /// Reuse policies, on unless switched off, and release threshold in bytes.
+    settings: Mutex<HashMap<u32, u64>>,
+    used: AtomicU64,
+    most_used: AtomicU64,
+}
+
+/// Attributes (`CUmemPool_attribute`).
+const REUSE: std::ops::RangeInclusive<u32> = 1..=3;
+const RELEASE_THRESHOLD: u32 = 4;
+const RESERVED: u32 = 5;
+const RESERVED_HIGH: u32 = 6;
+const USED: u32 = 7;
+const USED_HIGH: u32 = 8;
+
+/// The pools of the devices, by number: the default one, and the one that is used now.
+static OF_DEVICES: LazyLock<Mutex<HashMap<u32, (Arc<Pool>, Arc<Pool>)>>> = LazyLock::new(Mutex::default);
+/// The pool of each allocation, by address.
+static OWNERS: LazyLock<Mutex<HashMap<u64, Arc<Pool>>>> = LazyLock::new(Mutex::default);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pool {
+    fn new(device: u32) -> Arc<Pool> {
+        let pool = Arc::new(Pool { device, ..Pool::default() });
+        POOLS.insert::<()>(Arc::clone(&pool));
+        pool
+    }
+
+    /// Default and current pool of a device.
+    fn of_device(device: u32) -> (Arc<Pool>, Arc<Pool>) {
+        let mut pools = lock(&OF_DEVICES);
+        let (default, current) = pools.entry(device).or_insert_with(|| {
+            let pool = Pool::new(device);
+            (Arc::clone(&pool), pool)
+        });
+        (Arc::clone(default), Arc::clone(current))
+    }
+
+    fn take(self: &Arc<Pool>, context: &Context, bytes: usize) -> Result<u64, Status> {
+        let address = allocate(context, bytes, Kind::Pool, "cuMemAllocAsync")?;
+        let used = self.used.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        self.most_used.fetch_max(used, Ordering::Relaxed);
+        lock(&OWNERS).insert(address, Arc::clone(self));
+        Ok(address)
+    }
+}
+
+/// An allocation was given back.
+pub fn released(address: u64, bytes: u64) {
+    if let Some(pool) = lock(&OWNERS).remove(&address) {
+        pool.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+fn pool(handle: CUmemoryPool) -> Result<Arc<Pool>, Status> {
+    driver()?;
+    POOLS.get(handle).ok_or(Status::CUDA_ERROR_INVALID_VALUE)
+}
+
+/// The number of the device of a location.
+///
+/// # Safety
+/// What is not null must point to one.
+unsafe fn device_of(location: *const CUmemLocation) -> Result<u32, Status> {
+    if location.is_null() {
+        return Err(Status::CUDA_ERROR_INVALID_VALUE);
+    }
+    // SAFETY: two 32-bit numbers: what it is, and which.
+    let [kind, id] = unsafe { location.cast::<[c_int; 2]>().read() };
+    match kind {
+        1 => driver()?.ordinal(id),
+        _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
+    }
+}
+
+/// Allocates from a pool, for a stream.
+fn allocate_in(
+    result: *mut CUdeviceptr,
+    bytes: usize,
+    pool: Option<Arc<Pool>>,
+    stream: &Stream,
+) -> Result<(), Status> {
+    let context = stream.context()?;
+    if result.is_null() || bytes == 0 {
+        return Err(Status::CUDA_ERROR_INVALID_VALUE);
+    }
+    let pool = pool.unwrap_or_else(|| Pool::of_device(context.device).1);
+    let address = pool.take(&context, bytes)?;
+    // SAFETY: the caller's promise.
+    unsafe { write(result, address) }?;
+    if stream.is_capturing() {
+        return stream.capture_node(Body::Alloc { address, bytes });
+    }
+    Ok(())
+}
+
+api! { API:
+    /// Allocates memory for the work of a stream, from the current pool of its device.
+    cuMemAllocAsync 11020 "cuMemAllocAsync" / 11020 "cuMemAllocAsync_ptsz" (result: *mut CUdeviceptr, bytes: usize, of: CUstream) |default| {
+        allocate_in(result, bytes, None, &*default.stream(of)?)
+    }
+    /// Allocates memory for the work of a stream, from a pool.
+    cuMemAllocFromPoolAsync 11020 "cuMemAllocFromPoolAsync" / 11020 "cuMemAllocFromPoolAsync_ptsz" (result: *mut CUdeviceptr, bytes: usize, from: CUmemoryPool, of: CUstream) |default| {
+        allocate_in(result, bytes, Some(pool(from)?), &*default.stream(of)?)
+    }
+    /// Gives memory back when all work before is done.
+    cuMemFreeAsync 11020 "cuMemFreeAsync" / 11020 "cuMemFreeAsync_ptsz" (address: CUdeviceptr, of: CUstream) |default| {
+        let stream = default.stream(of)?;
+        let allocation = driver()?.allocations.find(address).filter(|allocation| allocation.base == address);
+        match allocation.map(|allocation| allocation.kind) {
+            Some(Kind::Pool | Kind::Device) => stream.submit(Operation::Free(address)),
+            _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
+        }
+    }
+    /// Makes a pool.
+    cuMemPoolCreate 11020 "cuMemPoolCreate" (result: *mut CUmemoryPool, properties: *const CUmemPoolProps) {
+        driver()?;
+        if properties.is_null() {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        let device = device_of(std::ptr::addr_of!((*properties).location))?;
+        let handle_types = std::ptr::addr_of!((*properties).handleTypes).cast::<u32>().read();
+        if handle_types != 0 {
+            return Err(Status::CUDA_ERROR_NOT_SUPPORTED);
+        }
+        write(result, handle_of(&Pool::new(device)))
+    }
+    /// Destroys a pool; its allocations stay.
+    cuMemPoolDestroy 11020 "cuMemPoolDestroy" (handle: CUmemoryPool) {
+        let pool = pool(handle)?;
+        let (default, current) = Pool::of_device(pool.device);
+        if Arc::ptr_eq(&pool, &default) {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        if Arc::ptr_eq(&pool, &current) {
+            lock(&OF_DEVICES).insert(pool.device, (Arc::clone(&default), default));
+        }
+        POOLS.remove(handle).map(drop).ok_or(Status::CUDA_ERROR_INVALID_VALUE)
+    }
+    /// An attribute of a pool.
+    cuMemPoolGetAttribute 11020 "cuMemPoolGetAttribute" (handle: CUmemoryPool, attribute: c_uint, value: *mut c_void) {
+        let pool = pool(handle)?;
+        let setting = |default| lock(&pool.settings).get(&attribute).copied().unwrap_or(default);
+        match attribute {
+            _ if REUSE.contains(&attribute) => write(value.cast::<c_int>(), setting(1) as c_int),
+            RELEASE_THRESHOLD => write(value.cast::<u64>(), setting(0)),
+            RESERVED | USED => write(value.cast::<u64>(), pool.used.load(Ordering::Relaxed)),
+            RESERVED_HIGH | USED_HIGH => write(value.cast::<u64>(), pool.most_used.load(Ordering::Relaxed)),
+            _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
+        }
+    }
+    /// Changes an attribute of a pool.
+    cuMemPoolSetAttribute 11020 "cuMemPoolSetAttribute" (handle: CUmemoryPool, attribute: c_uint, value: *mut c_void) {
+        let pool = pool(handle)?;
+        match attribute {
+            _ if REUSE.contains(&attribute) => {
+                let value = read(value.cast::<c_int>())?;
+                lock(&pool.settings).insert(attribute, (value != 0).into());
+            }
+            RELEASE_THRESHOLD => {
+                let value = read(value.cast::<u64>())?;
+                lock(&pool.settings).insert(attribute, value);
+            }
+            RESERVED_HIGH | USED_HIGH if read(value.cast::<u64>())? == 0 => {
+                pool.most_used.store(pool.used.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+            _ => return Err(Status::CUDA_ERROR_INVALID_VALUE),
+        }
+        Ok(())
+    }
+    /// Gives memory that a pool keeps back: it keeps none.
+    cuMemPoolTrimTo 11020 "cuMemPoolTrimTo" (handle: CUmemoryPool, _bytes: usize) {
+        pool(handle).map(drop)
+    }
+    /// Lets devices reach the memory of a pool, which all can.
+    cuMemPoolSetAccess 11020 "cuMemPoolSetAccess" (handle: CUmemoryPool, access: *const CUmemAccessDesc, count: usize) {
+        pool(handle)?;
+        if access.is_null() && count > 0 { Err(Status::CUDA_ERROR_INVALID_VALUE) } else { Ok(()) }
+    }
+    /// Whether a device reaches the memory of a pool: reads and writes.
+    cuMemPoolGetAccess 11020 "cuMemPoolGetAccess" (flags: *mut c_uint, handle: CUmemoryPool, location: *mut CUmemLocation) {
+        pool(handle)?;
+        device_of(location)?;
+        write(flags, 3)
+    }
+    /// The pool that a device begins with.
+    cuDeviceGetDefaultMemPool 11020 "cuDeviceGetDefaultMemPool" (result: *mut CUmemoryPool, device: CUdevice) {
+        write(result, handle_of(&Pool::of_device(driver()?.ordinal(device)?).0))
+    }
+    /// The pool that a device uses.
+    cuDeviceGetMemPool 11020 "cuDeviceGetMemPool" (result: *mut CUmemoryPool, device: CUdevice) {
+        write(result, handle_of(&Pool::of_device(driver()?.ordinal(device)?).1))
+    }
+    /// Lets a device use a pool.
+    cuDeviceSetMemPool 11020 "cuDeviceSetMemPool" (device: CUdevice, handle: CUmemoryPool) {
+        let (device, pool) = (driver()?.ordinal(device)?, pool(handle)?);
+        let (default, _) = Pool::of_device(device);
+        lock(&OF_DEVICES).insert(device, (default, pool));
+        Ok(())
+    }
+    /// The pool that a location begins with.
+    cuMemGetDefaultMemPool 13000 "cuMemGetDefaultMemPool" (result: *mut CUmemoryPool, location: *mut CUmemLocation, _kind: c_uint) {
+        write(result, handle_of(&Pool::of_device(device_of(location)?).0))
+    }
+    /// The pool that a location uses.
+    cuMemGetMemPool 13000 "cuMemGetMemPool" (result: *mut CUmemoryPool, location: *mut CUmemLocation, _kind: c_uint) {
+        write(result, handle_of(&Pool::of_device(device_of(location)?).1))
+    }
+    /// Lets a location use a pool.
+    cuMemSetMemPool 13000 "cuMemSetMemPool" (location: *mut CUmemLocation, _kind: c_uint, handle: CUmemoryPool) {
+        let (device, pool) = (device_of(location)?, pool(handle)?);
+        let (default, _) = Pool::of_device(device);
+        lock(&OF_DEVICES).insert(device, (default, pool));
+        Ok(())
+    }
+}

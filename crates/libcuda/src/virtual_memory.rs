@@ -1,0 +1,221 @@
+//! Virtual memory management: ranges of addresses, physical memory, and what is mapped where.
+
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cudarc::driver::sys::{CUdeviceptr, CUmemAccessDesc, CUmemAllocationProp, CUmemLocation};
+
+use crate::Status;
+use crate::api::api;
+use crate::context::Context;
+use crate::driver::driver;
+use crate::handles::{Handles, handle_of};
+use crate::memory::Kind;
+use crate::pointers::write;
+
+/// Sizes and addresses are multiples of this: 2 MiB, as on GPUs.
+const GRANULARITY: u64 = 2 << 20;
+/// Bytes between reserved ranges.
+const GAP: u64 = 1 << 32;
+
+/// Physical memory.
+struct Physical {
+    start: NonNull<u8>,
+    bytes: usize,
+    properties: CUmemAllocationProp,
+}
+
+// SAFETY: it is plain bytes; who maps them knows who uses them.
+unsafe impl Send for Physical {}
+// SAFETY: as above.
+unsafe impl Sync for Physical {}
+
+impl Physical {
+    fn new(bytes: usize, properties: CUmemAllocationProp) -> Option<Physical> {
+        const PROTECTION: c_int = libc::PROT_READ | libc::PROT_WRITE;
+        const FLAGS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: it asks for new memory at any address.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, PROTECTION, FLAGS, -1, 0) };
+        let start = NonNull::new(start.cast::<u8>()).filter(|_| start != libc::MAP_FAILED)?;
+        Some(Physical { start, bytes, properties })
+    }
+}
+
+impl Drop for Physical {
+    fn drop(&mut self) {
+        // SAFETY: this is what was mapped, and whoever used it is done.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+static PHYSICAL: Handles<Physical> = Handles::new();
+
+/// The reserved ranges: by their start, size and what is mapped in them, by address.
+static RANGES: Mutex<BTreeMap<u64, Range>> = Mutex::new(BTreeMap::new());
+
+#[derive(Default)]
+struct Range {
+    bytes: u64,
+    mapped: BTreeMap<u64, Mapping>,
+}
+
+struct Mapping {
+    bytes: u64,
+    physical: Arc<Physical>,
+}
+
+fn ranges() -> MutexGuard<'static, BTreeMap<u64, Range>> {
+    RANGES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn is_whole(bytes: u64) -> bool {
+    bytes > 0 && bytes.is_multiple_of(GRANULARITY)
+}
+
+const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
+
+fn physical(handle: c_ulonglong) -> Result<Arc<Physical>, Status> {
+    driver()?;
+    PHYSICAL.get(std::ptr::without_provenance_mut::<()>(handle as usize)).ok_or(INVALID)
+}
+
+/// Forgets the mappings of a range of addresses. Work that uses them must be done.
+fn unmap(address: u64, bytes: u64) -> Result<(), Status> {
+    let mut ranges = ranges();
+    let (_, range) = ranges.range_mut(..=address).next_back().ok_or(INVALID)?;
+    let driver = driver()?;
+    let end = address.checked_add(bytes).ok_or(INVALID)?;
+    let inside: Vec<u64> = range.mapped.range(address..end).map(|(&at, _)| at).collect();
+    if inside.is_empty() || inside.iter().any(|at| at + range.mapped[at].bytes > end) {
+        return Err(INVALID);
+    }
+    for at in inside {
+        driver.allocations.remove(at, |kind| kind == Kind::Mapped);
+        let _ = driver.machine.free(at);
+        range.mapped.remove(&at);
+    }
+    Ok(())
+}
+
+api! { API:
+    /// What sizes and addresses are multiples of.
+    cuMemGetAllocationGranularity 10020 "cuMemGetAllocationGranularity" (result: *mut usize, properties: *const CUmemAllocationProp, option: c_uint) {
+        driver()?;
+        if properties.is_null() || option > 1 {
+            return Err(INVALID);
+        }
+        write(result, GRANULARITY as usize)
+    }
+    /// Makes physical memory.
+    cuMemCreate 10020 "cuMemCreate" (result: *mut c_ulonglong, bytes: usize, properties: *const CUmemAllocationProp, flags: c_ulonglong) {
+        Context::current()?;
+        if result.is_null() || properties.is_null() || flags != 0 || !is_whole(bytes as u64) {
+            return Err(INVALID);
+        }
+        if driver()?.allocations.used().saturating_add(bytes as u64) > driver()?.config.memory {
+            return Err(Status::CUDA_ERROR_OUT_OF_MEMORY);
+        }
+        let shared = std::ptr::addr_of!((*properties).requestedHandleTypes).cast::<u32>().read();
+        if shared != 0 {
+            return Err(Status::CUDA_ERROR_NOT_SUPPORTED);
+        }
+        let physical = Physical::new(bytes, properties.read()).ok_or(Status::CUDA_ERROR_OUT_OF_MEMORY)?;
+        let handle = PHYSICAL.insert::<()>(Arc::new(physical));
+        write(result, handle.addr() as c_ulonglong)
+    }
+    /// Gives physical memory back when it is mapped nowhere.
+    cuMemRelease 10020 "cuMemRelease" (handle: c_ulonglong) {
+        physical(handle)?;
+        PHYSICAL.remove(std::ptr::without_provenance_mut::<()>(handle as usize));
+        Ok(())
+    }
+    /// Reserves a range of addresses.
+    cuMemAddressReserve 10020 "cuMemAddressReserve" (result: *mut CUdeviceptr, bytes: usize, alignment: usize, wanted: CUdeviceptr, flags: c_ulonglong) {
+        driver()?;
+        let align = (alignment as u64).max(GRANULARITY);
+        if result.is_null() || flags != 0 || !is_whole(bytes as u64) || !align.is_power_of_two() {
+            return Err(INVALID);
+        }
+        let mut ranges = ranges();
+        let bytes = bytes as u64;
+        let is_free = |address: u64| {
+            let end = address.checked_add(bytes).filter(|&end| end < vm::HEAP_BASE - GAP)?;
+            let before = ranges.range(..end).next_back();
+            (address >= vm::MAPPED_BASE && before.is_none_or(|(start, range)| start + range.bytes <= address)).then_some(address)
+        };
+        let behind = ranges.last_key_value().map_or(vm::MAPPED_BASE, |(start, range)| start + range.bytes + GAP);
+        let place = is_free(wanted).filter(|at| at.is_multiple_of(align));
+        let place = place.or_else(|| is_free(behind.next_multiple_of(align))).ok_or(Status::CUDA_ERROR_OUT_OF_MEMORY)?;
+        ranges.insert(place, Range { bytes, mapped: BTreeMap::new() });
+        write(result, place)
+    }
+    /// Gives a range of addresses back.
+    cuMemAddressFree 10020 "cuMemAddressFree" (address: CUdeviceptr, bytes: usize) {
+        driver()?;
+        let mut ranges = ranges();
+        let range = ranges.get(&address).filter(|range| range.bytes == bytes as u64 && range.mapped.is_empty());
+        range.ok_or(INVALID)?;
+        ranges.remove(&address);
+        Ok(())
+    }
+    /// Maps physical memory at an address.
+    cuMemMap 10020 "cuMemMap" (address: CUdeviceptr, bytes: usize, offset: usize, handle: c_ulonglong, flags: c_ulonglong) {
+        let context = Context::current()?;
+        let physical = physical(handle)?;
+        let fits = offset.checked_add(bytes).is_some_and(|end| end <= physical.bytes);
+        if flags != 0 || !is_whole(bytes as u64) || !address.is_multiple_of(GRANULARITY) || !fits {
+            return Err(INVALID);
+        }
+        let mut ranges = ranges();
+        let (start, range) = ranges.range_mut(..=address).next_back().ok_or(INVALID)?;
+        let end = address.checked_add(bytes as u64).filter(|&end| end <= start + range.bytes).ok_or(INVALID)?;
+        let before = range.mapped.range(..end).next_back();
+        if before.is_some_and(|(at, mapping)| at + mapping.bytes > address) {
+            return Err(INVALID);
+        }
+        let name = "mapped memory (cuMemMap)";
+        driver()?.machine.map_at(address, physical.start.add(offset), bytes as u64, name).map_err(|_| INVALID)?;
+        driver()?.allocations.insert(address, bytes as u64, Kind::Mapped, &context);
+        range.mapped.insert(address, Mapping { bytes: bytes as u64, physical });
+        Ok(())
+    }
+    /// Takes what is mapped at addresses away.
+    cuMemUnmap 10020 "cuMemUnmap" (address: CUdeviceptr, bytes: usize) {
+        Context::current()?.synchronize()?;
+        unmap(address, bytes as u64)
+    }
+    /// Lets devices reach what is mapped at addresses: all can, from the beginning.
+    cuMemSetAccess 10020 "cuMemSetAccess" (address: CUdeviceptr, bytes: usize, access: *const CUmemAccessDesc, count: usize) {
+        driver()?;
+        if access.is_null() || count == 0 {
+            return Err(INVALID);
+        }
+        driver()?.allocations.check(address, bytes as u64)
+    }
+    /// Whether a device reaches what is mapped at an address: reads and writes.
+    cuMemGetAccess 10020 "cuMemGetAccess" (flags: *mut c_ulonglong, location: *const CUmemLocation, address: CUdeviceptr) {
+        if location.is_null() || driver()?.allocations.find(address).is_none() {
+            return Err(INVALID);
+        }
+        write(flags, 3)
+    }
+    /// What physical memory was made as.
+    cuMemGetAllocationPropertiesFromHandle 10020 "cuMemGetAllocationPropertiesFromHandle" (result: *mut CUmemAllocationProp, handle: c_ulonglong) {
+        write(result, physical(handle)?.properties)
+    }
+    /// The physical memory that is mapped at an address.
+    cuMemRetainAllocationHandle 11000 "cuMemRetainAllocationHandle" (result: *mut c_ulonglong, address: *mut c_void) {
+        driver()?;
+        let address = address.addr() as u64;
+        let ranges = ranges();
+        let (_, range) = ranges.range(..=address).next_back().ok_or(INVALID)?;
+        let (at, mapping) = range.mapped.range(..=address).next_back().ok_or(INVALID)?;
+        if address - at >= mapping.bytes {
+            return Err(INVALID);
+        }
+        PHYSICAL.insert::<()>(Arc::clone(&mapping.physical));
+        write(result, handle_of::<Physical, ()>(&mapping.physical).addr() as c_ulonglong)
+    }
+}
