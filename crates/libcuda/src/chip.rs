@@ -99,9 +99,12 @@ impl Chip {
     pub fn attribute(&self, attribute: u32, ordinal: u32) -> i32 {
         let since = |capability: u32| i32::from(self.capability >= capability);
         let kib = |kib: u32| (kib * 1024) as i32;
+        let kept_for_block = if self.capability >= 80 { 1024 } else { 0 };
+        let (persisting, window) =
+            if self.capability >= 80 { ((self.l2_cache << 20) / 16 * 10, 128 << 20) } else { (0, 0) };
         let integrated = matches!(self.capability, 87 | 110 | 121);
         match attribute {
-            1 | 2 | 3 => 1024,
+            1..=3 => 1024,
             4 => 64,
             5 => 0x7fff_ffff,
             6 | 7 => 65535,
@@ -116,7 +119,7 @@ impl Chip {
             16 => self.multiprocessors as i32,
             17 | 20 | 35 | 84 | 85 => 0,
             18 => i32::from(integrated),
-            21 | 22 | 23 => {
+            21..=23 => {
                 if self.capability < 60 {
                     65536
                 } else {
@@ -193,27 +196,9 @@ impl Chip {
             102 => 1,
             103 => 0,
             106 => self.blocks_of_multiprocessor as i32,
-            108 => {
-                if self.capability >= 80 {
-                    ((self.l2_cache << 20) / 16 * 10) as i32
-                } else {
-                    0
-                }
-            }
-            109 => {
-                if self.capability >= 80 {
-                    128 << 20
-                } else {
-                    0
-                }
-            }
-            111 => {
-                if self.capability >= 80 {
-                    1024
-                } else {
-                    0
-                }
-            }
+            108 => persisting as i32,
+            109 => window,
+            111 => kept_for_block,
             112 => 0,
             113 => 1,
             115 => 1,

@@ -42,7 +42,9 @@ const USED: u32 = 7;
 const USED_HIGH: u32 = 8;
 
 /// The pools of the devices, by number: the default one, and the one that is used now.
-static OF_DEVICES: LazyLock<Mutex<HashMap<u32, (Arc<Pool>, Arc<Pool>)>>> = LazyLock::new(Mutex::default);
+static OF_DEVICES: LazyLock<Mutex<HashMap<u32, PoolsOfDevice>>> = LazyLock::new(Mutex::default);
+type PoolsOfDevice = (Arc<Pool>, Arc<Pool>);
+
 /// The pool of each allocation, by address.
 static OWNERS: LazyLock<Mutex<HashMap<u64, Arc<Pool>>>> = LazyLock::new(Mutex::default);
 

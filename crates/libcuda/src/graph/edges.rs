@@ -22,7 +22,7 @@ unsafe fn hand_out(nodes: &[Arc<Node>], places: *mut CUgraphNode, count: *mut us
         let room = read(count)?;
         if !places.is_null() {
             for i in 0..room {
-                let node = nodes.get(i).map_or(std::ptr::null_mut(), |node| handle_of(node));
+                let node = nodes.get(i).map_or(std::ptr::null_mut(), handle_of);
                 places.add(i).write(node);
             }
         }
