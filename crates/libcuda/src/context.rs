@@ -272,6 +272,22 @@ fn create(result: *mut CUcontext, flags: c_uint, device: CUdevice, api_version: 
     Ok(())
 }
 
+/// Destroys a context. If it is the current one, it is popped.
+fn destroy(handle: CUcontext) -> Result<(), Status> {
+    let context = context(handle)?;
+    STACK.with_borrow_mut(|stack| drop(stack.pop_if(|top| Arc::ptr_eq(top, &context))));
+    context.destroy(driver()?);
+    Ok(())
+}
+
+/// Pops the current context, and tells which it was if the program wants to know.
+fn pop_current(result: *mut CUcontext) -> Result<(), Status> {
+    driver()?;
+    let context = pop()?;
+    // SAFETY: the caller's promise.
+    if result.is_null() { Ok(()) } else { unsafe { write(result, handle_of(&context)) } }
+}
+
 /// Scheduling (one of 0, 1, 2, 4), mapping host memory, local memory, core dumps, synchronous copies.
 fn check_flags(flags: c_uint) -> Result<(), Status> {
     match flags & !0xff == 0 && matches!(flags & 7, 0 | 1 | 2 | 4) {
@@ -295,11 +311,20 @@ api! { API:
     }
     /// Destroys a context and all that belongs to it.
     cuCtxDestroy 4000 "cuCtxDestroy_v2" (handle: CUcontext) {
-        let context = context(handle)?;
-        // A current one is popped.
-        STACK.with_borrow_mut(|stack| drop(stack.pop_if(|top| Arc::ptr_eq(top, &context))));
-        context.destroy(driver()?);
+        destroy(handle)
+    }
+    /// Destroys a context and all that belongs to it.
+    cuCtxDestroy 2000 "cuCtxDestroy" (handle: CUcontext) {
+        destroy(handle)
+    }
+    /// Makes a context the current one of this thread, on top of those that are.
+    cuCtxPushCurrent 2000 "cuCtxPushCurrent" (handle: CUcontext) {
+        push(context(handle)?);
         Ok(())
+    }
+    /// Takes the current context away from this thread.
+    cuCtxPopCurrent 2000 "cuCtxPopCurrent" (result: *mut CUcontext) {
+        pop_current(result)
     }
     /// Makes a context the current one of this thread, on top of those that are.
     cuCtxPushCurrent 4000 "cuCtxPushCurrent_v2" (handle: CUcontext) {
@@ -308,12 +333,7 @@ api! { API:
     }
     /// Takes the current context away from this thread.
     cuCtxPopCurrent 4000 "cuCtxPopCurrent_v2" (result: *mut CUcontext) {
-        driver()?;
-        let context = pop()?;
-        if !result.is_null() {
-            write(result, handle_of(&context))?;
-        }
-        Ok(())
+        pop_current(result)
     }
     /// Makes a context the current one of this thread instead of that which is.
     cuCtxSetCurrent 4000 "cuCtxSetCurrent" (handle: CUcontext) {
@@ -425,10 +445,7 @@ api! { API:
     }
     /// Counts one user less of a context: the old way to destroy one.
     cuCtxDetach 2000 "cuCtxDetach" (handle: CUcontext) {
-        let context = context(handle)?;
-        STACK.with_borrow_mut(|stack| drop(stack.pop_if(|top| Arc::ptr_eq(top, &context))));
-        context.destroy(driver()?);
-        Ok(())
+        destroy(handle)
     }
     /// Records in an event what all streams of a context are doing.
     cuCtxRecordEvent 12050 "cuCtxRecordEvent" (handle: CUcontext, event: CUevent) {

@@ -145,6 +145,11 @@ api! { API:
         Ok(())
     }
     /// Destroys an event.
+    cuEventDestroy 2000 "cuEventDestroy" (handle: CUevent) {
+        driver()?;
+        EVENTS.remove(handle).map(drop).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)
+    }
+    /// Destroys an event.
     cuEventDestroy 4000 "cuEventDestroy_v2" (handle: CUevent) {
         driver()?;
         EVENTS.remove(handle).map(drop).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)

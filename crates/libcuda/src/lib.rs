@@ -25,6 +25,7 @@ mod link;
 mod log;
 mod memory;
 mod module;
+mod old_launch;
 mod operation;
 mod output;
 mod pointers;
@@ -34,6 +35,7 @@ mod process;
 mod queue;
 mod status;
 mod stream;
+mod stream_value;
 mod unsupported;
 mod virtual_memory;
 
@@ -54,7 +56,9 @@ static TABLES: &[&[&[Function]]] = &[
     library::API,
     link::API,
     memory::API,
+    old_launch::API,
     pool::API,
+    stream_value::API,
     virtual_memory::API,
     module::API,
     proc::API,

@@ -9,6 +9,7 @@ use crate::event::Moment;
 use crate::launch::KernelLaunch;
 use crate::queue::Point;
 use crate::stream::{Callback, HostFunction, Stream};
+use crate::stream_value::Value;
 
 /// A piece of work of a stream.
 #[derive(Clone)]
@@ -25,6 +26,10 @@ pub enum Operation {
     Host(HostFunction),
     /// Calls a function of the program, whatever happened before.
     Callback(Callback),
+    /// Waits for a value in memory.
+    WaitValue(Value),
+    /// Writes a value to memory.
+    WriteValue(Value),
     /// Notes the time.
     Stamp(Moment),
     /// Waits for another stream.
@@ -44,7 +49,7 @@ impl Operation {
             Operation::Wait(point) => point.wait(),
             Operation::Stamp(moment) => drop(moment.set(std::time::Instant::now())),
             other if before.is_ok() => {
-                if let Err(status) = other.perform() {
+                if let Err(status) = other.perform(context) {
                     context.fail(status);
                 }
             }
@@ -52,11 +57,13 @@ impl Operation {
         }
     }
 
-    fn perform(self) -> Result<(), Status> {
+    fn perform(self, context: &Context) -> Result<(), Status> {
         match self {
             Operation::Kernel(launch) => launch.run(),
             Operation::Copy(copy) => copy.perform(),
             Operation::Fill(fill) => fill.perform(),
+            Operation::WaitValue(value) => value.wait(context),
+            Operation::WriteValue(value) => value.write(),
             Operation::Free(address) => crate::memory::free(address),
             Operation::Host(function) => {
                 function.call();

@@ -104,7 +104,10 @@ impl Stream {
             Operation::Host(function) => Body::Host(function),
             Operation::Free(address) => Body::Free(address),
             Operation::Nothing | Operation::Keep(_) => return Ok(()),
-            Operation::Callback(_) | Operation::Stamp(_) => {
+            Operation::Callback(_)
+            | Operation::Stamp(_)
+            | Operation::WaitValue(_)
+            | Operation::WriteValue(_) => {
                 self.refuse_capture()?;
                 return Err(Status::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
             }
