@@ -68,7 +68,8 @@ impl Side {
         let allocations = &driver()?.allocations;
         match self.place {
             Place::Device(address) => allocations.check(address, bytes),
-            Place::Host(0) => Err(Status::CUDA_ERROR_INVALID_VALUE),
+            // No process has memory there.
+            Place::Host(address) if address < 4096 => Err(Status::CUDA_ERROR_INVALID_VALUE),
             Place::Host(address) if allocations.find(address).is_some() => allocations.check(address, bytes),
             _ => Ok(()),
         }

@@ -276,6 +276,14 @@ api! { API:
         let share = (share / 128 * 128).min(u64::from(chip.shared_opt_in) * 1024 + reserved);
         write(result, share.saturating_sub(reserved + function.attributes.shared_bytes) as usize)
     }
+    /// How many clusters of a kernel run at a time.
+    cuOccupancyMaxActiveClusters 11070 "cuOccupancyMaxActiveClusters" (result: *mut c_int, handle: CUfunction, config: *const CUlaunchConfig) {
+        Context::current()?;
+        let (function, config, chip) = (function(handle)?, read(config)?, &driver()?.config.chip);
+        let threads = [config.blockDimX, config.blockDimY, config.blockDimZ].iter().fold(1u32, |n, &d| n.saturating_mul(d));
+        let blocks = function.active_blocks(chip, threads, config.sharedMemBytes.into()) * chip.multiprocessors;
+        write(result, if chip.capability >= 90 { blocks as c_int } else { 0 })
+    }
     /// The largest cluster of a kernel.
     cuOccupancyMaxPotentialClusterSize 11070 "cuOccupancyMaxPotentialClusterSize" (result: *mut c_int, handle: CUfunction, config: *const CUlaunchConfig) {
         Context::current()?;

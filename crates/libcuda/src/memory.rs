@@ -286,7 +286,61 @@ fn attribute_bytes(attribute: u32) -> usize {
     }
 }
 
+/// Answers `cuMemRangeGetAttribute` for managed memory, which lies with the host and is as near to everybody: no advice is kept.
+///
+/// # Safety
+/// `data` must have so many bytes.
+unsafe fn range_attribute(
+    data: *mut c_void,
+    bytes: usize,
+    attribute: u32,
+    address: u64,
+    count: usize,
+) -> Result<(), Status> {
+    let invalid = Status::CUDA_ERROR_INVALID_VALUE;
+    let allocations = &driver()?.allocations;
+    let is_managed = allocations.find(address).is_some_and(|allocation| allocation.kind == Kind::Managed);
+    if data.is_null() || count == 0 || !is_managed {
+        return Err(invalid);
+    }
+    allocations.check(address, count as u64)?;
+    // Read mostly; preferred location, accessed by, last prefetch: nowhere (-2); the newer forms that tell kind and number apart.
+    let (value, fits): (c_int, bool) = match attribute {
+        1 => (0, bytes == 4),
+        2 | 4 => (-2, bytes == 4),
+        3 => (-2, bytes >= 4 && bytes.is_multiple_of(4)),
+        5..=8 => (0, bytes == 4),
+        _ => return Err(invalid),
+    };
+    if !fits {
+        return Err(invalid);
+    }
+    for i in 0..bytes / 4 {
+        // SAFETY: the caller's promise.
+        unsafe { write(data.cast::<c_int>().add(i), value) }?;
+    }
+    Ok(())
+}
+
 api! { API:
+    /// What advice there is for managed memory.
+    cuMemRangeGetAttribute 8000 "cuMemRangeGetAttribute" (data: *mut c_void, bytes: usize, attribute: c_uint, address: CUdeviceptr, count: usize) {
+        Context::current()?;
+        range_attribute(data, bytes, attribute, address, count)
+    }
+    /// What advice there is for managed memory, several kinds at a time.
+    cuMemRangeGetAttributes 8000 "cuMemRangeGetAttributes" (data: *mut *mut c_void, sizes: *mut usize, attributes: *const c_uint, attribute_count: usize, address: CUdeviceptr, count: usize) {
+        Context::current()?;
+        let (places, sizes) = (read_all(data, attribute_count)?, read_all(sizes, attribute_count)?);
+        let attributes = read_all(attributes, attribute_count)?;
+        if attribute_count == 0 {
+            return Err(Status::CUDA_ERROR_INVALID_VALUE);
+        }
+        for ((place, bytes), attribute) in places.into_iter().zip(sizes).zip(attributes) {
+            range_attribute(place, bytes, attribute, address, count)?;
+        }
+        Ok(())
+    }
     /// Allocates device memory.
     cuMemAlloc 3020 "cuMemAlloc_v2" (result: *mut CUdeviceptr, bytes: usize) {
         let context = Context::current()?;

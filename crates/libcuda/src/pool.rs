@@ -231,6 +231,30 @@ api! { API:
         lock(&OF_DEVICES).insert(device, (default, pool));
         Ok(())
     }
+    /// What the memory of graphs takes: it is that of pools.
+    cuDeviceGetGraphMemAttribute 11040 "cuDeviceGetGraphMemAttribute" (device: CUdevice, attribute: c_uint, value: *mut c_void) {
+        let pool = Pool::of_device(driver()?.ordinal(device)?).0;
+        match attribute {
+            0 | 2 => write(value.cast::<u64>(), pool.used.load(Ordering::Relaxed)),
+            1 | 3 => write(value.cast::<u64>(), pool.most_used.load(Ordering::Relaxed)),
+            _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
+        }
+    }
+    /// Begins to look anew for the most that the memory of graphs took.
+    cuDeviceSetGraphMemAttribute 11040 "cuDeviceSetGraphMemAttribute" (device: CUdevice, attribute: c_uint, value: *mut c_void) {
+        let pool = Pool::of_device(driver()?.ordinal(device)?).0;
+        match attribute {
+            1 | 3 if read(value.cast::<u64>())? == 0 => {
+                pool.most_used.store(pool.used.load(Ordering::Relaxed), Ordering::Relaxed);
+                Ok(())
+            }
+            _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
+        }
+    }
+    /// Gives memory back that graphs keep: they keep none that they do not use.
+    cuDeviceGraphMemTrim 11040 "cuDeviceGraphMemTrim" (device: CUdevice) {
+        driver()?.ordinal(device).map(drop)
+    }
     /// The pool that a location begins with.
     cuMemGetDefaultMemPool 13000 "cuMemGetDefaultMemPool" (result: *mut CUmemoryPool, location: *mut CUmemLocation, _kind: c_uint) {
         write(result, handle_of(&Pool::of_device(device_of(location)?).0))

@@ -155,7 +155,28 @@ fn update(of: CUgraphExec, with: CUgraph) -> Result<Result<(), (u32, CUgraphNode
     Ok(Ok(()))
 }
 
+/// A graph in the language of Graphviz.
+fn dot(graph: &Graph) -> String {
+    let kinds =
+        ["kernel", "memcpy", "memset", "host", "graph", "empty", "wait", "record", "", "", "alloc", "free"];
+    let label = |node: &Arc<Node>| match node.body() {
+        Body::Kernel(launch) => launch.function.name().to_owned(),
+        body => kinds.get(body.kind() as usize).copied().unwrap_or_default().to_owned(),
+    };
+    let nodes = graph.nodes();
+    let nodes = nodes.iter().map(|node| format!("    n{} [label={:?}];\n", node.id, label(node)));
+    let edges = graph.edges();
+    let edges = edges.iter().map(|(from, to)| format!("    n{} -> n{};\n", from.id, to.id));
+    format!("digraph {{\n{}}}\n", nodes.chain(edges).collect::<String>())
+}
+
 api! { API:
+    /// Writes a graph to a file, in the language of Graphviz.
+    cuGraphDebugDotPrint 11030 "cuGraphDebugDotPrint" (of: CUgraph, path: *const c_char, _flags: c_uint) {
+        let graph = graph(of)?;
+        let path = std::str::from_utf8(crate::pointers::text(path)?).map_err(|_| INVALID)?;
+        std::fs::write(path, dot(&graph)).map_err(|_| Status::CUDA_ERROR_OPERATING_SYSTEM)
+    }
     /// Makes a graph ready to be launched.
     cuGraphInstantiate 10000 "cuGraphInstantiate" (result: *mut CUgraphExec, of: CUgraph, _error: *mut CUgraphNode, _log: *mut c_char, _bytes: usize) {
         instantiate(result, of, 0)

@@ -4,6 +4,7 @@ mod capture;
 mod edges;
 mod exec;
 mod nodes;
+mod user_objects;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +24,7 @@ use crate::stream::HostFunction;
 pub use capture::{CaptureState, Captured};
 
 /// The functions of this room.
-pub static API: &[&[&[Function]]] = &[capture::API, edges::API, exec::API, nodes::API];
+pub static API: &[&[&[Function]]] = &[capture::API, edges::API, exec::API, nodes::API, user_objects::API];
 
 /// Graphs and nodes that have not been destroyed.
 static GRAPHS: Handles<Graph> = Handles::new();
@@ -106,6 +107,8 @@ pub struct Graph {
     /// No other graph has it.
     id: u64,
     content: Mutex<Content>,
+    /// Objects of the program that it keeps, and how many users of each it is.
+    objects: Mutex<Vec<(Arc<user_objects::UserObject>, u32)>>,
 }
 
 /// Nodes in the order in which they came, and the edges between them by number of node.
@@ -126,7 +129,7 @@ fn number() -> u64 {
 
 impl Graph {
     fn new() -> Arc<Graph> {
-        Arc::new(Graph { id: number(), content: Mutex::default() })
+        Arc::new(Graph { id: number(), content: Mutex::default(), objects: Mutex::default() })
     }
 
     /// Adds a node behind others.
@@ -221,6 +224,7 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
+        self.release_all_objects();
         for node in &self.content.get_mut().unwrap_or_else(PoisonError::into_inner).nodes {
             NODES.remove::<()>(handle_of(node));
         }
