@@ -16,6 +16,7 @@ pub mod prose;
 mod registers;
 mod select;
 mod special;
+pub mod texture;
 mod types;
 
 pub use form::{

@@ -24,6 +24,7 @@
 //!   `.rs` puts its random bits ([`convert::round_stochastically`]).
 //! - The out-of-bounds NaN of `fma.oob` ([`half::fma`]).
 //! - The order in which matrix products are summed ([`matrix`]), and the layout of the fragments of `wmma`.
+//! - Of textures how GPUs round, and what the manual leaves open ([`texture`]).
 //! - The approximate functions return the exact value rounded to nearest, which no GPU does throughout ([`approx`]).
 #![forbid(unsafe_code)]
 
@@ -42,6 +43,7 @@ pub mod matrix;
 pub mod mixed;
 mod operands;
 pub mod round;
+pub mod texture;
 pub mod video;
 
 pub use lookup::lookup;

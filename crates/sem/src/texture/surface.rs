@@ -1,0 +1,147 @@
+//! `suld`, `sust` and `sured`: which bytes of a surface are meant.
+
+use super::image::Image;
+use super::{Mismatch, fits};
+use isa::texture::Geometry;
+use isa::{Form, Mod, Opcode, Picks, Type};
+
+/// What becomes of an access out of bounds (PTX ISA, "suld": `.clamp`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutOfBounds {
+    /// `.trap`: it faults.
+    Trap,
+    /// `.clamp`: it goes to the nearest place, of its size, within.
+    Clamp,
+    /// `.zero`: zeros are read, and nothing is written.
+    Zero,
+}
+
+/// An access to a surface, as the instruction says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SurfaceAccess {
+    geometry: Geometry,
+    /// `.p`: coordinates count texels, not bytes, and texels are converted.
+    pub formatted: bool,
+    out_of_bounds: OutOfBounds,
+    /// Type of an element.
+    ty: Type,
+    /// Elements.
+    count: usize,
+}
+
+/// Where an access goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SurfacePlace {
+    /// To this byte offset of the image.
+    At(u64),
+    /// Nowhere: zeros are read.
+    Nowhere,
+    /// It is out of bounds, which faults.
+    Outside,
+    /// Its place is no multiple of its size. The manual leaves open what happens; here it faults.
+    Misaligned,
+}
+
+impl SurfaceAccess {
+    /// The access that an instruction of this row with these picks is; `None` of other rows.
+    pub fn of(form: &Form, picks: &Picks) -> Option<SurfaceAccess> {
+        if !matches!(form.opcode, Opcode::Suld | Opcode::Sust | Opcode::Sured) {
+            return None;
+        }
+        let out_of_bounds = match picks.mods() {
+            mods if mods.contains(&Mod::Clamp) => OutOfBounds::Clamp,
+            mods if mods.contains(&Mod::Zero) => OutOfBounds::Zero,
+            _ => OutOfBounds::Trap,
+        };
+        let (formatted, count) = (picks.has(Mod::P), picks.vector());
+        Some(SurfaceAccess {
+            geometry: Geometry::of(picks)?,
+            formatted,
+            out_of_bounds,
+            ty: picks.ty(0),
+            count,
+        })
+    }
+
+    /// The geometry that it names.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// Bytes of an element of an unformatted access.
+    pub fn element_bytes(&self) -> usize {
+        self.ty.bytes() as usize
+    }
+
+    /// Bytes that it reads or writes of an image.
+    pub fn bytes(&self, image: &Image) -> u64 {
+        match self.formatted {
+            true => image.descriptor().format.bytes() as u64,
+            false => (self.element_bytes() * self.count) as u64,
+        }
+    }
+
+    /// The type that a reduction on an image works in: of `.p` it is signed if the format is. `None` if the format holds something
+    /// else than one integer of that size.
+    pub fn reduced(&self, image: &Image) -> Option<Type> {
+        if !self.formatted {
+            return Some(self.ty);
+        }
+        let format = image.descriptor().format;
+        let integers = format.channel().normalized() == format.channel() && !format.channel().is_float();
+        let fits = format.bytes() == self.element_bytes() && integers;
+        let signed = format.channel().is_signed_integer();
+        fits.then_some(match (self.ty.bits(), signed) {
+            (64, false) => Type::U64,
+            (64, true) => Type::S64,
+            (_, false) => Type::U32,
+            (_, true) => Type::S32,
+        })
+    }
+
+    /// Can it be made to this image?
+    ///
+    /// # Errors
+    /// When the geometry is not that of the image.
+    pub fn check(&self, image: &Image) -> Result<(), Mismatch> {
+        fits(self.geometry, image)
+    }
+
+    /// Where the access of a thread goes, in an image that [`SurfaceAccess::check`] has seen. Coordinates are [`Geometry::coordinates`] elements:
+    /// the index of a layer comes first.
+    pub fn place(&self, image: &Image, coordinates: &[u32]) -> SurfacePlace {
+        let descriptor = image.descriptor();
+        let [x, y, z] = {
+            let position = &coordinates[usize::from(self.geometry.is_array()).min(coordinates.len())..];
+            std::array::from_fn(|i| match position.get(i) {
+                Some(&c) if i < self.geometry.dimensions() => i64::from(c as i32),
+                _ => 0,
+            })
+        };
+        let layer = if self.geometry.is_array() { coordinates.first().copied().unwrap_or(0) } else { 0 };
+        let level = &image.levels()[0];
+        let [width, height, depth] = level.extent.map(i64::from);
+        let (bytes, unit) =
+            (self.bytes(image) as i64, if self.formatted { descriptor.format.bytes() as i64 } else { 1 });
+        // In bytes: what begins behind `last` ends behind the row.
+        let (x, last) = (x * unit, width * descriptor.format.bytes() as i64 - bytes);
+        if x % bytes != 0 {
+            return SurfacePlace::Misaligned;
+        }
+        let inside = (0..=last).contains(&x)
+            && (0..height).contains(&y)
+            && (0..depth).contains(&z)
+            && layer < descriptor.layers;
+        match self.out_of_bounds {
+            _ if inside => {}
+            OutOfBounds::Trap => return SurfacePlace::Outside,
+            OutOfBounds::Zero => return SurfacePlace::Nowhere,
+            // No place is that large.
+            OutOfBounds::Clamp if last < 0 => return SurfacePlace::Outside,
+            OutOfBounds::Clamp => {}
+        }
+        let x = x.clamp(0, last) / bytes * bytes;
+        let texel = [0, y.clamp(0, height - 1) as u32, z.clamp(0, depth - 1) as u32];
+        SurfacePlace::At(image.offset(level, layer.min(descriptor.layers - 1), texel, 0) + x as u64)
+    }
+}
