@@ -205,6 +205,14 @@ impl Printer<'_> {
         }
     }
 
+    fn base(&self, base: AddressBase) -> String {
+        match base {
+            AddressBase::Reg(id) => self.register(id).to_owned(),
+            AddressBase::Symbol(symbol) => format!("&{}", self.symbol(symbol)),
+            AddressBase::Absolute(address) => format!("{address:#x}"),
+        }
+    }
+
     fn operand(&self, f: &mut Formatter<'_>, operand: &Operand) -> fmt::Result {
         match operand {
             Operand::Reg(id) => write!(f, "{}", self.register(*id)),
@@ -213,16 +221,23 @@ impl Printer<'_> {
             Operand::Imm(bits) => write!(f, "{bits:#x}"),
             Operand::Special(register) => write!(f, "{}", register.name()),
             Operand::Symbol(symbol, offset) => write!(f, "&{}{offset:+}", self.symbol(*symbol)),
-            Operand::Address(base, offset) => match base {
-                AddressBase::Reg(id) => write!(f, "[{}{offset:+}]", self.register(*id)),
-                AddressBase::Symbol(symbol) => write!(f, "[&{}{offset:+}]", self.symbol(*symbol)),
-                AddressBase::Absolute(address) => write!(f, "[{address:#x}{offset:+}]"),
-            },
+            Operand::Address(base, offset) => write!(f, "[{}{offset:+}]", self.base(*base)),
             Operand::Vector(operands) => self.list(f, ["{", "}"], operands),
             Operand::List(operands) => self.list(f, ["(", ")"], operands),
             Operand::Pair(first, second) => {
                 let name = |id: &Option<RegId>| id.map_or("_", |id| self.register(id));
                 write!(f, "{}|{}", name(first), name(second))
+            }
+            Operand::Resident(parts, predicate) => {
+                self.list(f, ["{", "}"], parts)?;
+                write!(f, "|{}", self.register(*predicate))
+            }
+            Operand::Texels(texels) => {
+                write!(f, "[{}", self.base(texels.handle))?;
+                if let Some(sampler) = texels.sampler {
+                    write!(f, ", {}", self.base(sampler))?;
+                }
+                self.list(f, [", {", "}]"], &texels.coordinates)
             }
             Operand::Sink => write!(f, "_"),
             Operand::Label(id) => write!(f, "{}", self.label(*id)),

@@ -304,7 +304,15 @@ impl Mover<'_> {
                 self.symbol(symbol)
             }
             Operand::Function(id) => *id = FuncId(self.functions[id.index()]),
-            Operand::Vector(operands) | Operand::List(operands) => {
+            Operand::Texels(texels) => {
+                for base in [Some(&mut texels.handle), texels.sampler.as_mut()].into_iter().flatten() {
+                    if let AddressBase::Symbol(symbol) = base {
+                        self.symbol(symbol);
+                    }
+                }
+                texels.coordinates.iter_mut().for_each(|operand| self.operand(operand));
+            }
+            Operand::Vector(operands) | Operand::List(operands) | Operand::Resident(operands, _) => {
                 operands.iter_mut().for_each(|operand| self.operand(operand));
             }
             Operand::Address(AddressBase::Reg(_) | AddressBase::Absolute(_), _)

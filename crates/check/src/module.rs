@@ -287,6 +287,10 @@ pub enum Operand {
     Vector(Vec<Operand>),
     /// `p|q`: either may be `_`.
     Pair(Option<RegId>, Option<RegId>),
+    /// `{a, b}|p`: the texels that an instruction reads, and whether they were in memory.
+    Resident(Vec<Operand>, RegId),
+    /// `[texture, {x, y}]`, `[texture, sampler, {x, y}]`
+    Texels(Box<Texels>),
     /// `_`
     Sink,
     /// A label (bra).
@@ -299,6 +303,17 @@ pub enum Operand {
     Prototype(PrototypeId),
     /// `(a, b)`: arguments or return destinations of a call.
     List(Vec<Operand>),
+}
+
+/// A texture or surface, and coordinates in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Texels {
+    /// Its handle: in a register, or what a variable or parameter is bound to.
+    pub handle: AddressBase,
+    /// The handle of the sampler, if it has one of its own.
+    pub sampler: Option<AddressBase>,
+    /// Coordinates, as many as were written; there are enough for the geometry.
+    pub coordinates: Vec<Operand>,
 }
 
 /// What an address starts from.

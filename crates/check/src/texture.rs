@@ -7,7 +7,7 @@ use isa::{Access, Elements, Kind, Mod, Opaque, Picks, Second, Target, Type, Vers
 use crate::body::BodyChecker;
 use crate::literal::Const;
 use crate::matching::{Complaints, Place, Verdict, complain, fit_scalar};
-use crate::module::{AddressBase, Operand};
+use crate::module::{AddressBase, Operand, RegId, Texels};
 use crate::operand::{Base, Lowered, SymbolValue, Value};
 use crate::vector::fit_vector;
 
@@ -118,8 +118,8 @@ impl BodyChecker<'_, '_> {
                 base
             }
         };
-        let has_sampler = match sampler {
-            None => false,
+        let (sampler_base, has_sampler) = match sampler {
+            None => (None, false),
             Some(sampler) => {
                 let base = match sampler.value {
                     Value::Register(id, ty) => Base::Register(id, ty),
@@ -128,7 +128,7 @@ impl BodyChecker<'_, '_> {
                 };
                 match handle(&base, Opaque::Sampler) {
                     None => return Verdict::Mismatch,
-                    Some((_, is_sampler)) => is_sampler,
+                    Some((base, is_sampler)) => (Some(base), is_sampler),
                 }
             }
         };
@@ -167,7 +167,11 @@ impl BodyChecker<'_, '_> {
         };
         match verdict {
             Verdict::Mismatch => Verdict::Mismatch,
-            Verdict::Fits(_) => Verdict::Fits(Operand::Address(base, 0)),
+            Verdict::Fits(Operand::Vector(coordinates)) => {
+                let texels = Texels { handle: base, sampler: sampler_base, coordinates };
+                Verdict::Fits(Operand::Texels(Box::new(texels)))
+            }
+            Verdict::Fits(_) => Verdict::Fits(Operand::Sink),
         }
     }
 
@@ -230,7 +234,12 @@ impl BodyChecker<'_, '_> {
                 }
                 let feature = "Texture instruction with optional predicate result";
                 self.need_for_texels(feature, 60, Version::new(7, 1), lowered.span, complaints);
-                return verdict;
+                return match (verdict, &second.value) {
+                    (Verdict::Fits(Operand::Vector(parts)), Value::Register(id, _)) => {
+                        Verdict::Fits(Operand::Resident(parts, *id))
+                    }
+                    (verdict, _) => verdict,
+                };
             }
             Value::Vector(elements, _) => Some(elements.len()),
             Value::VectorRegister(ids, _) => Some(ids.len()),
@@ -288,10 +297,12 @@ fn fit_coordinates(lowered: &Lowered, place: &Place, complaints: &mut Complaints
         _ => register_allowed(ty, found, false),
     };
     let elements = match &lowered.value {
-        Value::Register(_, found) if fits(*found, false) => return Verdict::Fits(Operand::Sink),
+        Value::Register(id, found) if fits(*found, false) => {
+            return Verdict::Fits(Operand::Vector(vec![Operand::Reg(*id)]));
+        }
         Value::VectorRegister(ids, found) if fits(*found, true) => {
             check_geometry(ids.len(), lowered.span, place, complaints);
-            return Verdict::Fits(Operand::Sink);
+            return Verdict::Fits(registers(ids));
         }
         Value::Vector(elements, _) => elements,
         _ => return Verdict::Mismatch,
@@ -316,7 +327,26 @@ fn fit_coordinates(lowered: &Lowered, place: &Place, complaints: &mut Complaints
         complain(complaints, Code::Sink, element.span, message, None);
     }
     check_geometry(elements.len(), lowered.span, place, complaints);
-    Verdict::Fits(Operand::Sink)
+    Verdict::Fits(sources(elements))
+}
+
+/// The registers of a vector register, as sources.
+fn registers(ids: &[RegId]) -> Operand {
+    Operand::Vector(ids.iter().map(|&id| Operand::Reg(id)).collect())
+}
+
+/// The elements of a vector, as sources of 32 bits each.
+fn sources(elements: &[Box<Lowered>]) -> Operand {
+    let source = |element: &Lowered| match element.value {
+        Value::Register(id, _) => Operand::Reg(id),
+        Value::RegisterPlus(id, _, addend) => Operand::RegPlus(id, addend),
+        Value::Const(value @ Const::Int { .. }) => Operand::Imm(value.bits(Type::S32)),
+        Value::Const(value) => Operand::Imm(value.bits(Type::F32)),
+        Value::Special(register) => Operand::Special(register),
+        // What is no source was reported.
+        _ => Operand::Sink,
+    };
+    Operand::Vector(elements.iter().map(|element| source(element)).collect())
 }
 
 fn check_geometry(count: usize, span: Span, place: &Place, complaints: &mut Complaints) {
@@ -350,19 +380,19 @@ pub(crate) fn fit_geometry(lowered: &Lowered, place: &Place, complaints: &mut Co
     };
     let is_gradient = place.spec.name.starts_with("dP");
     let fits = |found: Type| register_allowed(ty, found, false);
-    let count = match &lowered.value {
+    let (count, operand) = match &lowered.value {
         Value::VectorRegister(ids, found) if ty == Type::S32 || is_gradient => {
             if !fits(*found) {
                 return Verdict::Mismatch;
             }
-            ids.len()
+            (ids.len(), registers(ids))
         }
         Value::Vector(elements, _) if ty == Type::S32 || is_gradient => {
             if vector_type(elements).is_some_and(|found| !fits(found)) {
                 return Verdict::Mismatch;
             }
             check_alike(elements, place, complaints);
-            elements.len()
+            (elements.len(), sources(elements))
         }
         Value::Vector(..) | Value::VectorRegister(..) => return Verdict::Mismatch,
         _ => {
@@ -377,7 +407,7 @@ pub(crate) fn fit_geometry(lowered: &Lowered, place: &Place, complaints: &mut Co
         }
     };
     check_size(count, is_gradient, lowered.span, place, complaints);
-    Verdict::Fits(Operand::Sink)
+    Verdict::Fits(operand)
 }
 
 /// The size of a vector of offsets or gradients.

@@ -319,6 +319,8 @@ codes! {
     InvalidTarget => "invalid-target",
     /// Calls that nest too deeply.
     StackOverflow => "stack-overflow",
+    /// Something that is no live texture, sampler or surface, or not the right one.
+    InvalidHandle => "invalid-handle",
 }
 
 impl Code {

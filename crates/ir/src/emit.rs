@@ -97,6 +97,18 @@ impl fmt::Display for Op {
                 Ok(())
             }
             OpKind::Copy { dst, src } => write!(f, "copy {dst} <- {src}"),
+            OpKind::Texel(op) => {
+                write!(f, "{}{:?}", op.form.opcode, op.picks)?;
+                for slot in op.dst.iter().flatten() {
+                    write!(f, " {slot}")?;
+                }
+                write!(f, " <- [{}", op.handle)?;
+                if let Some(sampler) = op.sampler {
+                    write!(f, ", {sampler}")?;
+                }
+                write!(f, "]")?;
+                op.src.iter().try_for_each(|slot| write!(f, " {slot}"))
+            }
             OpKind::Unsupported { form, picks } => write!(f, "unsupported {}", form.name(picks)),
             other => write!(f, "{other:?}"),
         }

@@ -301,6 +301,40 @@ pub struct MatrixOp {
     pub stride: Option<Slot>,
 }
 
+/// What an instruction does with a texture or surface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TexelKind {
+    /// `tex` and `tld4`
+    Fetch,
+    /// `txq` and `suq`
+    Query,
+    /// `suld`
+    Load,
+    /// `sust`
+    Store,
+    /// `sured`
+    Reduce(AtomicOp),
+}
+
+/// An instruction on a texture or surface, as `form` and `picks` say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TexelOp {
+    /// What it does.
+    pub kind: TexelKind,
+    /// The row of the instruction.
+    pub form: &'static Form,
+    /// What was picked of its modifiers.
+    pub picks: Picks,
+    /// The handle.
+    pub handle: Slot,
+    /// The handle of the sampler, if it has one of its own.
+    pub sampler: Option<Slot>,
+    /// The registers of the result.
+    pub dst: SmallVec<[Option<Slot>; 4]>,
+    /// The elements of the other operands that matter ([`isa::texture::elements`]), coordinates first.
+    pub src: SmallVec<[Slot; 4]>,
+}
+
 /// What to do with an mbarrier object in shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MbarrierOp {
@@ -570,6 +604,7 @@ pub enum OpKind {
         value: Option<Slot>,
         semantics: Semantics,
     },
+    Texel(Box<TexelOp>),
     /// Known, checked, not executed by any engine: a kernel that can reach it is not launched.
     Unsupported {
         form: &'static Form,

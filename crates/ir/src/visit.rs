@@ -6,7 +6,8 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::function::{Argument, Callee, Returned, Terminator};
 use crate::op::{
-    Address, Base, BlockId, BulkMask, Guard, MatrixKind, MatrixOp, MbarrierOp, Op, OpKind, Slot, WarpOp,
+    Address, Base, BlockId, BulkMask, Guard, MatrixKind, MatrixOp, MbarrierOp, Op, OpKind, Slot, TexelKind,
+    WarpOp,
 };
 use crate::semantics::{Order, Scope, Semantics};
 
@@ -155,6 +156,12 @@ impl Op {
                 uses(value, f);
                 defs([dst], f);
             }
+            OpKind::Texel(op) => {
+                f(&mut op.handle, Touch::Use);
+                uses(&mut op.sampler, f);
+                uses(&mut op.src, f);
+                defs(&mut op.dst, f);
+            }
             OpKind::CopyGroup(_) | OpKind::Fence { .. } | OpKind::Unsupported { .. } => {}
         }
     }
@@ -250,6 +257,12 @@ pub enum AccessKind {
     MatrixLoad,
     /// Writes a part of a matrix.
     MatrixStore,
+    /// Reads texels.
+    TexelLoad,
+    /// Writes texels.
+    TexelStore,
+    /// Reads, combines and writes a texel, in one step.
+    TexelAtomic,
 }
 
 impl AccessKind {
@@ -261,10 +274,14 @@ impl AccessKind {
             | AccessKind::CopyWrite
             | AccessKind::CopyReduce
             | AccessKind::Mbarrier
-            | AccessKind::MatrixStore => true,
-            AccessKind::Load | AccessKind::CopyRead | AccessKind::MbarrierTest | AccessKind::MatrixLoad => {
-                false
-            }
+            | AccessKind::MatrixStore
+            | AccessKind::TexelStore
+            | AccessKind::TexelAtomic => true,
+            AccessKind::Load
+            | AccessKind::CopyRead
+            | AccessKind::MbarrierTest
+            | AccessKind::MatrixLoad
+            | AccessKind::TexelLoad => false,
         }
     }
 
@@ -277,8 +294,12 @@ impl AccessKind {
             | AccessKind::CopyReduce
             | AccessKind::Mbarrier
             | AccessKind::MbarrierTest
-            | AccessKind::MatrixLoad => true,
-            AccessKind::Store | AccessKind::CopyWrite | AccessKind::MatrixStore => false,
+            | AccessKind::MatrixLoad
+            | AccessKind::TexelLoad
+            | AccessKind::TexelAtomic => true,
+            AccessKind::Store | AccessKind::CopyWrite | AccessKind::MatrixStore | AccessKind::TexelStore => {
+                false
+            }
         }
     }
 }
@@ -290,6 +311,8 @@ pub enum Start {
     Address(Address),
     /// In shared memory, where the matrix descriptor in this slot says: 9.7.15.5.
     Descriptor(Slot),
+    /// In global memory, at the texels that the operation's coordinates mean.
+    Texels,
 }
 
 /// How much an access touches.
@@ -323,6 +346,8 @@ pub enum Extent {
     },
     /// The factor of a product that a descriptor describes.
     Factor,
+    /// As many texels as the operation needs, of their size.
+    Texels,
 }
 
 /// An access of an operation to memory.
@@ -436,6 +461,18 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
             };
             let access = |a| Access::new(kind, a, Extent::Bytes(MBARRIER_BYTES), *semantics);
             address.iter().map(access).collect()
+        }
+        OpKind::Texel(op) => {
+            let (kind, semantics) = match op.kind {
+                TexelKind::Query => return SmallVec::new(),
+                TexelKind::Fetch | TexelKind::Load => (AccessKind::TexelLoad, weak),
+                TexelKind::Store => (AccessKind::TexelStore, weak),
+                // As `red`.
+                TexelKind::Reduce(_) => {
+                    (AccessKind::TexelAtomic, Semantics::new(Order::Relaxed, Scope::Gpu))
+                }
+            };
+            smallvec![Access { kind, start: Start::Texels, extent: Extent::Texels, semantics }]
         }
         OpKind::Warp { op, .. } => match op {
             WarpOp::Shuffle { .. }

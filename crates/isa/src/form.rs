@@ -281,7 +281,14 @@ pub enum Effect {
     StMatrix,
     StackRestore,
     StackSave,
+    Suld,
+    Sured,
+    Sust,
+    /// `tex` and `tld4`
+    Tex,
     Trap,
+    /// `txq` and `suq`
+    Txq,
     Vote,
     Wgmma,
     /// `wgmma.fence`, `.commit_group`, `.wait_group`.
@@ -292,7 +299,7 @@ pub enum Effect {
     QueryCancel,
     WmmaLoad,
     WmmaStore,
-    /// Checked, and refused at launch: what needs units that only some GPUs have (textures, tensor maps,
+    /// Checked, and refused at launch: what needs units that only some GPUs have (tensor maps,
     /// `tcgen05`).
     Unsupported,
 }

@@ -15,13 +15,6 @@ pub fn modifier(modifier: Mod) -> Option<&'static str> {
 /// Why an instruction of this row is checked, but not executed.
 pub fn refusal(form: &crate::Form) -> &'static str {
     match form.opcode {
-        Opcode::Tex
-        | Opcode::Tld4
-        | Opcode::Txq
-        | Opcode::Suld
-        | Opcode::Sust
-        | Opcode::Sured
-        | Opcode::Suq => "textures, samplers and surfaces are bound by a driver, and ptxvm has none",
         Opcode::Tcgen05 => "it has no tensor memory, which such instructions work on",
         Opcode::Tensormap => "tensor maps are objects that a driver makes, and ptxvm has none",
         Opcode::Cp if form.syntax.contains(".tensor") => {

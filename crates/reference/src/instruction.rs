@@ -58,7 +58,7 @@ impl Cpu<'_, '_> {
     }
 
     /// What the handle of a texture, sampler or surface says of itself.
-    fn mark(&self, symbol: Symbol) -> u64 {
+    pub fn mark(&self, symbol: Symbol) -> u64 {
         let opaque = match symbol {
             Symbol::Variable(id) => self.cta.launch.module().variables[id.index()].opaque,
             Symbol::Param(i) if self.code().function.is_entry => {
@@ -141,6 +141,14 @@ impl Cpu<'_, '_> {
             Effect::Call => return self.call(i),
             Effect::Barrier => return self.barrier(i),
             Effect::BarrierCluster => return Ok(self.cluster_barrier(i.picks.has(Mod::Arrive))),
+            Effect::Tex => self.tex(i)?,
+            Effect::Txq => self.txq(i)?,
+            Effect::Suld | Effect::Sust => self.surface(i)?,
+            // Whoever spins here waits for another thread.
+            Effect::Sured => {
+                self.surface(i)?;
+                return Ok(Flow::Yield);
+            }
             Effect::Alloca | Effect::StackSave | Effect::StackRestore => self.stack(i, effect)?,
             Effect::CpAsync => self.copy_async(i)?,
             Effect::CpAsyncGroup => self.copy_group(i),

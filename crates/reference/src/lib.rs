@@ -26,6 +26,7 @@ mod instruction;
 mod matrix;
 mod memory;
 mod special;
+mod texture;
 mod thread;
 mod warp;
 

@@ -15,7 +15,9 @@ use crate::limits::Limits;
 use crate::loaded::{Image, Loaded};
 use crate::memory::{AddressTaken, Arena, Heap, HostMemoryError, OutOfMemory};
 use crate::stopwatch::Stopwatch;
+use crate::texture::{self, Object, ObjectError, Objects};
 use lanes::host_path;
+use sem::texture::{ImageDescriptor, Sampler};
 
 /// Bytes of shared memory that a block may have: the most that any GPU offers.
 const SHARED_LIMIT: u64 = 227 * 1024;
@@ -32,6 +34,7 @@ pub struct Device {
     arena: Arc<Arena>,
     heap: Arc<Heap>,
     workspaces: Arc<Workspaces>,
+    objects: Arc<Objects>,
 }
 
 impl Device {
@@ -184,6 +187,55 @@ impl Device {
         Ok(Loaded(Arc::new(Image::new(&self.arena, program)?)))
     }
 
+    /// Makes a texture of an image in global memory, and how it is sampled; returns its handle, which kernels take as 64 bits. The memory
+    /// stays the caller's: a kernel that uses the texture when it is gone faults.
+    ///
+    /// # Errors
+    /// [`ObjectError`], when there is no such image, or its memory is not within one live allocation.
+    pub fn create_texture(
+        &self,
+        address: u64,
+        descriptor: ImageDescriptor,
+        sampler: Sampler,
+    ) -> Result<u64, ObjectError> {
+        let placed = texture::place(&self.arena, address, descriptor)?;
+        Ok(self.objects.add(Object::Texture(placed, sampler)))
+    }
+
+    /// Makes a sampler for modules of `texmode_independent`; returns its handle.
+    pub fn create_sampler(&self, sampler: Sampler) -> u64 {
+        self.objects.add(Object::Sampler(sampler))
+    }
+
+    /// Makes a surface of an image of one level; returns its handle. Otherwise as [`Device::create_texture`].
+    ///
+    /// # Errors
+    /// [`ObjectError`]
+    pub fn create_surface(&self, address: u64, descriptor: ImageDescriptor) -> Result<u64, ObjectError> {
+        if descriptor.levels > 1 || descriptor.samples > 1 {
+            return Err(ObjectError::NotASurface);
+        }
+        let placed = texture::place(&self.arena, address, descriptor)?;
+        Ok(self.objects.add(Object::Surface(placed)))
+    }
+
+    /// Ends the life of a texture, sampler or surface. Launches that were prepared before keep it.
+    ///
+    /// # Errors
+    /// [`ObjectError::NoObject`]
+    pub fn destroy_object(&self, handle: u64) -> Result<(), ObjectError> {
+        self.objects.remove(handle)
+    }
+
+    /// Binds a `.texref`, `.samplerref` or `.surfref` variable of a module to an object, for launches that are prepared from now on.
+    /// It stays bound when the object is destroyed.
+    ///
+    /// # Errors
+    /// [`ObjectError::NoObject`], [`ObjectError::NoVariable`] when the module has no variable of this name and of the object's kind.
+    pub fn bind(&self, module: &Loaded, name: &str, handle: u64) -> Result<(), ObjectError> {
+        module.0.bind(name, self.objects.get(handle).ok_or(ObjectError::NoObject)?)
+    }
+
     /// Runs a kernel. `params` are the bytes of its parameters, laid out as [`param_layout`](crate::param_layout) says.
     ///
     /// # Errors
@@ -243,6 +295,8 @@ impl Device {
             arena: self.arena.table(),
             heap: Arc::clone(&self.heap),
             constants: image.constants(),
+            objects: self.objects.table(),
+            bindings: image.bindings(),
             params,
             shared,
             shuffled: config.schedule.is_some(),

@@ -36,6 +36,8 @@ pub enum FaultKind {
     UndefinedFunction,
     /// An indirect call or branch to something that is not a target.
     InvalidTarget,
+    /// A handle that is not that of a live texture, sampler or surface, or of one that the instruction does not fit.
+    InvalidHandle,
     /// Calls nest so deeply that a thread's local memory is used up.
     StackOverflow,
     /// The instruction is known and checked, but no engine executes it.
@@ -69,6 +71,7 @@ impl From<FaultKind> for Code {
             FaultKind::NotInMemberMask => Code::NotInMemberMask,
             FaultKind::UndefinedFunction => Code::UndefinedFunction,
             FaultKind::InvalidTarget => Code::InvalidTarget,
+            FaultKind::InvalidHandle => Code::InvalidHandle,
             FaultKind::StackOverflow => Code::StackOverflow,
             FaultKind::Unsupported => Code::Unsupported,
             FaultKind::Stopped => Code::Stopped,
@@ -95,6 +98,7 @@ impl fmt::Display for FaultKind {
             }
             FaultKind::UndefinedFunction => "call of a function without a body",
             FaultKind::InvalidTarget => "invalid call or branch target",
+            FaultKind::InvalidHandle => "invalid handle of a texture, sampler or surface",
             FaultKind::StackOverflow => "stack overflow",
             FaultKind::Unsupported => "instruction not supported by this engine",
             FaultKind::Stopped => "stopped by an observer",

@@ -1,6 +1,6 @@
 //! A launch in progress: blocks handed out to host threads.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +23,7 @@ use crate::shared::SharedLayout;
 use crate::standstill::{Share, Standstill};
 use crate::stopwatch::Stopwatch;
 use crate::team::Teams;
+use crate::texture::{Object, ObjectTable};
 use lanes::HostPath;
 
 /// Blocks that one host thread keeps in flight while they wait for one another. More if nobody but them can help them, and the grid
@@ -50,6 +51,9 @@ pub struct Launch {
     pub(crate) heap: Arc<Heap>,
     /// `.const` memory as it was then.
     pub(crate) constants: Arc<Vec<u8>>,
+    /// Textures, samplers and surfaces as they were then, and what variables of the module were bound to.
+    pub(crate) objects: ObjectTable,
+    pub(crate) bindings: Arc<HashMap<usize, Object>>,
     pub(crate) params: Vec<u8>,
     /// Static and dynamic shared memory.
     pub(crate) shared: Arc<SharedLayout>,

@@ -33,6 +33,7 @@ mod shared;
 mod standstill;
 mod stopwatch;
 mod team;
+mod texture;
 mod undefined;
 
 pub use builtin::why_missing;
@@ -53,4 +54,5 @@ pub use memory::{
 pub use observer::{AccessEvent, BarrierArrival, BarrierRelease, LaneAccess, LaunchObserver, ObserverHandle};
 pub use output::Output;
 pub use profile::{Accesses, Counts, Profile};
+pub use texture::{Bound, HandleFault, Object, ObjectError, Placed, missed};
 pub use undefined::Undefined;

@@ -13,6 +13,7 @@ use crate::kernel::Kernel;
 use crate::launch::LoadError;
 use crate::memory::{Arena, generic_offset};
 use crate::shared::append;
+use crate::texture::{Object, ObjectError};
 
 /// Bytes of `.const` memory.
 const CONST_LIMIT: u64 = 64 * 1024;
@@ -31,6 +32,8 @@ pub(crate) struct Image {
     globals: Vec<u64>,
     /// `.const` memory. A launch has it as it was when it began.
     constants: Mutex<Arc<Vec<u8>>>,
+    /// By index of the variable: the texture, sampler or surface that it is bound to.
+    bindings: Mutex<Arc<HashMap<usize, Object>>>,
     /// The kernels by name, and by `FuncId` what their launches have in common.
     names: HashMap<String, FuncId>,
     kernels: Vec<OnceLock<Arc<Kernel>>>,
@@ -46,6 +49,7 @@ impl Image {
             addresses: vec![0; variables.len()],
             globals: Vec::new(),
             constants: Mutex::default(),
+            bindings: Mutex::default(),
             names: program.kernels().map(|(id, kernel)| (kernel.name.clone(), id)).collect(),
             kernels: std::iter::repeat_with(OnceLock::new).take(count).collect(),
             arena: Arc::clone(arena),
@@ -102,6 +106,22 @@ impl Image {
     /// `.const` memory as it is now.
     pub fn constants(&self) -> Arc<Vec<u8>> {
         Arc::clone(&self.constants.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Image {
+    /// What variables are bound to now.
+    pub fn bindings(&self) -> Arc<HashMap<usize, Object>> {
+        Arc::clone(&self.bindings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Binds the variable of this name to an object of its kind.
+    pub fn bind(&self, name: &str, object: Object) -> Result<(), ObjectError> {
+        let mut variables = self.program.module.variables.iter();
+        let found = variables.position(|v| v.name == name && v.opaque == Some(object.kind()));
+        let index = found.ok_or(ObjectError::NoVariable)?;
+        Arc::make_mut(&mut self.bindings.lock().unwrap_or_else(PoisonError::into_inner)).insert(index, object);
+        Ok(())
     }
 }
 

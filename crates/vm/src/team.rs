@@ -103,7 +103,12 @@ fn is_alone(op: &OpKind) -> bool {
     }
     matches!(op, OpKind::CopyGroup(_) | OpKind::Stack { .. } | OpKind::Warp { op: WarpOp::Matrix(_), .. })
         || ir::accesses(op).iter().any(|access| match access.kind {
-            AccessKind::Load | AccessKind::Store | AccessKind::Atomic => false,
+            AccessKind::Load
+            | AccessKind::Store
+            | AccessKind::Atomic
+            | AccessKind::TexelLoad
+            | AccessKind::TexelStore
+            | AccessKind::TexelAtomic => false,
             AccessKind::CopyRead
             | AccessKind::CopyWrite
             | AccessKind::CopyReduce

@@ -71,6 +71,13 @@ impl<'a> Search<'a> {
             Operand::Symbol(symbol, _) | Operand::Address(AddressBase::Symbol(symbol), _) => {
                 self.symbol(*symbol, user);
             }
+            Operand::Texels(texels) => {
+                for base in [Some(texels.handle), texels.sampler].into_iter().flatten() {
+                    if let AddressBase::Symbol(symbol) = base {
+                        self.symbol(symbol, user);
+                    }
+                }
+            }
             Operand::Vector(operands) | Operand::List(operands) => {
                 operands.iter().for_each(|operand| self.operand(operand, user));
             }

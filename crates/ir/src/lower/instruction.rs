@@ -71,6 +71,7 @@ impl Lowering<'_> {
             }
             Effect::StackSave => self.stack(i, StackOp::Save),
             Effect::StackRestore => self.stack(i, StackOp::Restore),
+            Effect::Tex | Effect::Txq | Effect::Suld | Effect::Sust | Effect::Sured => self.texel(i, effect),
             Effect::Activemask => {
                 let guard = self.guard(i);
                 if let Some(dst) = self.destination(i, 0) {
@@ -246,7 +247,7 @@ impl Lowering<'_> {
         slot
     }
 
-    fn address_of(&mut self, symbol: Symbol, offset: i64) -> Slot {
+    pub(super) fn address_of(&mut self, symbol: Symbol, offset: i64) -> Slot {
         let (_, base) = self.symbol_base(symbol);
         let opaque = match symbol {
             Symbol::Variable(id) => self.module.variables[id.index()].opaque,

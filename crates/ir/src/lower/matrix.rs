@@ -44,7 +44,7 @@ impl Lowering<'_> {
     }
 
     /// One register of a result.
-    fn part(&mut self, part: &Operand) -> Option<Slot> {
+    pub(super) fn part(&mut self, part: &Operand) -> Option<Slot> {
         match part {
             Operand::Reg(register) => Some(self.register(*register)),
             _ => None,

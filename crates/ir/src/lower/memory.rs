@@ -66,7 +66,7 @@ impl Lowering<'_> {
     }
 
     /// A source of a store: the low bytes of a register of any width.
-    fn stored(&mut self, operand: &Operand, ty: Type) -> Slot {
+    pub(super) fn stored(&mut self, operand: &Operand, ty: Type) -> Slot {
         match operand {
             Operand::Reg(register) => self.register(*register),
             other => self.source(other, ty),

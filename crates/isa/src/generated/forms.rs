@@ -12581,7 +12581,7 @@ pub static FORMS: &[Form] = &[
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Suld),
     },
     Form {
         opcode: Opcode::Suq,
@@ -12594,7 +12594,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Txq),
     },
     Form {
         opcode: Opcode::Sured,
@@ -12627,7 +12627,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Sured),
     },
     Form {
         opcode: Opcode::Sured,
@@ -12649,7 +12649,7 @@ pub static FORMS: &[Form] = &[
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Sured),
     },
     Form {
         opcode: Opcode::Sust,
@@ -12675,7 +12675,7 @@ pub static FORMS: &[Form] = &[
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Sust),
     },
     Form {
         opcode: Opcode::Sust,
@@ -12698,7 +12698,7 @@ pub static FORMS: &[Form] = &[
         rules: &[Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G338) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Sust),
     },
     Form {
         opcode: Opcode::Szext,
@@ -13773,7 +13773,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -13805,7 +13805,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G361,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -13842,7 +13842,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G362,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -13881,7 +13881,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G364,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -13913,7 +13913,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G365,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -13946,7 +13946,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G366,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -13984,7 +13984,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G367,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14024,7 +14024,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G368,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14047,7 +14047,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G365,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14071,7 +14071,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G366,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14096,7 +14096,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G367,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14122,7 +14122,7 @@ pub static FORMS: &[Form] = &[
         rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G363) }],
         gates: G368,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14146,7 +14146,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G365,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14171,7 +14171,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G366,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14197,7 +14197,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G367,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14224,7 +14224,7 @@ pub static FORMS: &[Form] = &[
         rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G363) }],
         gates: G368,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14255,7 +14255,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14287,7 +14287,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G361,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14324,7 +14324,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G362,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14363,7 +14363,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G364,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14395,7 +14395,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G365,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14428,7 +14428,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G366,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14466,7 +14466,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G367,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14506,7 +14506,7 @@ pub static FORMS: &[Form] = &[
         ],
         gates: G368,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14529,7 +14529,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G365,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14553,7 +14553,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G366,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14578,7 +14578,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G367,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14604,7 +14604,7 @@ pub static FORMS: &[Form] = &[
         rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G363) }],
         gates: G368,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14628,7 +14628,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G365,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14653,7 +14653,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G366,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14679,7 +14679,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G367,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tex,
@@ -14706,7 +14706,7 @@ pub static FORMS: &[Form] = &[
         rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G363) }],
         gates: G368,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tld4,
@@ -14729,7 +14729,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tld4,
@@ -14753,7 +14753,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G372,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tld4,
@@ -14777,7 +14777,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G372,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Tld4,
@@ -14802,7 +14802,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G372,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Tex),
     },
     Form {
         opcode: Opcode::Trap,
@@ -14828,7 +14828,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Txq),
     },
     Form {
         opcode: Opcode::Txq,
@@ -14845,7 +14845,7 @@ pub static FORMS: &[Form] = &[
         rules: &[],
         gates: G375,
         carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Unsupported),
+        action: Action::Effect(Effect::Txq),
     },
     Form {
         opcode: Opcode::Vabsdiff,

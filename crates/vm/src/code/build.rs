@@ -9,7 +9,7 @@ use super::{
     Access, Address, Argument, Atomic, AtomicWide, Barrier, Base, Block, BulkMask, Call, Callee, Code,
     CopyAsync, CopyBulk, Extent, Function, Guard, Kind, Linear, Load, MAX_SOURCES, MatrixOp, MatrixOperands,
     Mbarrier, Meeting, Op, Pure, Reduction, Returned, ShufflePattern, Signature, Signatures, Special, Start,
-    Store, Terminator, TryCancel, WarpOp, array_bytes,
+    Store, Terminator, Texel, TexelWork, TryCancel, WarpOp, array_bytes,
 };
 use crate::kernel::Kernel;
 use crate::loaded::Image;
@@ -17,6 +17,7 @@ use crate::memory::{CODE_STRIDE, CODE_WINDOW, generic_offset};
 use crate::registers::SlotRef;
 use crate::shared::SharedLayout;
 use lanes::HostPath;
+use sem::texture::{Lookup, SurfaceAccess};
 
 /// The code of a kernel for chunks of so many lanes, with its shared variables where a layout has them.
 pub(crate) fn build(
@@ -245,6 +246,7 @@ impl<'a> Builder<'a> {
     fn access(&self, access: &ir::Access) -> Access {
         let start = match access.start {
             ir::Start::Descriptor(slot) => Start::Descriptor(self.slot(slot)),
+            ir::Start::Texels => Start::Texels,
             ir::Start::Address(ir::Address { space, base, offset }) => {
                 let (base, offset) = self.base(base, offset);
                 // Who watches makes no plans.
@@ -263,6 +265,7 @@ impl<'a> Builder<'a> {
                 Extent::Matrix { lines, line_bits, element_bits, stride: self.maybe(stride) }
             }
             ir::Extent::Factor => Extent::Factor,
+            ir::Extent::Texels => Extent::Texels,
         };
         Access { kind: access.kind, start, extent, semantics: access.semantics }
     }
@@ -432,6 +435,7 @@ impl<'a> Builder<'a> {
             ir::OpKind::Warp { op, members } => {
                 Kind::Warp { op: Box::new(self.warp(op)), members: self.maybe(*members) }
             }
+            ir::OpKind::Texel(op) => self.texel(op),
             ir::OpKind::Unsupported { form, .. } => Kind::Unsupported { opcode: form.opcode },
         }
     }
@@ -442,6 +446,25 @@ impl<'a> Builder<'a> {
         let end = start.checked_add(bytes.into())?;
         let within = end <= self.context.kernel.param_bytes && start.is_multiple_of(bytes.into());
         u32::try_from(start).ok().filter(|_| within)
+    }
+
+    fn texel(&self, op: &ir::TexelOp) -> Kind {
+        let surface = || SurfaceAccess::of(op.form, &op.picks);
+        let work = match op.kind {
+            ir::TexelKind::Fetch => Lookup::of(op.form, &op.picks).map(TexelWork::Fetch),
+            ir::TexelKind::Query => Some(TexelWork::Query { opcode: op.form.opcode, picks: op.picks }),
+            ir::TexelKind::Load => surface().map(TexelWork::Load),
+            ir::TexelKind::Store => surface().map(TexelWork::Store),
+            ir::TexelKind::Reduce(reduction) => surface().map(|access| TexelWork::Reduce(reduction, access)),
+        };
+        let Some(work) = work else { return Kind::Unsupported { opcode: op.form.opcode } };
+        Kind::Texel(Box::new(Texel {
+            work,
+            handle: self.slot(op.handle),
+            sampler: self.maybe(op.sampler),
+            dst: op.dst.iter().map(|&d| self.maybe(d)).collect(),
+            src: op.src.iter().map(|&s| self.slot(s)).collect(),
+        }))
     }
 
     fn warp(&self, op: &ir::WarpOp) -> WarpOp {

@@ -20,6 +20,7 @@ use ir::{
 };
 use isa::{Opcode, Picks, Space, Type};
 use sem::PureFn;
+use sem::texture::{Lookup, SurfaceAccess};
 use smallvec::SmallVec;
 
 use crate::mask::Mask;
@@ -240,6 +241,24 @@ pub(crate) struct AtomicWide {
     pub new: [SlotRef; 2],
 }
 
+/// An instruction on a texture or surface: [`ir::TexelOp`].
+pub(crate) struct Texel {
+    pub work: TexelWork,
+    pub handle: SlotRef,
+    pub sampler: Option<SlotRef>,
+    pub dst: SmallVec<[Option<SlotRef>; 4]>,
+    pub src: SmallVec<[SlotRef; 4]>,
+}
+
+/// What it does, looked up.
+pub(crate) enum TexelWork {
+    Fetch(Lookup),
+    Query { opcode: Opcode, picks: Picks },
+    Load(SurfaceAccess),
+    Store(SurfaceAccess),
+    Reduce(AtomicOp, SurfaceAccess),
+}
+
 pub(crate) enum Kind {
     Pure(Box<Pure>),
     Copy {
@@ -320,6 +339,7 @@ pub(crate) enum Kind {
         op: Box<WarpOp>,
         members: Option<SlotRef>,
     },
+    Texel(Box<Texel>),
     Unsupported {
         opcode: Opcode,
     },
@@ -338,6 +358,7 @@ pub(crate) struct Access {
 pub(crate) enum Start {
     Address(Address),
     Descriptor(SlotRef),
+    Texels,
 }
 
 /// How much an access touches.
@@ -349,6 +370,7 @@ pub(crate) enum Extent {
     Rows(u32),
     Matrix { lines: u32, line_bits: u32, element_bits: u32, stride: Option<SlotRef> },
     Factor,
+    Texels,
 }
 
 /// An operation.

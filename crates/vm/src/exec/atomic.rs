@@ -212,7 +212,7 @@ fn find_offsets(addresses: &Addresses, region: Region, helpers: &Helpers, offset
 ///
 /// # Safety
 /// `at` must be valid for `bytes` bytes and aligned to them.
-unsafe fn update_atomically(at: *mut u8, bytes: u32, f: impl Fn(u64) -> u64) -> u64 {
+pub(super) unsafe fn update_atomically(at: *mut u8, bytes: u32, f: impl Fn(u64) -> u64) -> u64 {
     macro_rules! update {
         ($atomic:ty, $int:ty) => {{
             // SAFETY: the caller's promise; kernel memory is only reached through raw pointers and atomics.
@@ -268,7 +268,7 @@ macro_rules! cell {
 cell!(u32, AtomicU32; u64, AtomicU64;);
 
 /// What an atomic operation makes of the old value (PTX ISA, "atom").
-struct Update {
+pub(super) struct Update {
     op: AtomicOp,
     ty: Type,
     /// Modifiers of the floating-point addition, minimum or maximum that it stands for.
@@ -276,7 +276,7 @@ struct Update {
 }
 
 impl Update {
-    fn new(op: AtomicOp, ty: Type, flush: bool) -> Update {
+    pub fn new(op: AtomicOp, ty: Type, flush: bool) -> Update {
         let mods: &[Mod] = match op {
             AtomicOp::Add if flush => &[Mod::Rn, Mod::Ftz],
             AtomicOp::Add => &[Mod::Rn],
@@ -322,7 +322,7 @@ impl Update {
         integers!(And Or Xor Exchange CompareAndSwap Add Inc Dec Min Max);
     }
 
-    fn apply(&self, old: u64, a: u64, b: u64) -> u64 {
+    pub fn apply(&self, old: u64, a: u64, b: u64) -> u64 {
         if self.ty.is_float() {
             match self.op {
                 AtomicOp::Add => return sem::float::add(&self.picks, &[old, a])[0],

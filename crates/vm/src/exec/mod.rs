@@ -23,6 +23,7 @@ mod plan;
 mod pure;
 mod stack;
 mod strong;
+mod texture;
 mod transfer;
 mod warp;
 mod watch;
@@ -525,6 +526,7 @@ impl<'l> Chunk<'l> {
             Kind::CopyGroup(group) => self.copy_group(*group, active.mask),
             Kind::Mbarrier(mbarrier) => return self.mbarrier(mbarrier, active, shared, op.span),
             Kind::Warp { op: warp, members } => return self.warp(warp, *members, active, shared, op.span),
+            Kind::Texel(texel) => return self.texel(texel, active, op.span),
             Kind::Unsupported { opcode } => return Err(self.unsupported(*opcode, active, op.span)),
         }
         Ok(())

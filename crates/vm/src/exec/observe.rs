@@ -240,10 +240,12 @@ impl Chunk<'_> {
     /// Counts the accesses of the warps of `mask` by kind. Changes nothing in the registers, so that an observed
     /// operation runs as it does unobserved.
     fn classify(&self, access: &Access, mut mask: Mask, active: &Active, counts: &mut Accesses) {
-        let Start::Address(address) = &access.start else {
+        let address = match &access.start {
+            Start::Address(address) => address,
             // The warp reads a matrix as a whole.
-            counts.vector += mask.warps().count() as u64;
-            return;
+            Start::Descriptor(_) => return counts.vector += mask.warps().count() as u64,
+            // Texels lie in several rows.
+            Start::Texels => return counts.gather += mask.warps().count() as u64,
         };
         let bytes = match access.extent {
             Extent::Bytes(bytes) | Extent::AtMost { bytes, .. } => bytes.into(),
@@ -257,7 +259,7 @@ impl Chunk<'_> {
                 }
                 ROW_BYTES
             }
-            Extent::Matrix { .. } | Extent::Factor => {
+            Extent::Matrix { .. } | Extent::Factor | Extent::Texels => {
                 counts.vector += mask.warps().count() as u64;
                 return;
             }

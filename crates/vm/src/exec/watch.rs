@@ -60,6 +60,7 @@ impl Observer for Watcher {
             let space = match &access.start {
                 Start::Address(address) => address.space,
                 Start::Descriptor(_) => Space::Shared,
+                Start::Texels => Space::Global,
             };
             chunk.resolve_access(op, access, mask, active, |lane, address, bytes| {
                 let (space, address) = match space {
@@ -159,8 +160,10 @@ impl Chunk<'_> {
         active: &Active,
         mut f: impl FnMut(usize, u64, u64),
     ) {
-        let Start::Address(address) = &access.start else {
-            return self.each_unit(op, access, mask, active, f);
+        let address = match &access.start {
+            Start::Address(address) => address,
+            Start::Descriptor(_) => return self.each_unit(op, access, mask, active, f),
+            Start::Texels => return self.each_texel(op, mask, active, f),
         };
         let at = self.lane_addresses(address, active);
         let number = |slot, lane| self.registers.get(active.window, slot, lane);
@@ -193,7 +196,7 @@ impl Chunk<'_> {
                     }
                 }
             }
-            Extent::Factor => {}
+            Extent::Factor | Extent::Texels => {}
         }
     }
 

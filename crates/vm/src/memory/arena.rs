@@ -244,6 +244,14 @@ impl Arena {
         Ok(())
     }
 
+    /// Are so many bytes at an address within one live allocation?
+    ///
+    /// # Errors
+    /// When they are not.
+    pub fn check(&self, address: u64, bytes: u64) -> Result<(), FaultKind> {
+        self.resolve(address, bytes).map(|_| ())
+    }
+
     /// The memory of the host behind `bytes` bytes at a device address.
     fn resolve(&self, address: u64, bytes: u64) -> Result<Resolved, FaultKind> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);

@@ -1,0 +1,308 @@
+//! Textures, samplers and surfaces: objects that a device hands out handles of, and what a launch finds behind a handle.
+//!
+//! Texels lie in global memory: an object says at which address and how. A launch has the objects of the time when it was prepared,
+//! as it has the allocations; what its module's `.texref`, `.samplerref` and `.surfref` variables were bound to then stays so.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use isa::{Mod, Opaque, Opcode};
+use isa::Picks;
+use sem::texture::{
+    Image, ImageDescriptor, ImageError, Sampler, SurfaceAccess, SurfacePlace, asks_sampler, image_attribute,
+    sampler_attribute,
+};
+
+use crate::fault::FaultKind;
+use crate::grid::Launch;
+use crate::memory::{Arena, Extent};
+
+/// Handles of objects lie above all addresses, and below the marks of their kinds.
+const HANDLES: u64 = 1 << 60;
+/// The marks of all kinds.
+const MARKS: u64 = Opaque::Texture.mark() | Opaque::Sampler.mark() | Opaque::Surface.mark();
+
+/// An image in global memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placed {
+    /// How its texels lie.
+    pub image: Image,
+    /// Device address of the first one.
+    pub address: u64,
+}
+
+/// What a handle stands for.
+#[derive(Clone, Debug)]
+pub enum Object {
+    /// An image, and how it is sampled.
+    Texture(Arc<Placed>, Sampler),
+    /// How images are sampled, in modules of `texmode_independent`.
+    Sampler(Sampler),
+    /// An image of one level that kernels may write.
+    Surface(Arc<Placed>),
+}
+
+impl Object {
+    /// What its handle is of.
+    pub(crate) fn kind(&self) -> Opaque {
+        match self {
+            Object::Texture(..) => Opaque::Texture,
+            Object::Sampler(_) => Opaque::Sampler,
+            Object::Surface(_) => Opaque::Surface,
+        }
+    }
+}
+
+/// Why there is no such object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectError {
+    /// There is no such image.
+    Image(ImageError),
+    /// Its memory is not within one live allocation.
+    Memory(FaultKind),
+    /// A surface has one level and one sample.
+    NotASurface,
+    /// There is no object with this handle.
+    NoObject,
+    /// The module has no variable of this name and of the object's kind.
+    NoVariable,
+}
+
+impl fmt::Display for ObjectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ObjectError::Image(error) => error.fmt(f),
+            ObjectError::Memory(kind) => write!(f, "the memory of the image: {kind}"),
+            ObjectError::NotASurface => f.write_str("a surface is an image of one level and one sample"),
+            ObjectError::NoObject => f.write_str("there is no texture, sampler or surface with this handle"),
+            ObjectError::NoVariable => f.write_str("the module has no such texture, sampler or surface reference"),
+        }
+    }
+}
+
+impl std::error::Error for ObjectError {}
+
+impl From<ImageError> for ObjectError {
+    fn from(error: ImageError) -> ObjectError {
+        ObjectError::Image(error)
+    }
+}
+
+/// The live objects of a device by handle. Cheap to copy while nothing changes.
+pub(crate) type ObjectTable = Arc<HashMap<u64, Object>>;
+
+/// The objects of a device.
+#[derive(Default)]
+pub(crate) struct Objects(Mutex<(u64, ObjectTable)>);
+
+impl Objects {
+    /// Makes an object; returns its handle, which is never given out again.
+    pub fn add(&self, object: Object) -> u64 {
+        let (count, table) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let handle = object.kind().mark() | (HANDLES + *count);
+        *count += 1;
+        Arc::make_mut(table).insert(handle, object);
+        handle
+    }
+
+    /// Ends the life of an object.
+    pub fn remove(&self, handle: u64) -> Result<(), ObjectError> {
+        let (_, table) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match table.contains_key(&handle) {
+            true => drop(Arc::make_mut(table).remove(&handle)),
+            false => return Err(ObjectError::NoObject),
+        }
+        Ok(())
+    }
+
+    /// The object with this handle, if it is alive.
+    pub fn get(&self, handle: u64) -> Option<Object> {
+        self.table().get(&handle).cloned()
+    }
+
+    /// All of them as they are now.
+    pub fn table(&self) -> ObjectTable {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner).1)
+    }
+}
+
+/// An image that lies at an address.
+pub(crate) fn place(arena: &Arena, address: u64, descriptor: ImageDescriptor) -> Result<Arc<Placed>, ObjectError> {
+    let image = Image::new(descriptor)?;
+    arena.check(address, image.bytes()).map_err(ObjectError::Memory)?;
+    Ok(Arc::new(Placed { image, address }))
+}
+
+/// What a launch found behind a handle: an object, and its memory.
+pub struct Bound {
+    object: Object,
+    /// What holds the texels, of an object that has some.
+    memory: Option<Extent>,
+}
+
+/// Why a handle cannot be used: in words, for the note of a fault.
+pub struct HandleFault {
+    /// The kind of the fault.
+    pub kind: FaultKind,
+    /// What is wrong with it.
+    pub note: String,
+}
+
+impl Bound {
+    /// How its texels are sampled.
+    pub fn sampler(&self) -> Sampler {
+        match &self.object {
+            Object::Texture(_, sampler) | Object::Sampler(sampler) => *sampler,
+            Object::Surface(_) => Sampler::default(),
+        }
+    }
+
+    /// Its image; a sampler has none.
+    pub fn placed(&self) -> Option<&Placed> {
+        match &self.object {
+            Object::Texture(placed, _) | Object::Surface(placed) => Some(placed),
+            Object::Sampler(_) => None,
+        }
+    }
+
+    /// Where the first byte of the image lies on the host; it has [`Image::bytes`].
+    pub(crate) fn start(&self) -> Option<*mut u8> {
+        let placed = self.placed()?;
+        self.memory?.resolve(placed.address, placed.image.bytes()).ok()
+    }
+}
+
+impl Launch {
+    /// What a handle of this kind stands for: an object of the device, or what a variable or parameter of the kernel is bound to, whose
+    /// handle is its address.
+    ///
+    /// # Errors
+    /// When there is nothing of this kind behind it, or its memory is gone.
+    pub fn bound(&self, handle: u64, kind: Opaque) -> Result<Bound, HandleFault> {
+        let fail = |note: String| Err(HandleFault { kind: FaultKind::InvalidHandle, note });
+        let what = kind.name();
+        let object = match self.objects.get(&handle) {
+            Some(object) => object,
+            None => {
+                let address = handle & !MARKS;
+                let variable = self.program().module.variables.iter().enumerate().find(|(index, variable)| {
+                    variable.opaque.is_some() && self.image.address(*index) == address
+                });
+                if let Some((index, variable)) = variable {
+                    match self.bindings.get(&index) {
+                        Some(object) => object,
+                        None => {
+                            return fail(format!("the .{} `{}` is not bound", what_of(variable.opaque), variable.name));
+                        }
+                    }
+                } else if let Some(passed) = self.passed(address) {
+                    match self.objects.get(&passed) {
+                        Some(object) => object,
+                        None => return fail(format!("the parameter holds {passed:#x}, which is no live .{what}")),
+                    }
+                } else if handle & HANDLES != 0 {
+                    return fail(format!("{handle:#x} is no live .{what}: it was destroyed, or never made"));
+                } else {
+                    return fail(format!("{handle:#x} is no handle of a .{what}"));
+                }
+            }
+        };
+        if object.kind() != kind {
+            return fail(format!("{handle:#x} is the handle of a .{}, not of a .{what}", object.kind().name()));
+        }
+        let bound = Bound { memory: None, object: object.clone() };
+        let Some(placed) = bound.placed() else { return Ok(bound) };
+        let memory = self.allocation(placed.address).ok_or(FaultKind::OutOfBounds);
+        let memory = memory.and_then(|memory| {
+            memory.resolve(placed.address, placed.image.bytes()).map(|_| memory)
+        });
+        match memory {
+            Ok(memory) => Ok(Bound { memory: Some(memory), ..bound }),
+            Err(kind) => {
+                let note = format!("the memory of the .{what} at {:#x} is gone", placed.address);
+                Err(HandleFault { kind, note })
+            }
+        }
+    }
+
+    /// The surface behind a handle, if an instruction can access it so.
+    ///
+    /// # Errors
+    /// When there is none, or its image does not fit the instruction.
+    pub fn surface(&self, handle: u64, access: SurfaceAccess) -> Result<Bound, HandleFault> {
+        let bound = self.bound(handle, Opaque::Surface)?;
+        let unfit = |note: String| HandleFault { kind: FaultKind::InvalidHandle, note };
+        if let Some(Placed { image, .. }) = bound.placed() {
+            access.check(image).map_err(|mismatch| unfit(mismatch.to_string()))?;
+            if access.reduced(image).is_none() {
+                return Err(unfit("the texels are not integers of the instruction's size".to_owned()));
+            }
+        }
+        Ok(bound)
+    }
+
+    /// What `txq` or `suq` returns of a handle, by level.
+    ///
+    /// # Errors
+    /// When there is no such texture, sampler or surface behind it.
+    pub fn attribute(
+        &self,
+        opcode: Opcode,
+        picks: &Picks,
+        handle: u64,
+    ) -> Result<impl Fn(u32) -> u32 + use<>, HandleFault> {
+        let bound = match opcode {
+            Opcode::Suq => self.bound(handle, Opaque::Surface)?,
+            // In independent mode a sampler is asked, else the texture.
+            _ if asks_sampler(picks) => match self.bound(handle, Opaque::Sampler) {
+                Ok(sampler) => sampler,
+                Err(_) => self.bound(handle, Opaque::Texture)?,
+            },
+            _ => self.bound(handle, Opaque::Texture)?,
+        };
+        let picks = *picks;
+        let of_sampler = asks_sampler(&picks) || picks.has(Mod::NormalizedCoords);
+        Ok(move |level| match bound.placed() {
+            Some(placed) if !of_sampler => image_attribute(opcode, &picks, &placed.image, level),
+            _ => sampler_attribute(&picks, &bound.sampler()),
+        })
+    }
+
+    /// The handle that was passed to the kernel's opaque parameter at this address of `.param` space.
+    fn passed(&self, address: u64) -> Option<u64> {
+        let params = &self.program().module.functions[self.kernel.entry.index()].params;
+        let index = params.iter().zip(&self.kernel.param_offsets).position(|(param, &offset)| {
+            param.opaque.is_some() && offset == address
+        })?;
+        let start = usize::try_from(*self.kernel.param_offsets.get(index)?).ok()?;
+        let bytes = self.params.get(start..)?.first_chunk::<8>()?;
+        Some(u64::from_le_bytes(*bytes))
+    }
+}
+
+fn what_of(kind: Option<Opaque>) -> &'static str {
+    kind.map_or("texref", Opaque::name)
+}
+
+/// Why an access to a surface has no place.
+pub fn missed(place: SurfacePlace, image: &Image, coordinates: &[u32]) -> HandleFault {
+    let [width, height, depth] = image.levels()[0].extent;
+    let coordinates: Vec<String> = coordinates.iter().map(|&c| (c as i32).to_string()).collect();
+    let at = format!("({})", coordinates.join(", "));
+    let descriptor = image.descriptor();
+    match place {
+        SurfacePlace::Misaligned => HandleFault {
+            kind: FaultKind::Misaligned,
+            note: format!("{at} is no multiple of the size of the access"),
+        },
+        _ => HandleFault {
+            kind: FaultKind::OutOfBounds,
+            note: format!(
+                "{at} lies outside of a surface of {width} x {height} x {depth} texels of {} bytes, {} layers",
+                descriptor.format.bytes(),
+                descriptor.layers
+            ),
+        },
+    }
+}
