@@ -1,11 +1,11 @@
 //! Initial values of variables (PTX ISA, "Initializers"): bytes, and addresses to be filled in later.
 
 use diag::{Code, Span};
-use isa::{Kind, Space, Type};
+use isa::{Kind, Opaque, Space, Type};
 use syntax::tree::{BinaryOp, Initializer, Operand as Tree};
 
 use crate::checker::Checker;
-use crate::literal::{Const, fold, is_constant};
+use crate::literal::{Const, fold, fold_integer, is_constant};
 use crate::module::{Relocation, Symbol, VarId};
 use crate::scope::{Entity, Scope};
 use crate::variable::Shape;
@@ -27,6 +27,37 @@ struct AddressValue<'t, 'a> {
     addend: i64,
     generic: bool,
     mask: Option<(&'t Tree<'a>, u64)>,
+}
+
+/// The names that a field of a handle may have for a value, besides numbers; `None` if there is no such field.
+fn field_values(field: &str) -> Option<&'static [&'static str]> {
+    Some(match field {
+        "addr_mode_0" | "addr_mode_1" | "addr_mode_2" => {
+            &["wrap", "mirror", "clamp_ogl", "clamp_to_edge", "clamp_to_border"]
+        }
+        "filter_mode" => &["nearest", "linear"],
+        "width"
+        | "height"
+        | "depth"
+        | "normalized_coords"
+        | "force_unnormalized_coords"
+        | "channel_data_type"
+        | "channel_order"
+        | "array_size"
+        | "num_mipmap_levels"
+        | "num_samples"
+        | "memory_layout" => &[],
+        _ => return None,
+    })
+}
+
+/// A sampler has the fields that say how it samples; which of them others have depends on the mode of textures.
+fn has_field(kind: Opaque, field: &str) -> bool {
+    let of_sampler = matches!(
+        field,
+        "addr_mode_0" | "addr_mode_1" | "addr_mode_2" | "filter_mode" | "force_unnormalized_coords"
+    );
+    kind != Opaque::Sampler || of_sampler
 }
 
 impl<'a> Checker<'a> {
@@ -101,6 +132,41 @@ impl<'a> Checker<'a> {
         for (i, value) in list.values.iter().enumerate() {
             let offset = cell.offset.saturating_add(stride.saturating_mul(i as u64));
             self.initial_level(value, nest, level + 1, &Cell { offset, ..*cell });
+        }
+    }
+
+    /// The fields of a texture, sampler or surface, within so many pairs of braces for the elements of an array (PTX ISA, "Texture,
+    /// Sampler, and Surface Types").
+    pub(crate) fn initial_fields(
+        &mut self,
+        initializer: &Initializer<'a>,
+        dimensions: usize,
+        kind: Opaque,
+        id: VarId,
+    ) {
+        let Initializer::List(list) = initializer else { return self.initial_mismatch(initializer.span()) };
+        for value in &list.values {
+            if dimensions > 0 {
+                self.initial_fields(value, dimensions - 1, kind, id);
+                continue;
+            }
+            let Initializer::Field(field) = value else { return self.initial_mismatch(value.span()) };
+            let name = field.name.text;
+            let Some(values) = field_values(name).filter(|_| has_field(kind, name)) else {
+                let message = format!("Unrecognized field name '{name}' in opaque struct initializer");
+                self.sink.error(Code::InitializerType, field.name.span, message);
+                continue;
+            };
+            let text = match &field.value {
+                Tree::Name(value) if values.contains(&value.text) => value.text.to_owned(),
+                Tree::Name(value) => {
+                    let message = format!("Unrecognized initial value symbol '{}'", value.text);
+                    self.sink.error(Code::InitializerType, value.span, message);
+                    continue;
+                }
+                tree => fold_integer(tree, &mut self.sink).unwrap_or(0).to_string(),
+            };
+            self.variables[id.index()].fields.push((name.to_owned(), text));
         }
     }
 

@@ -73,6 +73,8 @@ pub struct Variable {
     pub ty: Type,
     /// What it is a handle of, if it is one.
     pub opaque: Option<Opaque>,
+    /// Fields that the initial value of a handle names, each with the name or number behind it: `addr_mode_0`, `wrap`.
+    pub fields: Vec<(String, String)>,
     /// Declared as an array or a vector.
     pub array: bool,
     /// Size in bytes; 0 for an unsized `.extern .shared x[]`, which starts where dynamic shared memory starts.

@@ -194,6 +194,7 @@ impl<'a> Checker<'a> {
             space,
             ty: shape.ty,
             opaque: declared.opaque,
+            fields: Vec::new(),
             array: !node.dimensions.is_empty() || shape.lanes > 1,
             bytes,
             align: shape.alignment(),
@@ -224,6 +225,9 @@ impl<'a> Checker<'a> {
     ) {
         if !self.initializer_allowed(node, declared) || declared.shape.is_none() {
             return;
+        }
+        if let (Some(initializer), Some(kind)) = (&node.initializer, declared.opaque) {
+            return self.initial_fields(initializer, node.dimensions.len(), kind, id);
         }
         if let Some(initializer) = &node.initializer {
             let scopes: &[Scope<'a>] = place.as_ref().map_or(&[], |p| p.scopes);

@@ -5,11 +5,14 @@ use ptxvm::{short_name, short_param, signature};
 
 use super::report::{Failure, code};
 use super::spec::{FORMS, Spec, Value};
+use super::texture::ObjectValue;
 
 /// The values of all parameters, and which option each belongs to.
 pub struct Arguments {
     /// By parameter.
     pub values: Vec<Value>,
+    /// What variables of the module are bound to.
+    pub bound: Vec<(String, ObjectValue)>,
     /// By option: the parameter whose value is its array, or the value that it is.
     params: Vec<usize>,
 }
@@ -85,7 +88,7 @@ impl Arguments {
         if values.len() != kernel.params.len() {
             return Err(wrong_count(kernel, values.len()));
         }
-        Ok(Arguments { values, params })
+        Ok(Arguments { values, params, bound: Vec::new() })
     }
 
     /// The parameter that an option's array, or value, is for.

@@ -122,10 +122,16 @@ mod tests {
     fn what_needs_a_driver_is_refused_and_wgmma_is_not() {
         for (id, form) in rows() {
             match form.opcode {
-                Opcode::Tex | Opcode::Tcgen05 | Opcode::Multimem => {
+                Opcode::Tensormap | Opcode::Tcgen05 | Opcode::Multimem => {
                     assert!(!is_executed(id), "{}", form.syntax)
                 }
-                Opcode::Wgmma | Opcode::Mma | Opcode::Setp | Opcode::Bar => {
+                Opcode::Tex
+                | Opcode::Sured
+                | Opcode::Txq
+                | Opcode::Wgmma
+                | Opcode::Mma
+                | Opcode::Setp
+                | Opcode::Bar => {
                     assert!(is_executed(id), "{}", form.syntax)
                 }
                 _ => {}

@@ -24,6 +24,7 @@ mod session;
 mod spec;
 mod structure;
 mod summary;
+mod texture;
 
 use std::process::ExitCode;
 

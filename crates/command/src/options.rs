@@ -10,6 +10,7 @@ use super::numbers::parse_size;
 use super::profile::parse_file;
 use super::report::Failure;
 use super::spec::Spec;
+use super::texture::Binding;
 
 /// Runs, checks and tests NVIDIA PTX kernels on a CPU, bit for bit.
 #[derive(Debug, Parser)]
@@ -129,6 +130,8 @@ Arguments (--arg), one for each parameter of the kernel, in order:
   bytes:0011223344..     bytes by value, for structures (`.param .b8 p[16]`); so does @x.bin for such a parameter
   {@x.npy, 4, 2.5:f64}   a structure by value, laid out as C does: addresses of arrays, integers of 4 bytes (4:u64: of 8),
                          decimals as f32 (2.5:f64: as f64); its arrays are 2.0, 2.1 .. for --print and --out
+  texture(@x.npy, filter=linear, address=wrap, normalized)  surface(f32[64x64])  sampler(..)
+                         the handle of a new object; docs/textures.md has all options
   numba:@x.npy           an array for the 5 + 2 d parameters that numba makes of one of d dimensions
 Element types: u8 u16 u32 u64 s8 s16 s32 s64 f16 bf16 f32 f64 bool bytes, or numpy's names.
 
@@ -169,6 +172,9 @@ pub struct RunOptions {
     /// Argument for the next parameter of the kernel: see below
     #[arg(long = "arg", value_name = "SPEC", allow_hyphen_values = true)]
     pub args: Vec<Spec>,
+    /// Bind a .texref, .samplerref or .surfref variable: NAME=texture(@x.npy, filter=linear)
+    #[arg(long, value_name = "NAME=OBJECT")]
+    pub bind: Vec<Binding>,
     /// Save the array of argument I (from 0; 2.0 is the first one in structure 2) afterwards, as .npy, .bin or (a picture of
     /// HxW values) .png
     #[arg(long, value_name = "I=PATH")]

@@ -16,6 +16,7 @@ use super::options::{Format, Output, RunOptions};
 use super::report::{Failure, code, is_dumb_terminal, print, say, say_text, stderr_color};
 use super::session::Session;
 use super::spec::Value;
+use super::texture::Binding;
 use super::{check as check_command, input, summary};
 
 /// Runs a kernel, then shows and saves what it computed.
@@ -26,7 +27,11 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
     options.check()?;
     let module = compile(options)?;
     let kernel = choose(&module, options.entry.as_deref())?;
-    let values = Arguments::resolve(kernel, &options.args)?;
+    let mut values = Arguments::resolve(kernel, &options.args)?;
+    for Binding { name, object } in &options.bind {
+        let object = object.resolve().map_err(|failure| failure.context(format_args!("--bind {name}")))?;
+        values.bound.push((name.clone(), object));
+    }
     check_outputs(kernel, &values, options)?;
 
     let cancel = Arc::new(AtomicBool::new(false));

@@ -14,12 +14,17 @@ use super::profile::Report;
 use super::report::{Failure, print, say};
 use super::save::save;
 use super::spec::Value;
+use super::texture::Made;
 
 /// A device with the module and the arguments of one launch.
 pub struct Session {
     device: Device,
     /// Of each parameter: that of an array, those of a structure.
     buffers: Vec<Vec<Buffer>>,
+    /// By parameter: the texture, sampler or surface whose handle it is.
+    objects: Vec<Option<Made>>,
+    /// What variables are bound to, and its memory.
+    bound: Vec<(String, Made, Option<Buffer>)>,
     profile: Arc<Mutex<Profile>>,
     /// Nobody reads any more what the kernel prints.
     unread: Arc<AtomicBool>,
@@ -66,7 +71,12 @@ impl Session {
     /// When there is no room for them.
     pub fn new(module: &Module, values: &Arguments) -> Result<Session, Error> {
         let device = Device::for_module(module);
-        let mut buffers = Vec::new();
+        let (mut buffers, mut objects, mut bound) = (Vec::new(), Vec::new(), Vec::new());
+        for (name, object) in &values.bound {
+            let array = object.image.as_ref().map(|(array, _)| fill(&device, name, array)).transpose()?;
+            let made = object.make(&device, array.as_ref().map_or(0, Buffer::address))?;
+            bound.push((name.clone(), made, array));
+        }
         for (param, value) in values.values.iter().enumerate() {
             let index = values.option(param);
             buffers.push(match value {
@@ -79,10 +89,21 @@ impl Session {
                         })
                         .collect::<Result<_, _>>()?
                 }
+                Value::Object(object) => {
+                    let arrays =
+                        object.image.iter().map(|(array, _)| fill(&device, &index.to_string(), array));
+                    arrays.collect::<Result<_, _>>()?
+                }
                 array => vec![fill(&device, &index.to_string(), array)?],
             });
+            objects.push(match (value, buffers.last().and_then(|of_param: &Vec<Buffer>| of_param.first())) {
+                (Value::Object(object), array) => {
+                    Some(object.make(&device, array.map_or(0, Buffer::address))?)
+                }
+                _ => None,
+            });
         }
-        Ok(Session { device, buffers, profile: Arc::default(), unread: Arc::default() })
+        Ok(Session { device, buffers, objects, bound, profile: Arc::default(), unread: Arc::default() })
     }
 
     /// Loads the module and runs the kernel.
@@ -101,6 +122,13 @@ impl Session {
             self.device.set_heap_limit(bytes);
         }
         let loaded = self.device.load(module)?;
+        for (name, made, _) in &self.bound {
+            match made {
+                Made::Texture(texture) => loaded.bind_texture(name, texture)?,
+                Made::Surface(surface) => loaded.bind_surface(name, surface)?,
+                Made::Sampler(sampler) => loaded.bind_sampler(name, sampler)?,
+            }
+        }
         let mut launch = loaded.launch(&kernel.name).configure(|config| {
             config.dynamic_shared = options.shared;
             config.cooperative = options.cooperative;
@@ -117,8 +145,14 @@ impl Session {
             };
         });
         launch = launch.grid(options.grid()).block(options.block(kernel)).engine(options.engine());
-        for (value, buffers) in values.values.iter().zip(&self.buffers) {
+        for ((value, buffers), object) in values.values.iter().zip(&self.buffers).zip(&self.objects) {
             launch = match (value, &buffers[..]) {
+                (Value::Object(_), _) => match object {
+                    Some(Made::Texture(texture)) => launch.arg(texture),
+                    Some(Made::Surface(surface)) => launch.arg(surface),
+                    Some(Made::Sampler(sampler)) => launch.arg(sampler),
+                    None => launch,
+                },
                 (Value::Bytes(bytes), _) => launch.arg(Arg::bytes(bytes.as_slice())),
                 (Value::Structure { bytes, arrays }, buffers) => {
                     let mut bytes = bytes.clone();

@@ -10,6 +10,7 @@ use super::npy;
 use super::numbers::parse_size;
 use super::report::Failure;
 use super::structure::{self, Field};
+use super::texture::{self, ObjectSpec, ObjectValue};
 
 /// An argument as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub enum Spec {
     Bytes(Vec<u8>),
     /// `{@x.npy, 4, 2.5}`: a structure by value.
     Structure(Vec<Field>),
+    /// `texture(@x.npy, filter=linear)`, `surface(..)`, `sampler(..)`: a handle.
+    Object(ObjectSpec),
     /// `numba:@x.npy`: an array as numba passes it, in 5 parameters and 2 for each dimension.
     Numba(Box<Spec>),
 }
@@ -44,7 +47,7 @@ pub enum Spec {
 pub const FORMS: &str = "\
 a number 42, -1.5, inf, nan, or its raw bits 0x3c00; an array @x.npy, @x.bin, @x.npy:bf16; \
 a new array f32[1024], u32[64x64]=7, bytes[4096]; bytes by value bytes:00112233; \
-a structure by value {@x.npy, 4, 2.5:f64}; an array for all of its parameters of numba numba:@x.npy";
+a structure by value {@x.npy, 4, 2.5:f64}; texture(@x.npy, filter=linear), surface(f32[64x64]), sampler(address=wrap); an array for all of its parameters of numba numba:@x.npy";
 
 impl std::str::FromStr for Spec {
     type Err = String;
@@ -54,6 +57,9 @@ impl std::str::FromStr for Spec {
             let fields =
                 fields.strip_suffix('}').ok_or_else(|| format!("`{text}` has no `}}` at its end"))?;
             return structure::parse(fields).map(Spec::Structure);
+        }
+        if let Some(object) = texture::parse(text) {
+            return object.map(Spec::Object);
         }
         if let Some(array) = text.strip_prefix("numba:") {
             return match array.parse()? {
@@ -132,7 +138,7 @@ fn parse_new(text: &str) -> Result<Spec, String> {
 }
 
 /// What a launch gets for one parameter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// These bytes.
     Bytes(Vec<u8>),
@@ -145,6 +151,8 @@ pub enum Value {
         /// Where each address goes, and its array.
         arrays: Vec<(usize, Value)>,
     },
+    /// The handle of a new texture, sampler or surface.
+    Object(ObjectValue),
     /// The address of a new array of zeros.
     Zeros {
         /// Type of the elements.
@@ -161,6 +169,7 @@ impl Value {
             Value::Bytes(_) | Value::Structure { .. } => None,
             Value::Array(array) => Some((array.dtype, &array.shape)),
             Value::Zeros { dtype, shape } => Some((*dtype, shape)),
+            Value::Object(object) => object.image.as_ref()?.0.array(),
         }
     }
 
@@ -195,6 +204,8 @@ impl Spec {
             }
             Spec::Number(text) => number(text, param, &type_name).map(Value::Bytes).map_err(Failure::usage),
             Spec::Structure(fields) => structure::resolve(fields, param),
+            Spec::Object(_) if param.array || param.bytes != 8 => Err(mismatch("it is a handle".to_owned())),
+            Spec::Object(object) => object.resolve().map(Value::Object),
             Spec::Numba(array) => array.resolve(param),
             Spec::Bytes(bytes) if bytes.len() as u64 == param.bytes => Ok(Value::Bytes(bytes.clone())),
             Spec::Bytes(bytes) => Err(mismatch(format!("it is {} bytes", bytes.len()))),

@@ -468,9 +468,7 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
                 TexelKind::Fetch | TexelKind::Load => (AccessKind::TexelLoad, weak),
                 TexelKind::Store => (AccessKind::TexelStore, weak),
                 // As `red`.
-                TexelKind::Reduce(_) => {
-                    (AccessKind::TexelAtomic, Semantics::new(Order::Relaxed, Scope::Gpu))
-                }
+                TexelKind::Reduce(_) => (AccessKind::TexelAtomic, Semantics::new(Order::Relaxed, Scope::Gpu)),
             };
             smallvec![Access { kind, start: Start::Texels, extent: Extent::Texels, semantics }]
         }

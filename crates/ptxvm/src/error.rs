@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use diag::{Code, Color, Diagnostic, SourceFile};
-use vm::{Fault, FaultKind, LoadError, OutOfMemory, Place};
+use vm::{Fault, FaultKind, LoadError, ObjectError, OutOfMemory, Place};
 
 /// Why PTX could not be compiled, loaded or launched. `Display` shows it with source lines, carets and help.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub enum Error {
     OutOfMemory(OutOfMemory),
     /// The host read or wrote device memory that is not there.
     Memory(FaultKind),
+    /// A texture, sampler or surface cannot be made, or bound.
+    Texture(ObjectError),
     /// A copy from one device to another.
     OtherDevice,
     /// Work of a stream that was not done, because something before it failed.
@@ -238,6 +240,7 @@ impl fmt::Display for Error {
             Error::Load(error) => error.fmt(f),
             Error::OutOfMemory(error) => error.fmt(f),
             Error::Memory(kind) => write!(f, "{kind} by the host"),
+            Error::Texture(error) => error.fmt(f),
             Error::OtherDevice => f.write_str("the arrays are of different devices: copy by way of the host"),
             Error::NotRun { cause } => {
                 write!(f, "not run, because earlier work of the stream failed: {cause}")

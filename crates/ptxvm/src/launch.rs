@@ -10,7 +10,11 @@ use vm::{
 };
 
 use crate::name::{short_name, short_param};
-use crate::{ArgumentError, Array, Buffer, Element, Error, Loaded, Module, Slice, Stopped};
+use crate::texture::Handle;
+use crate::{
+    ArgumentError, Array, Buffer, Element, Error, Loaded, Module, SamplerState, Slice, Stopped, Surface,
+    Texture,
+};
 
 /// An argument of a launch, made from a number, an array or raw bytes.
 #[derive(Clone)]
@@ -20,17 +24,19 @@ pub struct Arg {
     ty: Option<Type>,
     /// It is the address of this memory, or of a part of it: a parameter of the module's address size takes it.
     memory: Option<Buffer>,
+    /// It is the handle of this object.
+    object: Option<Arc<Handle>>,
 }
 
 impl Arg {
     /// Raw bytes, for structures and for anything else of exactly this size.
     pub fn bytes(bytes: impl Into<Vec<u8>>) -> Arg {
-        Arg { bytes: bytes.into(), ty: None, memory: None }
+        Arg { bytes: bytes.into(), ty: None, memory: None, object: None }
     }
 
     /// An address within a buffer.
     fn address(address: u64, buffer: &Buffer) -> Arg {
-        Arg { bytes: address.to_le_bytes().to_vec(), ty: None, memory: Some(buffer.clone()) }
+        Arg { bytes: address.to_le_bytes().to_vec(), ty: None, memory: Some(buffer.clone()), object: None }
     }
 
     /// The bytes that the parameter gets, if it can take this argument. Addresses have `address_bytes` bytes.
@@ -53,6 +59,7 @@ impl Arg {
     fn description(&self) -> String {
         match self.ty {
             _ if self.memory.is_some() => "an array".to_owned(),
+            _ if self.object.is_some() => "a texture, sampler or surface".to_owned(),
             Some(ty) => format!("a .{}", ty.name()),
             None => format!("{} bytes", self.bytes.len()),
         }
@@ -63,7 +70,7 @@ impl<T: Element> From<T> for Arg {
     fn from(value: T) -> Arg {
         let mut bytes = vec![0; T::BYTES];
         value.store(&mut bytes);
-        Arg { bytes, ty: Some(T::TYPE), memory: None }
+        Arg { bytes, ty: Some(T::TYPE), memory: None, object: None }
     }
 }
 
@@ -84,6 +91,18 @@ impl From<&Buffer> for Arg {
         Arg::address(buffer.address(), buffer)
     }
 }
+
+macro_rules! from_object {
+    ($($Name:ident)*) => { $(
+        impl From<&$Name> for Arg {
+            fn from(object: &$Name) -> Arg {
+                let bytes = object.handle().to_le_bytes().to_vec();
+                Arg { bytes, ty: None, memory: None, object: Some(Arc::clone(&object.0)) }
+            }
+        }
+    )* };
+}
+from_object!(Texture Surface SamplerState);
 
 /// Extents in x, y and z, made from one, two or three numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

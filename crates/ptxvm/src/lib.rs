@@ -82,6 +82,7 @@ mod memory;
 mod module;
 mod name;
 mod stream;
+mod texture;
 
 pub use check::Options;
 pub use check::module::{Function, Param};
@@ -91,14 +92,17 @@ pub use element::Element;
 pub use error::{ArgumentError, Error, Named, Stopped};
 pub use half::{bf16, f16};
 pub use ir::Options as LowerOptions;
+pub use isa::texture::Geometry;
 pub use launch::{Arg, Engine, Extents, Launch, describe, signature};
 pub use loaded::Loaded;
 pub use memory::{Array, Buffer, Slice};
 pub use module::Module;
 pub use name::{demangle, short_name, short_param};
+pub use sem::texture::{AddressMode, Channel, Filter, ImageDescriptor, ImageError, Sampler, TexelFormat};
 pub use stream::{Event, Pending, Stream};
+pub use texture::{Image, Region, SamplerState, Surface, Texture};
 pub use vm::{
     AccessEvent, AccessKind, Accesses, BarrierArrival, BarrierRelease, Counts, Fault, FaultKind, HostPath,
-    KernelAttributes, LaneAccess, LaunchConfig, LaunchObserver, LaunchReport, ObserverHandle, Order, Output,
-    Place, Profile, Scope, Semantics,
+    KernelAttributes, LaneAccess, LaunchConfig, LaunchObserver, LaunchReport, ObjectError, ObserverHandle,
+    Order, Output, Place, Profile, Scope, Semantics,
 };

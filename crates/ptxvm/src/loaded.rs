@@ -5,7 +5,8 @@ use std::sync::Arc;
 use vm::{FaultKind, KernelAttributes};
 
 use crate::launch::Launch;
-use crate::{Device, Error, Module, Named};
+use crate::texture::Handle;
+use crate::{Device, Error, Module, Named, SamplerState, Surface, Texture};
 
 /// A module on a device. Cheap to clone; clones share their variables. The memory of these is given back when the last clone is dropped,
 /// and every launch of its kernels has ended.
@@ -102,6 +103,37 @@ impl Loaded {
     /// [`Error::Memory`] when they do not fit.
     pub fn write_const(&self, address: u64, data: &[u8]) -> Result<(), Error> {
         self.loaded().write_const(address, data).map_err(Error::Memory)
+    }
+
+    /// Binds a `.texref` variable to a texture, for launches that are prepared from now on. It stays bound when the texture is destroyed.
+    ///
+    /// # Errors
+    /// [`Error::Texture`] when the module has no such variable, [`Error::OtherDevice`].
+    pub fn bind_texture(&self, name: &str, texture: &Texture) -> Result<(), Error> {
+        self.bind(name, &texture.0)
+    }
+
+    /// Binds a `.surfref` variable to a surface; otherwise as [`Loaded::bind_texture`].
+    ///
+    /// # Errors
+    /// As of [`Loaded::bind_texture`].
+    pub fn bind_surface(&self, name: &str, surface: &Surface) -> Result<(), Error> {
+        self.bind(name, &surface.0)
+    }
+
+    /// Binds a `.samplerref` variable to a sampler; otherwise as [`Loaded::bind_texture`].
+    ///
+    /// # Errors
+    /// As of [`Loaded::bind_texture`].
+    pub fn bind_sampler(&self, name: &str, sampler: &SamplerState) -> Result<(), Error> {
+        self.bind(name, &sampler.0)
+    }
+
+    fn bind(&self, name: &str, Handle { device, handle, .. }: &Handle) -> Result<(), Error> {
+        if device.number() != self.device().number() {
+            return Err(Error::OtherDevice);
+        }
+        self.device().machine().bind(self.loaded(), name, *handle).map_err(Error::Texture)
     }
 
     /// Address of a part of a variable.

@@ -84,7 +84,8 @@ impl Cpu<'_, '_> {
         let texture = launch.bound(handle, Opaque::Texture).map_err(|fault| self.handle_fault(&fault))?;
         let sampler = match sampler {
             Some(handle) => {
-                let sampler = launch.bound(handle, Opaque::Sampler).map_err(|fault| self.handle_fault(&fault))?;
+                let sampler =
+                    launch.bound(handle, Opaque::Sampler).map_err(|fault| self.handle_fault(&fault))?;
                 sampler.sampler().for_texture_of(&texture.sampler())
             }
             None => texture.sampler(),
@@ -157,7 +158,9 @@ impl Cpu<'_, '_> {
             data.copy_from_slice(&new.to_le_bytes()[..size]);
         } else if access.formatted {
             let words: Vec<u32> = operands.iter().map(|&operand| operand as u32).collect();
-            data.copy_from_slice(&image.descriptor().format.encode(&words)[..image.descriptor().format.bytes()]);
+            data.copy_from_slice(
+                &image.descriptor().format.encode(&words)[..image.descriptor().format.bytes()],
+            );
         } else {
             for (data, operand) in data.chunks_mut(size).zip(operands) {
                 data.copy_from_slice(&operand.to_le_bytes()[..size]);

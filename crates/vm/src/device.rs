@@ -215,6 +215,9 @@ impl Device {
         if descriptor.levels > 1 || descriptor.samples > 1 {
             return Err(ObjectError::NotASurface);
         }
+        if !address.is_multiple_of(texture::SURFACE_ALIGN) {
+            return Err(ObjectError::Memory(FaultKind::Misaligned));
+        }
         let placed = texture::place(&self.arena, address, descriptor)?;
         Ok(self.objects.add(Object::Surface(placed)))
     }

@@ -13,7 +13,7 @@ use crate::kernel::Kernel;
 use crate::launch::LoadError;
 use crate::memory::{Arena, generic_offset};
 use crate::shared::append;
-use crate::texture::{Object, ObjectError};
+use crate::texture::{self, Object, ObjectError};
 
 /// Bytes of `.const` memory.
 const CONST_LIMIT: u64 = 64 * 1024;
@@ -49,7 +49,7 @@ impl Image {
             addresses: vec![0; variables.len()],
             globals: Vec::new(),
             constants: Mutex::default(),
-            bindings: Mutex::default(),
+            bindings: Mutex::new(Arc::new(texture::samplers(variables))),
             names: program.kernels().map(|(id, kernel)| (kernel.name.clone(), id)).collect(),
             kernels: std::iter::repeat_with(OnceLock::new).take(count).collect(),
             arena: Arc::clone(arena),
@@ -120,7 +120,8 @@ impl Image {
         let mut variables = self.program.module.variables.iter();
         let found = variables.position(|v| v.name == name && v.opaque == Some(object.kind()));
         let index = found.ok_or(ObjectError::NoVariable)?;
-        Arc::make_mut(&mut self.bindings.lock().unwrap_or_else(PoisonError::into_inner)).insert(index, object);
+        Arc::make_mut(&mut self.bindings.lock().unwrap_or_else(PoisonError::into_inner))
+            .insert(index, object);
         Ok(())
     }
 }

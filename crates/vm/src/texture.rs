@@ -7,11 +7,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use isa::{Mod, Opaque, Opcode};
+use check::module::Variable;
 use isa::Picks;
+use isa::{Mod, Opaque, Opcode};
 use sem::texture::{
-    Image, ImageDescriptor, ImageError, Sampler, SurfaceAccess, SurfacePlace, asks_sampler, image_attribute,
-    sampler_attribute,
+    AddressMode, Filter, Image, ImageDescriptor, ImageError, Sampler, SurfaceAccess, SurfacePlace,
+    asks_sampler, image_attribute, sampler_attribute,
 };
 
 use crate::fault::FaultKind;
@@ -22,6 +23,9 @@ use crate::memory::{Arena, Extent};
 const HANDLES: u64 = 1 << 60;
 /// The marks of all kinds.
 const MARKS: u64 = Opaque::Texture.mark() | Opaque::Sampler.mark() | Opaque::Surface.mark();
+
+/// Alignment of surfaces in bytes (PTX ISA, "suld": a base address is assumed to be aligned so). Reductions rely on it.
+pub(crate) const SURFACE_ALIGN: u64 = 16;
 
 /// An image in global memory.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,7 +80,9 @@ impl fmt::Display for ObjectError {
             ObjectError::Memory(kind) => write!(f, "the memory of the image: {kind}"),
             ObjectError::NotASurface => f.write_str("a surface is an image of one level and one sample"),
             ObjectError::NoObject => f.write_str("there is no texture, sampler or surface with this handle"),
-            ObjectError::NoVariable => f.write_str("the module has no such texture, sampler or surface reference"),
+            ObjectError::NoVariable => {
+                f.write_str("the module has no such texture, sampler or surface reference")
+            }
         }
     }
 }
@@ -128,10 +134,45 @@ impl Objects {
 }
 
 /// An image that lies at an address.
-pub(crate) fn place(arena: &Arena, address: u64, descriptor: ImageDescriptor) -> Result<Arc<Placed>, ObjectError> {
+pub(crate) fn place(
+    arena: &Arena,
+    address: u64,
+    descriptor: ImageDescriptor,
+) -> Result<Arc<Placed>, ObjectError> {
     let image = Image::new(descriptor)?;
     arena.check(address, image.bytes()).map_err(ObjectError::Memory)?;
     Ok(Arc::new(Placed { image, address }))
+}
+
+/// What the `.samplerref` variables of a module are bound to before anybody binds them: what their initial values say (PTX ISA,
+/// "Texture, Sampler, and Surface Types"), by index of the variable.
+pub(crate) fn samplers(variables: &[Variable]) -> HashMap<usize, Object> {
+    let samplers = variables.iter().enumerate().filter(|(_, v)| v.opaque == Some(Opaque::Sampler));
+    let bound = samplers.filter(|(_, variable)| !variable.fields.is_empty());
+    bound.map(|(index, variable)| (index, Object::Sampler(sampler(&variable.fields)))).collect()
+}
+
+/// The sampler that fields describe: coordinates are normalised unless a field says otherwise. *Unverified*: `clamp_ogl` is done as
+/// `clamp_to_edge`.
+fn sampler(fields: &[(String, String)]) -> Sampler {
+    let mut sampler = Sampler { normalized: true, ..Sampler::default() };
+    for (name, value) in fields {
+        let mode = match value.as_str() {
+            "wrap" => AddressMode::Wrap,
+            "mirror" => AddressMode::Mirror,
+            "clamp_to_border" => AddressMode::Border,
+            _ => AddressMode::Clamp,
+        };
+        match name.as_str() {
+            "addr_mode_0" => sampler.address[0] = mode,
+            "addr_mode_1" => sampler.address[1] = mode,
+            "addr_mode_2" => sampler.address[2] = mode,
+            "filter_mode" if value == "linear" => sampler.filter = Filter::Linear,
+            "force_unnormalized_coords" => sampler.normalized = value == "0",
+            _ => {}
+        }
+    }
+    sampler
 }
 
 /// What a launch found behind a handle: an object, and its memory.
@@ -186,20 +227,29 @@ impl Launch {
             Some(object) => object,
             None => {
                 let address = handle & !MARKS;
-                let variable = self.program().module.variables.iter().enumerate().find(|(index, variable)| {
-                    variable.opaque.is_some() && self.image.address(*index) == address
-                });
+                let variable =
+                    self.program().module.variables.iter().enumerate().find(|(index, variable)| {
+                        variable.opaque.is_some() && self.image.address(*index) == address
+                    });
                 if let Some((index, variable)) = variable {
                     match self.bindings.get(&index) {
                         Some(object) => object,
                         None => {
-                            return fail(format!("the .{} `{}` is not bound", what_of(variable.opaque), variable.name));
+                            return fail(format!(
+                                "the .{} `{}` is not bound",
+                                what_of(variable.opaque),
+                                variable.name
+                            ));
                         }
                     }
                 } else if let Some(passed) = self.passed(address) {
                     match self.objects.get(&passed) {
                         Some(object) => object,
-                        None => return fail(format!("the parameter holds {passed:#x}, which is no live .{what}")),
+                        None => {
+                            return fail(format!(
+                                "the parameter holds {passed:#x}, which is no live .{what}"
+                            ));
+                        }
                     }
                 } else if handle & HANDLES != 0 {
                     return fail(format!("{handle:#x} is no live .{what}: it was destroyed, or never made"));
@@ -209,14 +259,16 @@ impl Launch {
             }
         };
         if object.kind() != kind {
-            return fail(format!("{handle:#x} is the handle of a .{}, not of a .{what}", object.kind().name()));
+            return fail(format!(
+                "{handle:#x} is the handle of a .{}, not of a .{what}",
+                object.kind().name()
+            ));
         }
         let bound = Bound { memory: None, object: object.clone() };
         let Some(placed) = bound.placed() else { return Ok(bound) };
         let memory = self.allocation(placed.address).ok_or(FaultKind::OutOfBounds);
-        let memory = memory.and_then(|memory| {
-            memory.resolve(placed.address, placed.image.bytes()).map(|_| memory)
-        });
+        let memory =
+            memory.and_then(|memory| memory.resolve(placed.address, placed.image.bytes()).map(|_| memory));
         match memory {
             Ok(memory) => Ok(Bound { memory: Some(memory), ..bound }),
             Err(kind) => {
@@ -235,9 +287,6 @@ impl Launch {
         let unfit = |note: String| HandleFault { kind: FaultKind::InvalidHandle, note };
         if let Some(Placed { image, .. }) = bound.placed() {
             access.check(image).map_err(|mismatch| unfit(mismatch.to_string()))?;
-            if access.reduced(image).is_none() {
-                return Err(unfit("the texels are not integers of the instruction's size".to_owned()));
-            }
         }
         Ok(bound)
     }
@@ -272,9 +321,10 @@ impl Launch {
     /// The handle that was passed to the kernel's opaque parameter at this address of `.param` space.
     fn passed(&self, address: u64) -> Option<u64> {
         let params = &self.program().module.functions[self.kernel.entry.index()].params;
-        let index = params.iter().zip(&self.kernel.param_offsets).position(|(param, &offset)| {
-            param.opaque.is_some() && offset == address
-        })?;
+        let index = params
+            .iter()
+            .zip(&self.kernel.param_offsets)
+            .position(|(param, &offset)| param.opaque.is_some() && offset == address)?;
         let start = usize::try_from(*self.kernel.param_offsets.get(index)?).ok()?;
         let bytes = self.params.get(start..)?.first_chunk::<8>()?;
         Some(u64::from_le_bytes(*bytes))

@@ -2,13 +2,14 @@
 
 /// The faults, by the part of the tree that they are in: `# name`, `in FILE`, `test ARGUMENTS of cargo test`, then `- ` and
 /// `+ ` before the lines that are replaced and those in their place.
-const LISTS: [&str; 6] = [
+const LISTS: [&str; 7] = [
     include_str!("list/table.txt"),
     include_str!("list/ir.txt"),
     include_str!("list/code.txt"),
     include_str!("list/exec.txt"),
     include_str!("list/memory.txt"),
     include_str!("list/lanes.txt"),
+    include_str!("list/texture.txt"),
 ];
 
 /// A fault: text that is replaced in a file.

@@ -1,8 +1,8 @@
 //! Images: extents, layers and mipmap levels, and where each texel lies.
 //!
 //! CUDA keeps the layout of its arrays to itself. *Ours*: levels lie one after the other, the largest first; of each level its
-//! layers (the six faces of a cube are layers), of each layer its slices, of each slice its rows, without gaps unless a row pitch
-//! is given; the samples of a texel lie side by side.
+//! layers (the six faces of a cube are layers), of each layer its slices, of each slice its rows, without gaps but that every level
+//! begins at a multiple of 16 bytes, as surfaces do, and unless a row pitch is given; the samples of a texel lie side by side.
 
 use std::fmt;
 
@@ -13,6 +13,8 @@ use isa::texture::Geometry;
 const MOST: u32 = 1 << 30;
 /// The most bytes of an image.
 const MOST_BYTES: u64 = 1 << 47;
+/// Alignment of a level in bytes: each can be a surface of its own.
+const LEVEL_ALIGN: u64 = 16;
 /// The most samples of a texel.
 const MOST_SAMPLES: u32 = 64;
 
@@ -170,8 +172,10 @@ impl Image {
         let mut bytes = 0;
         for level in 0..levels {
             let extent = extent.map(|extent| (extent >> level).max(1));
-            let placed = Level::place(&descriptor, extent, bytes)?;
-            let end = placed.layer_pitch.checked_mul(layers.into()).and_then(|size| size.checked_add(bytes));
+            // `MOST_BYTES` leaves room.
+            let placed = Level::place(&descriptor, extent, u64::next_multiple_of(bytes, LEVEL_ALIGN))?;
+            let end =
+                placed.layer_pitch.checked_mul(layers.into()).and_then(|size| size.checked_add(placed.start));
             bytes = end.filter(|&end| end <= MOST_BYTES).ok_or(ImageError::TooLarge)?;
             all.push(placed);
         }
@@ -240,7 +244,7 @@ mod tests {
         ImageDescriptor::new(geometry, TexelFormat::new(Channel::F32, 2).unwrap(), extent)
     }
 
-    /// Every texel of every level has bytes of its own, and they are all of the image.
+    /// Every texel of every level has bytes of its own; nothing but what aligns a level is left over.
     #[test]
     fn texels_do_not_overlap() {
         let images = [
@@ -264,7 +268,8 @@ mod tests {
                     }
                 }
             }
-            assert!(seen.into_iter().all(|seen| seen), "{descriptor:?}");
+            let free = seen.iter().filter(|seen| !**seen).count() as u32;
+            assert!(free < descriptor.levels && seen.last() == Some(&true), "{descriptor:?} {free}");
         }
     }
 
@@ -273,7 +278,7 @@ mod tests {
         let image =
             Image::new(ImageDescriptor { levels: 4, ..descriptor(Geometry::Plane, [9, 5, 1]) }).unwrap();
         let (start, level) = image.level(2).unwrap();
-        assert_eq!((start, level.descriptor().width, level.descriptor().height), ((45 + 8) * 8, 2, 1));
+        assert_eq!((start, level.descriptor().width, level.descriptor().height), (368 + 64, 2, 1));
         assert!(image.level(4).is_none());
     }
 

@@ -30,19 +30,28 @@ pub use query::{asks_sampler, image_attribute, sampler_attribute};
 pub use sampler::{AddressMode, Filter, Sampler};
 pub use surface::{OutOfBounds, SurfaceAccess, SurfacePlace};
 
-/// An instruction of one geometry on an image of another.
+/// Why an instruction does not fit an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mismatch {
-    /// What the instruction names.
-    pub instruction: Geometry,
-    /// What the image is.
-    pub image: Geometry,
+pub enum Mismatch {
+    /// It names another geometry.
+    Geometry {
+        /// What the instruction names.
+        instruction: Geometry,
+        /// What the image is.
+        image: Geometry,
+    },
+    /// It is a reduction, and texels are no integers of its size.
+    Texels,
 }
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Mismatch { instruction, image } = self;
-        write!(f, "the instruction is for {}, the image is {}", instruction.name(), image.name())
+        match self {
+            Mismatch::Geometry { instruction, image } => {
+                write!(f, "the instruction is for {}, the image is {}", instruction.name(), image.name())
+            }
+            Mismatch::Texels => f.write_str("the texels are not integers of the instruction's size"),
+        }
     }
 }
 
@@ -52,6 +61,6 @@ fn fits(instruction: Geometry, image: &Image) -> Result<(), Mismatch> {
     match (instruction, own) {
         (Geometry::PlaneArray, Geometry::Cube | Geometry::CubeArray) => Ok(()),
         _ if instruction == own => Ok(()),
-        _ => Err(Mismatch { instruction, image: own }),
+        _ => Err(Mismatch::Geometry { instruction, image: own }),
     }
 }

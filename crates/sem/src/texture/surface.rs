@@ -23,6 +23,8 @@ pub struct SurfaceAccess {
     /// `.p`: coordinates count texels, not bytes, and texels are converted.
     pub formatted: bool,
     out_of_bounds: OutOfBounds,
+    /// It reads and writes in one step.
+    reduces: bool,
     /// Type of an element.
     ty: Type,
     /// Elements.
@@ -58,6 +60,7 @@ impl SurfaceAccess {
             geometry: Geometry::of(picks)?,
             formatted,
             out_of_bounds,
+            reduces: form.opcode == Opcode::Sured,
             ty: picks.ty(0),
             count,
         })
@@ -102,8 +105,11 @@ impl SurfaceAccess {
     /// Can it be made to this image?
     ///
     /// # Errors
-    /// When the geometry is not that of the image.
+    /// When the geometry is not that of the image, or its texels cannot be reduced.
     pub fn check(&self, image: &Image) -> Result<(), Mismatch> {
+        if self.reduces && self.reduced(image).is_none() {
+            return Err(Mismatch::Texels);
+        }
         fits(self.geometry, image)
     }
 
@@ -142,6 +148,11 @@ impl SurfaceAccess {
         }
         let x = x.clamp(0, last) / bytes * bytes;
         let texel = [0, y.clamp(0, height - 1) as u32, z.clamp(0, depth - 1) as u32];
-        SurfacePlace::At(image.offset(level, layer.min(descriptor.layers - 1), texel, 0) + x as u64)
+        let offset = image.offset(level, layer.min(descriptor.layers - 1), texel, 0) + x as u64;
+        // Rows may begin anywhere; one step needs an aligned place.
+        if self.reduces && !offset.is_multiple_of(bytes as u64) {
+            return SurfacePlace::Misaligned;
+        }
+        SurfacePlace::At(offset)
     }
 }

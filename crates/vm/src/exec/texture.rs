@@ -2,7 +2,7 @@
 
 use diag::Span;
 use ir::{AtomicOp, Width};
-use isa::{Opcode, Opaque, Picks};
+use isa::{Opaque, Opcode, Picks};
 use sem::texture::{Fetch, Lookup, MOST_SOURCES, SurfaceAccess, SurfacePlace, TEXEL_BYTES};
 use smallvec::SmallVec;
 
@@ -10,7 +10,7 @@ use super::atomic::{Update, update_atomically};
 use super::transfer::{read, write};
 use super::{Active, Chunk, Step};
 use crate::bytes::{load, store};
-use crate::code::{Op, Kind, Texel, TexelWork};
+use crate::code::{Kind, Op, Texel, TexelWork};
 use crate::fault::{Fault, FaultKind};
 use crate::mask::Mask;
 use crate::registers::SlotRef;
@@ -115,8 +115,10 @@ impl Chunk<'_> {
         };
         let samplers = self.distinct(sampler, active);
         let both = |&(handle, lanes): &(u64, Mask)| {
-            let with = move |&(sampler, others): &(u64, Mask)| {
-                Group { handle, sampler: Some(sampler), lanes: lanes & others }
+            let with = move |&(sampler, others): &(u64, Mask)| Group {
+                handle,
+                sampler: Some(sampler),
+                lanes: lanes & others,
             };
             samplers.iter().map(with).collect::<SmallVec<[Group; 4]>>()
         };
@@ -279,7 +281,13 @@ impl Chunk<'_> {
 
     /// Calls `f` with the lane, the address and the size of everything that an instruction reads or writes of an image. Changes nothing
     /// in the registers.
-    pub(super) fn each_texel(&self, op: &Op, mask: Mask, active: &Active, mut f: impl FnMut(usize, u64, u64)) {
+    pub(super) fn each_texel(
+        &self,
+        op: &Op,
+        mask: Mask,
+        active: &Active,
+        mut f: impl FnMut(usize, u64, u64),
+    ) {
         let Kind::Texel(op) = &op.kind else { return };
         let number = |slot: SlotRef, lane| self.registers.get(active.window, slot, lane);
         for lane in mask {

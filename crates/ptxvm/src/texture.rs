@@ -1,0 +1,278 @@
+//! Images, textures, samplers and surfaces.
+
+use std::sync::Arc;
+
+use sem::texture::{Image as Layout, ImageDescriptor, Sampler};
+use vm::{FaultKind, ObjectError};
+
+use crate::{Buffer, Device, Error};
+
+/// Texels in device memory: what CUDA calls an array, or a mipmapped array.
+///
+/// Cheap to clone; clones are the same memory. It is given back when the last one is dropped, and every texture and surface of it.
+#[derive(Clone)]
+pub struct Image {
+    buffer: Buffer,
+    /// Where it begins in the buffer.
+    offset: u64,
+    layout: Arc<Layout>,
+}
+
+/// A part of a level of an image: where it begins and how large it is, each in bytes of a row, rows, and slices. The layers of arrays
+/// and the faces of cubes are slices here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Region {
+    /// The mipmap level; 0 is the largest.
+    pub level: u32,
+    /// The first byte of each row, the first row of each slice, the first slice.
+    pub start: [u64; 3],
+    /// Bytes, rows and slices.
+    pub size: [u64; 3],
+}
+
+impl Image {
+    /// What it was made by.
+    pub fn descriptor(&self) -> &ImageDescriptor {
+        self.layout.descriptor()
+    }
+
+    /// Device address of the first byte.
+    pub fn address(&self) -> u64 {
+        self.buffer.address() + self.offset
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.layout.bytes()
+    }
+
+    /// The device that it is memory of.
+    pub fn device(&self) -> &Device {
+        self.buffer.device()
+    }
+
+    /// One mipmap level as an image of its own, in the same memory; `None` if there are not so many.
+    pub fn level(&self, level: u32) -> Option<Image> {
+        let (start, layout) = self.layout.level(level)?;
+        Some(Image { buffer: self.buffer.clone(), offset: self.offset + start, layout: Arc::new(layout) })
+    }
+
+    /// Everything in a level; `None` if there are not so many.
+    pub fn whole(&self, level: u32) -> Option<Region> {
+        let [_, size] = self.pitches_and_size(level)?;
+        Some(Region { level, start: [0; 3], size })
+    }
+
+    /// Device address of a byte of a row, of a slice; `None` if there is no such row. To copy within the device: rows are contiguous.
+    pub fn address_of(&self, level: u32, [byte, row, slice]: [u64; 3]) -> Option<u64> {
+        let [[_, row_pitch, slice_pitch], [bytes, rows, slices]] = self.pitches_and_size(level)?;
+        let start = self.layout.levels().get(level as usize)?.start;
+        let inside = byte < bytes && row < rows && slice < slices;
+        inside.then(|| self.address() + start + slice * slice_pitch + row * row_pitch + byte)
+    }
+
+    /// Copies bytes in, of which rows begin `row_pitch` bytes apart and slices `slice_pitch`.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] when the region is not within the image, or `data` too short.
+    pub fn write_region(
+        &self,
+        region: &Region,
+        data: &[u8],
+        [row_pitch, slice_pitch]: [u64; 2],
+    ) -> Result<(), Error> {
+        self.check(region, data.len(), [row_pitch, slice_pitch])?;
+        self.each_row(region, [row_pitch, slice_pitch], |address, at, bytes| {
+            self.device().write_at(address, &data[at..at + bytes])
+        })
+    }
+
+    /// Copies bytes out; otherwise as [`Image::write_region`].
+    ///
+    /// # Errors
+    /// [`Error::Memory`] when the region is not within the image, or `data` too short.
+    pub fn read_region(
+        &self,
+        region: &Region,
+        data: &mut [u8],
+        [row_pitch, slice_pitch]: [u64; 2],
+    ) -> Result<(), Error> {
+        self.check(region, data.len(), [row_pitch, slice_pitch])?;
+        self.each_row(region, [row_pitch, slice_pitch], |address, at, bytes| {
+            self.device().read_at(address, &mut data[at..at + bytes])
+        })
+    }
+
+    /// Bytes of a texel, from row to row and from slice to slice of a level, and its size in bytes of a row, rows and slices.
+    fn pitches_and_size(&self, level: u32) -> Option<[[u64; 3]; 2]> {
+        let descriptor = self.descriptor();
+        let level = self.layout.levels().get(level as usize)?;
+        let texel = descriptor.format.bytes() as u64 * u64::from(descriptor.samples);
+        let [width, height, depth] = level.extent.map(u64::from);
+        // An image has several slices or several layers, never both.
+        let (slice_pitch, slices) = match descriptor.layers {
+            1 => (level.slice_pitch, depth),
+            layers => (level.layer_pitch, layers.into()),
+        };
+        Some([[texel, level.row_pitch, slice_pitch], [width * texel, height, slices]])
+    }
+
+    fn check(
+        &self,
+        region: &Region,
+        available: usize,
+        [row_pitch, slice_pitch]: [u64; 2],
+    ) -> Result<(), Error> {
+        let fits = || {
+            let [_, size] = self.pitches_and_size(region.level)?;
+            for axis in 0..3 {
+                let end = region.start[axis].checked_add(region.size[axis])?;
+                (end <= size[axis]).then_some(())?;
+            }
+            let [bytes, rows, slices] = region.size;
+            if region.size.contains(&0) {
+                return Some(());
+            }
+            let last_slice = (slices - 1).checked_mul(slice_pitch)?;
+            let last_row = (rows - 1).checked_mul(row_pitch)?;
+            let end = last_slice.checked_add(last_row)?.checked_add(bytes)?;
+            (end <= available as u64).then_some(())
+        };
+        fits().ok_or(Error::Memory(FaultKind::OutOfBounds))
+    }
+
+    /// Calls `f` with the device address of each row of a region, and where it lies on the host, and how long it is.
+    fn each_row(
+        &self,
+        region: &Region,
+        [row_pitch, slice_pitch]: [u64; 2],
+        mut f: impl FnMut(u64, usize, usize) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let ([byte, row, slice], [bytes, rows, slices]) = (region.start, region.size);
+        if region.size.contains(&0) {
+            return Ok(());
+        }
+        for (z, y) in (0..slices).flat_map(|z| (0..rows).map(move |y| (z, y))) {
+            let address = self.address_of(region.level, [byte, row + y, slice + z]);
+            let at = (z * slice_pitch + y * row_pitch) as usize;
+            f(address.ok_or(Error::Memory(FaultKind::OutOfBounds))?, at, bytes as usize)?;
+        }
+        Ok(())
+    }
+}
+
+/// An object of the device, which is destroyed when nobody has it any more.
+pub(crate) struct Handle {
+    pub device: Device,
+    pub handle: u64,
+    /// Its memory, if it keeps that alive.
+    _image: Option<Image>,
+}
+
+impl Handle {
+    fn new(
+        device: &Device,
+        handle: Result<u64, ObjectError>,
+        image: Option<&Image>,
+    ) -> Result<Arc<Handle>, Error> {
+        let handle = handle.map_err(Error::Texture)?;
+        Ok(Arc::new(Handle { device: device.clone(), handle, _image: image.cloned() }))
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // It is destroyed once, so this cannot fail.
+        let _ = self.device.machine().destroy_object(self.handle);
+    }
+}
+
+macro_rules! objects {
+    ($($(#[$doc:meta])* $Name:ident)*) => { $(
+        $(#[$doc])*
+        ///
+        /// Cheap to clone; clones are the same object. It is destroyed with the last one, and every launch that has it as an
+        /// argument: a kernel that uses its handle afterwards faults.
+        #[derive(Clone)]
+        pub struct $Name(pub(crate) Arc<Handle>);
+
+        impl $Name {
+            /// What kernels name it by.
+            pub fn handle(&self) -> u64 {
+                self.0.handle
+            }
+        }
+    )* };
+}
+
+objects! {
+    /// An image, and how it is sampled.
+    Texture
+    /// An image of one level, which kernels may write.
+    Surface
+    /// How textures are sampled, in modules of `texmode_independent`.
+    SamplerState
+}
+
+impl Device {
+    /// New texels, all zero.
+    ///
+    /// # Errors
+    /// [`Error::Texture`] when there is no such image, [`Error::OutOfMemory`].
+    pub fn image(&self, descriptor: ImageDescriptor) -> Result<Image, Error> {
+        let layout = Layout::new(descriptor).map_err(|error| Error::Texture(error.into()))?;
+        let name = format!("image of {} texels", descriptor.geometry.name());
+        Ok(Image { buffer: self.allocate(layout.bytes(), name)?, offset: 0, layout: Arc::new(layout) })
+    }
+
+    /// Makes a texture of an image.
+    ///
+    /// # Errors
+    /// [`Error::OtherDevice`]
+    pub fn texture(&self, image: &Image, sampler: Sampler) -> Result<Texture, Error> {
+        self.owns(image)?;
+        let handle = self.machine().create_texture(image.address(), *image.descriptor(), sampler);
+        Handle::new(self, handle, Some(image)).map(Texture)
+    }
+
+    /// Makes a texture of what lies at a device address, which must stay there as long as the texture is used.
+    ///
+    /// # Errors
+    /// [`Error::Texture`] when there is no such image, or its memory is not within one allocation that is alive.
+    pub fn texture_at(
+        &self,
+        address: u64,
+        descriptor: ImageDescriptor,
+        sampler: Sampler,
+    ) -> Result<Texture, Error> {
+        Handle::new(self, self.machine().create_texture(address, descriptor, sampler), None).map(Texture)
+    }
+
+    /// Makes a surface of an image.
+    ///
+    /// # Errors
+    /// [`Error::OtherDevice`], [`Error::Texture`] when the image has several levels: a surface is one ([`Image::level`]).
+    pub fn surface(&self, image: &Image) -> Result<Surface, Error> {
+        self.owns(image)?;
+        let handle = self.machine().create_surface(image.address(), *image.descriptor());
+        Handle::new(self, handle, Some(image)).map(Surface)
+    }
+
+    /// Makes a surface of what lies at a device address; otherwise as [`Device::texture_at`].
+    ///
+    /// # Errors
+    /// [`Error::Texture`]
+    pub fn surface_at(&self, address: u64, descriptor: ImageDescriptor) -> Result<Surface, Error> {
+        Handle::new(self, self.machine().create_surface(address, descriptor), None).map(Surface)
+    }
+
+    /// Makes a sampler.
+    pub fn sampler(&self, sampler: Sampler) -> SamplerState {
+        let handle = self.machine().create_sampler(sampler);
+        SamplerState(Arc::new(Handle { device: self.clone(), handle, _image: None }))
+    }
+
+    fn owns(&self, image: &Image) -> Result<(), Error> {
+        if image.device().number() == self.number() { Ok(()) } else { Err(Error::OtherDevice) }
+    }
+}
