@@ -75,6 +75,11 @@ impl Arch {
         self.word_bits() as usize / 8
     }
 
+    /// Whether text without a schedule stands for one that waits, since nvdisasm does not print it.
+    pub(crate) const fn implies_schedule(self) -> bool {
+        self.word_bits() == 128 && !self.prints_schedule()
+    }
+
     /// Whether nvdisasm prints scheduling and barriers for it.
     pub(crate) const fn prints_schedule(self) -> bool {
         self.0 == 120

@@ -210,6 +210,8 @@ impl Instruction {
                 }
             }
             match sched {
+                // Text without a schedule means another one there.
+                0 if self.arch().implies_schedule() => text.push_str(" ?sched0"),
                 0 => {}
                 1..=15 => text.push_str(&format!(" ?WAIT{sched}_END_GROUP")),
                 17..=27 => text.push_str(&format!(" ?trans{}", sched - 16)),

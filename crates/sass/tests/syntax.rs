@@ -46,6 +46,7 @@ fn control_fields_go_through_a_group_and_back() {
         "HSETP2.GE.AND P2, PT, R3, {-1.0}, {|-19.5|}, PT &req={3} ?WAIT12_END_GROUP;",
         "HSETP2.NE.OR P2, PT, R3, -c[0x2][0x14], !P0 &rd3 &wr0;",
         "HSETP2.T.XOR PT, P4, R3, R4.reuse.H1_H1, P0 ?WAIT1_END_GROUP;",
+        "HSETP2.F.AND P2, P2, R2, R0, PT ?sched0;",
     ];
     for arch in Arch::ALL {
         let texts: Vec<&str> =

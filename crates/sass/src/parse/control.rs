@@ -30,7 +30,7 @@ impl Parser<'_> {
                 break;
             }
         }
-        let silent = self.arch.word_bits() == 128 && !self.arch.prints_schedule();
+        let silent = self.arch.implies_schedule();
         let reused = instruction.get(Field::Reuse);
         let default = match (silent, reused) {
             (true, 0) => 1,
