@@ -142,6 +142,7 @@ impl Context {
         crate::stream::STREAMS.remove_if(|stream| stream.belongs_to(self));
         crate::event::EVENTS.remove_if(|event| event.context == self.id);
         crate::module::forget(self.id);
+        crate::array::forget(self.id);
         driver.allocations.free_all(driver, self.id);
     }
 

@@ -3,11 +3,12 @@
 use std::ffi::{c_uchar, c_uint, c_ushort, c_void};
 
 use cudarc::driver::sys::{
-    CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUcontext, CUdeviceptr, CUmemorytype, CUstream,
+    CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUarray, CUcontext, CUdeviceptr, CUmemorytype, CUstream,
 };
 
 use crate::Status;
 use crate::api::api;
+use crate::array::array;
 use crate::driver::driver;
 use crate::memory::{DEVICE_BASE, Kind};
 use crate::operation::Operation;
@@ -94,7 +95,8 @@ pub struct Copy {
 }
 
 impl Copy {
-    fn linear(to: Place, from: Place, bytes: u64) -> Copy {
+    /// A copy of so many bytes in one piece.
+    pub fn linear(to: Place, from: Place, bytes: u64) -> Copy {
         Copy { from: Side::linear(from), to: Side::linear(to), extents: [bytes, 1, 1] }
     }
 
@@ -324,7 +326,10 @@ fn pitched_fill(address: u64, pitch: usize, element: u64, value: u32, width: usi
 }
 
 /// An address of the device, which may be one of managed or pinned memory.
-fn device_place(address: CUdeviceptr) -> Result<Place, Status> {
+///
+/// # Errors
+/// When nothing is allocated there.
+pub fn device_place(address: CUdeviceptr) -> Result<Place, Status> {
     match driver()?.allocations.find(address) {
         Some(_) => Ok(Place::of(address)),
         None => Err(Status::CUDA_ERROR_INVALID_VALUE),
@@ -332,7 +337,7 @@ fn device_place(address: CUdeviceptr) -> Result<Place, Status> {
 }
 
 /// A pointer of the program.
-fn host_place(pointer: *const c_void) -> Place {
+pub fn host_place(pointer: *const c_void) -> Place {
     Place::of(pointer.expose_provenance() as u64)
 }
 
@@ -341,6 +346,7 @@ struct Described {
     memory_type: u32,
     host: *const c_void,
     device: CUdeviceptr,
+    array: CUarray,
     x: usize,
     y: usize,
     z: usize,
@@ -350,14 +356,19 @@ struct Described {
 
 impl Described {
     /// The side of a copy of so many bytes and rows.
-    fn side(&self, width: usize, rows: usize) -> Result<Side, Status> {
+    fn side(&self, [width, rows, slices]: [usize; 3]) -> Result<Side, Status> {
         const HOST: u32 = CUmemorytype::CU_MEMORYTYPE_HOST as u32;
         const DEVICE: u32 = CUmemorytype::CU_MEMORYTYPE_DEVICE as u32;
+        const ARRAY: u32 = CUmemorytype::CU_MEMORYTYPE_ARRAY as u32;
         const UNIFIED: u32 = CUmemorytype::CU_MEMORYTYPE_UNIFIED as u32;
         let invalid = Status::CUDA_ERROR_INVALID_VALUE;
         let base = match self.memory_type {
             HOST => self.host.expose_provenance() as u64,
             DEVICE | UNIFIED => self.device,
+            ARRAY => {
+                let (start, size) = ([self.x, self.y, self.z], [width, rows, slices]);
+                return array(self.array)?.side(start.map(|n| n as u64), size.map(|n| n as u64));
+            }
             _ => return Err(invalid),
         };
         let (pitch, height) = (
@@ -405,6 +416,7 @@ unsafe fn copy_2d(copy: *const CUDA_MEMCPY2D) -> Result<Copy, Status> {
         memory_type: number!(copy.srcMemoryType),
         host: field!(srcHost),
         device: field!(srcDevice),
+        array: field!(srcArray),
         x: field!(srcXInBytes),
         y: field!(srcY),
         z: 0,
@@ -415,6 +427,7 @@ unsafe fn copy_2d(copy: *const CUDA_MEMCPY2D) -> Result<Copy, Status> {
         memory_type: number!(copy.dstMemoryType),
         host: field!(dstHost).cast_const(),
         device: field!(dstDevice),
+        array: field!(dstArray),
         x: field!(dstXInBytes),
         y: field!(dstY),
         z: 0,
@@ -451,6 +464,7 @@ macro_rules! copy_3d {
                 memory_type: number!(copy.srcMemoryType),
                 host: field!(srcHost),
                 device: field!(srcDevice),
+                array: field!(srcArray),
                 x: field!(srcXInBytes),
                 y: field!(srcY),
                 z: field!(srcZ),
@@ -461,6 +475,7 @@ macro_rules! copy_3d {
                 memory_type: number!(copy.dstMemoryType),
                 host: field!(dstHost).cast_const(),
                 device: field!(dstDevice),
+                array: field!(dstArray),
                 x: field!(dstXInBytes),
                 y: field!(dstY),
                 z: field!(dstZ),
@@ -475,12 +490,12 @@ copy_3d!(copy_3d, CUDA_MEMCPY3D);
 copy_3d!(copy_3d_peer, CUDA_MEMCPY3D_PEER);
 
 fn boxed(from: &Described, to: &Described, extents: [usize; 3]) -> Result<Copy, Status> {
-    let [width, height, _] = extents;
+    let lengths = extents;
     let extents = extents.map(|n| n as u64);
     if extents.contains(&0) {
         return Ok(Copy::linear(Place::Bytes([].into()), Place::Bytes([].into()), 0));
     }
-    Ok(Copy { from: from.side(width, height)?, to: to.side(width, height)?, extents })
+    Ok(Copy { from: from.side(lengths)?, to: to.side(lengths)?, extents })
 }
 
 /// The stream for copies that name none.

@@ -6,6 +6,7 @@
 //! What the environment says: see `config` (devices) and `log` (messages).
 
 mod api;
+mod array;
 mod cache;
 mod chip;
 mod config;
@@ -36,6 +37,7 @@ mod queue;
 mod status;
 mod stream;
 mod stream_value;
+mod texture;
 mod unsupported;
 mod virtual_memory;
 
@@ -47,6 +49,7 @@ pub const DRIVER_VERSION: i32 = 13040;
 
 /// The functions, a table for each file.
 static TABLES: &[&[&[Function]]] = &[
+    array::API,
     context::API,
     copy::API,
     device::API,
@@ -63,5 +66,6 @@ static TABLES: &[&[&[Function]]] = &[
     module::API,
     proc::API,
     stream::API,
+    texture::API,
     unsupported::API,
 ];

@@ -33,6 +33,8 @@ pub enum Kind {
     Registered(c_uint),
     /// A variable of a module.
     Variable,
+    /// An array of texels.
+    Array,
     /// A range of virtual addresses with memory mapped to it.
     Mapped,
 }
@@ -132,7 +134,7 @@ impl Allocations {
                 if allocation.kind.is_of_device() {
                     self.used.fetch_sub(allocation.bytes, Ordering::Relaxed);
                 }
-                if allocation.kind != Kind::Variable {
+                if !matches!(allocation.kind, Kind::Variable | Kind::Array) {
                     let _ = driver.machine.free(allocation.base);
                 }
             }

@@ -1,0 +1,376 @@
+//! CUDA arrays: images in device memory, whose layout is ours (docs/textures.md).
+
+use std::ffi::{c_uint, c_void};
+use std::sync::Arc;
+
+use cudarc::driver::sys::{
+    CUDA_ARRAY_DESCRIPTOR, CUDA_ARRAY_MEMORY_REQUIREMENTS, CUDA_ARRAY3D_DESCRIPTOR, CUarray, CUdevice,
+    CUdeviceptr, CUmipmappedArray, CUstream,
+};
+use ptxvm::{Channel, Geometry, Image, ImageDescriptor, TexelFormat};
+
+use crate::Status;
+use crate::api::api;
+use crate::context::Context;
+use crate::copy::{Copy, Place, Side, copy_later, copy_now, device_place, host_place};
+use crate::driver::driver;
+use crate::handles::{Handles, handle_of};
+use crate::memory::Kind;
+use crate::pointers::write;
+use crate::stream::Default as DefaultStream;
+
+const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
+
+/// Arrays and mipmapped arrays that have not been destroyed.
+pub static ARRAYS: Handles<Array> = Handles::new();
+pub static MIPMAPPED: Handles<Array> = Handles::new();
+
+const LAYERED: u32 = 1;
+const SURFACE: u32 = 2;
+const CUBEMAP: u32 = 4;
+const FLAGS: u32 = 0x3f;
+
+/// A description that any program could have filled with anything: the format is a number.
+#[derive(Clone, Copy, Debug)]
+pub struct Description {
+    pub width: usize,
+    pub height: usize,
+    pub depth: usize,
+    pub format: u32,
+    pub channels: u32,
+    pub flags: u32,
+}
+
+/// An array, or one with mipmap levels.
+pub struct Array {
+    pub image: Image,
+    pub description: Description,
+    /// The number of its context; none of a level, which lives with the whole.
+    context: Option<u64>,
+    /// The handles of its levels, once they were asked for.
+    levels: std::sync::Mutex<Vec<Arc<Array>>>,
+}
+
+/// What a texel is.
+///
+/// # Errors
+/// When there is no such format here.
+pub fn format(number: u32, channels: u32) -> Result<TexelFormat, Status> {
+    let (channel, channels) = match number {
+        1 => (Channel::U8, channels),
+        2 => (Channel::U16, channels),
+        3 => (Channel::U32, channels),
+        8 => (Channel::S8, channels),
+        9 => (Channel::S16, channels),
+        10 => (Channel::S32, channels),
+        16 => (Channel::F16, channels),
+        32 => (Channel::F32, channels),
+        192..=194 => (Channel::Unorm8, 1 << (number - 192)),
+        195..=197 => (Channel::Unorm16, 1 << (number - 195)),
+        198..=200 => (Channel::Snorm8, 1 << (number - 198)),
+        201..=203 => (Channel::Snorm16, 1 << (number - 201)),
+        // Compressed and video formats.
+        80..=94 | 145..=183 => return Err(Status::CUDA_ERROR_NOT_SUPPORTED),
+        _ => return Err(INVALID),
+    };
+    let channels =
+        u8::try_from(channels).ok().filter(|channels| matches!(channels, 1 | 2 | 4)).ok_or(INVALID)?;
+    TexelFormat::new(channel, channels).ok_or(INVALID)
+}
+
+impl Description {
+    /// The image that it describes.
+    fn descriptor(&self, levels: u32) -> Result<ImageDescriptor, Status> {
+        let size = |n: usize| u32::try_from(n).map_err(|_| INVALID);
+        let (width, height, depth) = (size(self.width)?, size(self.height)?, size(self.depth)?);
+        let layered = self.flags & LAYERED != 0;
+        let cube = self.flags & CUBEMAP != 0;
+        if width == 0 || self.flags & !FLAGS != 0 {
+            return Err(INVALID);
+        }
+        let (geometry, extents, layers) = match () {
+            () if cube && !layered && depth != 6 => return Err(INVALID),
+            () if cube && layered => (Geometry::CubeArray, [width, height, 1], depth),
+            () if cube => (Geometry::Cube, [width, height, 1], 6),
+            () if layered && height == 0 => (Geometry::LineArray, [width, 1, 1], depth),
+            () if layered => (Geometry::PlaneArray, [width, height, 1], depth),
+            () if depth > 0 && height == 0 => return Err(INVALID),
+            () if depth > 0 => (Geometry::Volume, [width, height, depth], 1),
+            () if height > 0 => (Geometry::Plane, [width, height, 1], 1),
+            () => (Geometry::Line, [width, 1, 1], 1),
+        };
+        let image = ImageDescriptor::new(geometry, format(self.format, self.channels)?, extents);
+        Ok(ImageDescriptor { layers, levels, ..image })
+    }
+
+    /// # Safety
+    /// What is not null must point to a description.
+    unsafe fn of(description: *const CUDA_ARRAY3D_DESCRIPTOR) -> Result<Description, Status> {
+        if description.is_null() {
+            return Err(INVALID);
+        }
+        // SAFETY: the caller's promise; the format is read as a number.
+        unsafe {
+            Ok(Description {
+                width: (&raw const (*description).Width).read(),
+                height: (&raw const (*description).Height).read(),
+                depth: (&raw const (*description).Depth).read(),
+                format: (&raw const (*description).Format).cast::<u32>().read(),
+                channels: (&raw const (*description).NumChannels).read(),
+                flags: (&raw const (*description).Flags).read(),
+            })
+        }
+    }
+
+    /// # Safety
+    /// What is not null must point to a description of a plane.
+    pub unsafe fn of_plane(description: *const CUDA_ARRAY_DESCRIPTOR) -> Result<Description, Status> {
+        if description.is_null() {
+            return Err(INVALID);
+        }
+        // SAFETY: the caller's promise; the format is read as a number.
+        unsafe {
+            Ok(Description {
+                width: (&raw const (*description).Width).read(),
+                height: (&raw const (*description).Height).read(),
+                depth: 0,
+                format: (&raw const (*description).Format).cast::<u32>().read(),
+                channels: (&raw const (*description).NumChannels).read(),
+                flags: 0,
+            })
+        }
+    }
+}
+
+impl Array {
+    fn new(description: Description, levels: u32) -> Result<Arc<Array>, Status> {
+        let (driver, context) = (driver()?, Context::current()?);
+        let descriptor = description.descriptor(levels)?;
+        let image = driver.device.image(descriptor).map_err(|error| crate::status::of_error(&error))?;
+        driver.allocations.insert(image.address(), image.bytes(), Kind::Array, &context);
+        Ok(Arc::new(Array {
+            image,
+            description,
+            context: Some(context.id),
+            levels: std::sync::Mutex::default(),
+        }))
+    }
+
+    /// A mipmap level as an array of its own.
+    fn level(self: &Arc<Array>, level: u32) -> Result<Arc<Array>, Status> {
+        let mut levels = self.levels.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        while levels.len() <= level as usize {
+            let next = levels.len() as u32;
+            let image = self.image.level(next).ok_or(INVALID)?;
+            let half = |n: usize| if n == 0 { 0 } else { (n >> next).max(1) };
+            let of = self.description;
+            let depth = if of.flags & (LAYERED | CUBEMAP) == 0 { half(of.depth) } else { of.depth };
+            let description = Description { width: half(of.width), height: half(of.height), depth, ..of };
+            let array = Array { image, description, context: None, levels: std::sync::Mutex::default() };
+            let array = Arc::new(array);
+            ARRAYS.insert::<()>(Arc::clone(&array));
+            levels.push(array);
+        }
+        Ok(Arc::clone(&levels[level as usize]))
+    }
+
+    /// The side of a copy that begins at a byte of a row of a slice.
+    ///
+    /// # Errors
+    /// When the box does not lie within.
+    pub fn side(&self, start: [u64; 3], size: [u64; 3]) -> Result<Side, Status> {
+        let whole = self.image.whole(0).ok_or(INVALID)?.size;
+        let fits = |i: usize| start[i].checked_add(size[i]).is_some_and(|end| end <= whole[i]);
+        if !(0..3).all(fits) {
+            return Err(INVALID);
+        }
+        let address = |at: [u64; 3]| self.image.address_of(0, at);
+        let origin = address([0; 3]).ok_or(INVALID)?;
+        let pitch = address([0, 1, 0]).map_or(whole[0], |next| next - origin);
+        let slice = address([0, 0, 1]).map_or(pitch * whole[1], |next| next - origin);
+        Ok(Side { place: Place::Device(address(start).ok_or(INVALID)?), pitch, slice })
+    }
+
+    /// So many bytes of a line.
+    fn line(&self, offset: usize, bytes: usize) -> Result<Place, Status> {
+        Ok(self.side([offset as u64, 0, 0], [bytes as u64, 1, 1])?.place)
+    }
+
+    /// Takes it, and its levels, away from the program.
+    fn destroy(&self) {
+        for level in self.levels.lock().unwrap_or_else(std::sync::PoisonError::into_inner).drain(..) {
+            ARRAYS.remove::<()>(handle_of(&level));
+        }
+        if let Ok(driver) = driver() {
+            driver.allocations.remove(self.image.address(), |kind| kind == Kind::Array);
+        }
+    }
+
+    /// It may be a surface.
+    pub fn is_surface(&self) -> bool {
+        self.description.flags & SURFACE != 0
+    }
+}
+
+/// Forgets the arrays of a context.
+pub fn forget(context: u64) {
+    for arrays in [&ARRAYS, &MIPMAPPED] {
+        arrays.remove_if(|array| array.context == Some(context)).iter().for_each(|array| array.destroy());
+    }
+}
+
+/// The array of a handle.
+///
+/// # Errors
+/// When it is none.
+pub fn array(handle: CUarray) -> Result<Arc<Array>, Status> {
+    driver()?;
+    ARRAYS.get(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)
+}
+
+/// The mipmapped array of a handle.
+///
+/// # Errors
+/// When it is none.
+pub fn mipmapped(handle: CUmipmappedArray) -> Result<Arc<Array>, Status> {
+    driver()?;
+    MIPMAPPED.get(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)
+}
+
+fn create(result: *mut CUarray, description: Description) -> Result<(), Status> {
+    if result.is_null() {
+        return Err(INVALID);
+    }
+    let array = Array::new(description, 1)?;
+    // SAFETY: the caller's promise.
+    unsafe { write(result, handle_of(&array)) }?;
+    ARRAYS.insert::<()>(array);
+    Ok(())
+}
+
+/// Destroys an array when all work that may use it is done.
+fn destroy<H>(arrays: &Handles<Array>, handle: *mut H) -> Result<(), Status> {
+    let context = Context::current()?;
+    let array = arrays.get(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)?;
+    // A level goes with the whole.
+    array.context.ok_or(INVALID)?;
+    context.synchronize()?;
+    arrays.remove(handle);
+    array.destroy();
+    Ok(())
+}
+
+fn copy_line(default: DefaultStream, to: Place, from: Place, bytes: usize) -> Result<(), Status> {
+    copy_now(&*default.stream(std::ptr::null_mut())?, Copy::linear(to, from, bytes as u64))
+}
+
+/// # Safety
+/// As for `cuArrayGetMemoryRequirements`.
+unsafe fn requirements(result: *mut CUDA_ARRAY_MEMORY_REQUIREMENTS, array: &Array) -> Result<(), Status> {
+    let bytes = array.image.bytes() as usize;
+    // SAFETY: the caller's promise.
+    unsafe { write(result, CUDA_ARRAY_MEMORY_REQUIREMENTS { size: bytes, alignment: 512, reserved: [0; 4] }) }
+}
+
+api! { API:
+    /// Makes an array of one or two dimensions.
+    cuArrayCreate 3020 "cuArrayCreate_v2" (result: *mut CUarray, description: *const CUDA_ARRAY_DESCRIPTOR) {
+        Context::current()?;
+        create(result, Description::of_plane(description)?)
+    }
+    /// Makes an array: with slices, layers or the faces of a cube, too.
+    cuArray3DCreate 3020 "cuArray3DCreate_v2" (result: *mut CUarray, description: *const CUDA_ARRAY3D_DESCRIPTOR) {
+        Context::current()?;
+        create(result, Description::of(description)?)
+    }
+    /// What an array was made as.
+    cuArrayGetDescriptor 3020 "cuArrayGetDescriptor_v2" (result: *mut CUDA_ARRAY_DESCRIPTOR, of: CUarray) {
+        let description = array(of)?.description;
+        if result.is_null() {
+            return Err(INVALID);
+        }
+        (&raw mut (*result).Width).write(description.width);
+        (&raw mut (*result).Height).write(description.height);
+        (&raw mut (*result).Format).cast::<u32>().write(description.format);
+        (&raw mut (*result).NumChannels).write(description.channels);
+        Ok(())
+    }
+    /// What an array was made as.
+    cuArray3DGetDescriptor 3020 "cuArray3DGetDescriptor_v2" (result: *mut CUDA_ARRAY3D_DESCRIPTOR, of: CUarray) {
+        let description = array(of)?.description;
+        if result.is_null() {
+            return Err(INVALID);
+        }
+        (&raw mut (*result).Width).write(description.width);
+        (&raw mut (*result).Height).write(description.height);
+        (&raw mut (*result).Depth).write(description.depth);
+        (&raw mut (*result).Format).cast::<u32>().write(description.format);
+        (&raw mut (*result).NumChannels).write(description.channels);
+        (&raw mut (*result).Flags).write(description.flags);
+        Ok(())
+    }
+    /// Bytes that an array takes.
+    cuArrayGetMemoryRequirements 11060 "cuArrayGetMemoryRequirements" (result: *mut CUDA_ARRAY_MEMORY_REQUIREMENTS, of: CUarray, device: CUdevice) {
+        driver()?.ordinal(device)?;
+        requirements(result, &*array(of)?)
+    }
+    /// Destroys an array.
+    cuArrayDestroy 2000 "cuArrayDestroy" (of: CUarray) {
+        destroy(&ARRAYS, of)
+    }
+    /// Makes an array with mipmap levels.
+    cuMipmappedArrayCreate 5000 "cuMipmappedArrayCreate" (result: *mut CUmipmappedArray, description: *const CUDA_ARRAY3D_DESCRIPTOR, levels: c_uint) {
+        Context::current()?;
+        if result.is_null() || levels == 0 {
+            return Err(INVALID);
+        }
+        let description = Description::of(description)?;
+        let largest = description.width.max(description.height).max(if description.flags & (LAYERED | CUBEMAP) == 0 { description.depth } else { 0 });
+        let most = usize::BITS - largest.leading_zeros();
+        let array = Array::new(description, levels.min(most.max(1)))?;
+        write(result, handle_of(&array))?;
+        MIPMAPPED.insert::<()>(array);
+        Ok(())
+    }
+    /// A mipmap level of an array.
+    cuMipmappedArrayGetLevel 5000 "cuMipmappedArrayGetLevel" (result: *mut CUarray, of: CUmipmappedArray, level: c_uint) {
+        write(result, handle_of(&mipmapped(of)?.level(level)?))
+    }
+    /// Bytes that an array with mipmap levels takes.
+    cuMipmappedArrayGetMemoryRequirements 11060 "cuMipmappedArrayGetMemoryRequirements" (result: *mut CUDA_ARRAY_MEMORY_REQUIREMENTS, of: CUmipmappedArray, device: CUdevice) {
+        driver()?.ordinal(device)?;
+        requirements(result, &*mipmapped(of)?)
+    }
+    /// Destroys an array with mipmap levels.
+    cuMipmappedArrayDestroy 5000 "cuMipmappedArrayDestroy" (of: CUmipmappedArray) {
+        destroy(&MIPMAPPED, of)
+    }
+    /// Copies from the host to a line of an array.
+    cuMemcpyHtoA 3020 "cuMemcpyHtoA_v2" / 7000 "cuMemcpyHtoA_v2_ptds" (to: CUarray, offset: usize, from: *const c_void, bytes: usize) |default| {
+        copy_line(default, array(to)?.line(offset, bytes)?, host_place(from), bytes)
+    }
+    /// Copies from the host to a line of an array, in a stream.
+    cuMemcpyHtoAAsync 3020 "cuMemcpyHtoAAsync_v2" / 7000 "cuMemcpyHtoAAsync_v2_ptsz" (to: CUarray, offset: usize, from: *const c_void, bytes: usize, of: CUstream) |default| {
+        copy_later(&*default.stream(of)?, Copy::linear(array(to)?.line(offset, bytes)?, host_place(from), bytes as u64))
+    }
+    /// Copies from a line of an array to the host.
+    cuMemcpyAtoH 3020 "cuMemcpyAtoH_v2" / 7000 "cuMemcpyAtoH_v2_ptds" (to: *mut c_void, from: CUarray, offset: usize, bytes: usize) |default| {
+        copy_line(default, host_place(to), array(from)?.line(offset, bytes)?, bytes)
+    }
+    /// Copies from a line of an array to the host, in a stream.
+    cuMemcpyAtoHAsync 3020 "cuMemcpyAtoHAsync_v2" / 7000 "cuMemcpyAtoHAsync_v2_ptsz" (to: *mut c_void, from: CUarray, offset: usize, bytes: usize, of: CUstream) |default| {
+        copy_later(&*default.stream(of)?, Copy::linear(host_place(to), array(from)?.line(offset, bytes)?, bytes as u64))
+    }
+    /// Copies from the device to a line of an array.
+    cuMemcpyDtoA 3020 "cuMemcpyDtoA_v2" / 7000 "cuMemcpyDtoA_v2_ptds" (to: CUarray, offset: usize, from: CUdeviceptr, bytes: usize) |default| {
+        copy_line(default, array(to)?.line(offset, bytes)?, device_place(from)?, bytes)
+    }
+    /// Copies from a line of an array to the device.
+    cuMemcpyAtoD 3020 "cuMemcpyAtoD_v2" / 7000 "cuMemcpyAtoD_v2_ptds" (to: CUdeviceptr, from: CUarray, offset: usize, bytes: usize) |default| {
+        copy_line(default, device_place(to)?, array(from)?.line(offset, bytes)?, bytes)
+    }
+    /// Copies from a line of an array to that of another.
+    cuMemcpyAtoA 3020 "cuMemcpyAtoA_v2" / 7000 "cuMemcpyAtoA_v2_ptds" (to: CUarray, to_offset: usize, from: CUarray, from_offset: usize, bytes: usize) |default| {
+        copy_line(default, array(to)?.line(to_offset, bytes)?, array(from)?.line(from_offset, bytes)?, bytes)
+    }
+}

@@ -1,0 +1,511 @@
+//! Texture and surface objects, and the references of modules.
+
+use std::collections::HashMap;
+use std::ffi::{c_char, c_int, c_uint};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use cudarc::driver::sys::{
+    CUDA_ARRAY_DESCRIPTOR, CUDA_RESOURCE_DESC, CUDA_RESOURCE_VIEW_DESC, CUDA_TEXTURE_DESC, CUarray, CUdevice,
+    CUdeviceptr, CUmipmappedArray, CUmodule, CUsurfObject, CUsurfref, CUtexObject, CUtexref,
+};
+use ptxvm::{AddressMode, Filter, ImageDescriptor, Sampler, Surface, TexelFormat, Texture};
+
+use crate::Status;
+use crate::api::api;
+use crate::array::{Array, Description, array, format, mipmapped};
+use crate::context::Context;
+use crate::driver::driver;
+use crate::handles::{Handles, handle_of};
+use crate::module::{Module, module, name};
+use crate::pointers::{read, write};
+
+const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
+
+/// Flags of textures.
+const READ_AS_INTEGER: u32 = 1;
+const NORMALIZED_COORDINATES: u32 = 2;
+const SRGB: u32 = 0x10;
+const SEAMLESS_CUBEMAP: u32 = 0x40;
+const FLAGS: u32 = READ_AS_INTEGER | NORMALIZED_COORDINATES | SRGB | 0x20 | SEAMLESS_CUBEMAP;
+
+/// What a texture is made of.
+#[derive(Clone)]
+enum Source {
+    /// An array, with all its levels.
+    Array(Arc<Array>),
+    /// Numbers at an address of the device, in a line or in rows.
+    Memory(u64, ImageDescriptor),
+}
+
+/// A live texture object, as it was described.
+struct TextureObject {
+    _texture: Texture,
+    /// Memory of the array stays as long.
+    _source: Source,
+    resource: CUDA_RESOURCE_DESC,
+    description: CUDA_TEXTURE_DESC,
+}
+
+/// A live surface object.
+struct SurfaceObject {
+    _surface: Surface,
+    _array: Arc<Array>,
+    resource: CUDA_RESOURCE_DESC,
+}
+
+// SAFETY: pointers in descriptions are handles, which are only given back.
+unsafe impl Send for TextureObject {}
+// SAFETY: as above.
+unsafe impl Send for SurfaceObject {}
+
+/// By handle, which kernels have.
+static TEXTURES: LazyLock<Mutex<HashMap<u64, TextureObject>>> = LazyLock::new(Mutex::default);
+static SURFACES: LazyLock<Mutex<HashMap<u64, SurfaceObject>>> = LazyLock::new(Mutex::default);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn failed(error: ptxvm::Error) -> Status {
+    match crate::status::of_error(&error) {
+        Status::CUDA_ERROR_UNKNOWN => INVALID,
+        status => status,
+    }
+}
+
+impl Source {
+    /// What a resource description says.
+    ///
+    /// # Safety
+    /// It must be one.
+    unsafe fn of(resource: *const CUDA_RESOURCE_DESC) -> Result<Source, Status> {
+        if resource.is_null() {
+            return Err(INVALID);
+        }
+        // SAFETY: the caller's promise; which member of the union it is, its kind says, and formats are read as numbers.
+        unsafe {
+            let kind = (&raw const (*resource).resType).cast::<u32>().read();
+            let member = &raw const (*resource).res;
+            Ok(match kind {
+                0 => Source::Array(array(member.cast::<CUarray>().read())?),
+                1 => Source::Array(mipmapped(member.cast::<CUmipmappedArray>().read())?),
+                2 => {
+                    let linear = &raw const (*member).linear;
+                    let channels = (&raw const (*linear).numChannels).read();
+                    let format = format((&raw const (*linear).format).cast::<u32>().read(), channels)?;
+                    let bytes = (&raw const (*linear).sizeInBytes).read();
+                    Source::linear((&raw const (*linear).devPtr).read(), format, bytes)?
+                }
+                3 => {
+                    let pitched = &raw const (*member).pitch2D;
+                    let channels = (&raw const (*pitched).numChannels).read();
+                    let format = format((&raw const (*pitched).format).cast::<u32>().read(), channels)?;
+                    let extents =
+                        [(&raw const (*pitched).width).read(), (&raw const (*pitched).height).read()];
+                    let pitch = (&raw const (*pitched).pitchInBytes).read();
+                    Source::pitched((&raw const (*pitched).devPtr).read(), format, extents, pitch)?
+                }
+                _ => return Err(INVALID),
+            })
+        }
+    }
+
+    fn linear(address: u64, format: TexelFormat, bytes: usize) -> Result<Source, Status> {
+        let width = u32::try_from(bytes / format.bytes()).map_err(|_| INVALID)?;
+        Ok(Source::Memory(address, ImageDescriptor::linear(format, width)))
+    }
+
+    fn pitched(
+        address: u64,
+        format: TexelFormat,
+        extents: [usize; 2],
+        pitch: usize,
+    ) -> Result<Source, Status> {
+        let [width, height] = extents.map(u32::try_from);
+        let (width, height) = (width.map_err(|_| INVALID)?, height.map_err(|_| INVALID)?);
+        Ok(Source::Memory(address, ImageDescriptor::pitched(format, width, height, pitch as u64)))
+    }
+
+    fn texture(&self, sampler: Sampler) -> Result<Texture, Status> {
+        let device = &driver()?.device;
+        match self {
+            Source::Array(array) => device.texture(&array.image, sampler),
+            Source::Memory(address, descriptor) => device.texture_at(*address, *descriptor, sampler),
+        }
+        .map_err(failed)
+    }
+}
+
+fn address_mode(number: u32) -> Result<AddressMode, Status> {
+    Ok(match number {
+        0 => AddressMode::Wrap,
+        1 => AddressMode::Clamp,
+        2 => AddressMode::Mirror,
+        3 => AddressMode::Border,
+        _ => return Err(INVALID),
+    })
+}
+
+fn filter(number: u32) -> Result<Filter, Status> {
+    match number {
+        0 => Ok(Filter::Point),
+        1 => Ok(Filter::Linear),
+        _ => Err(INVALID),
+    }
+}
+
+/// What a texture description says.
+///
+/// # Safety
+/// It must be one.
+unsafe fn sampler(description: *const CUDA_TEXTURE_DESC) -> Result<Sampler, Status> {
+    if description.is_null() {
+        return Err(INVALID);
+    }
+    // SAFETY: the caller's promise; enumerations are read as numbers.
+    unsafe {
+        let flags = (&raw const (*description).flags).read();
+        if flags & !FLAGS != 0 {
+            return Err(INVALID);
+        }
+        let [x, y, z] = (&raw const (*description).addressMode).cast::<[u32; 3]>().read();
+        Ok(Sampler {
+            address: [address_mode(x)?, address_mode(y)?, address_mode(z)?],
+            filter: filter((&raw const (*description).filterMode).cast::<u32>().read())?,
+            mip_filter: filter((&raw const (*description).mipmapFilterMode).cast::<u32>().read())?,
+            normalized: flags & NORMALIZED_COORDINATES != 0,
+            normalized_float: flags & READ_AS_INTEGER == 0,
+            srgb: flags & SRGB != 0,
+            border: (&raw const (*description).borderColor).cast::<[u32; 4]>().read(),
+            lod_bias: (&raw const (*description).mipmapLevelBias).read(),
+            lod_min: (&raw const (*description).minMipmapLevelClamp).read(),
+            lod_max: (&raw const (*description).maxMipmapLevelClamp).read(),
+            seamless: flags & SEAMLESS_CUBEMAP != 0,
+        })
+    }
+}
+
+/// References of a module that the program has handles of.
+static TEXTURE_REFERENCES: Handles<TextureReference> = Handles::new();
+static SURFACE_REFERENCES: Handles<SurfaceReference> = Handles::new();
+
+/// A `.texref` variable, and what it was told so far.
+struct TextureReference {
+    /// None of one that `cuTexRefCreate` made.
+    variable: Option<(Arc<Module>, String)>,
+    state: Mutex<ReferenceState>,
+}
+
+#[derive(Clone)]
+struct ReferenceState {
+    source: Option<Source>,
+    sampler: Sampler,
+    format: u32,
+    channels: u32,
+    flags: u32,
+    modes: [u32; 3],
+    bound: Option<Texture>,
+}
+
+/// A `.surfref` variable.
+struct SurfaceReference {
+    variable: (Arc<Module>, String),
+    bound: Mutex<Option<(Arc<Array>, Surface)>>,
+}
+
+impl TextureReference {
+    fn new(variable: Option<(Arc<Module>, String)>) -> Arc<TextureReference> {
+        let (flags, modes) = (0, [1; 3]);
+        let sampler = Sampler { normalized_float: true, ..Sampler::default() };
+        let state =
+            ReferenceState { source: None, sampler, format: 32, channels: 1, flags, modes, bound: None };
+        Arc::new(TextureReference { variable, state: Mutex::new(state) })
+    }
+
+    /// Changes what it is told, and binds the variable anew.
+    fn change(&self, change: impl FnOnce(&mut ReferenceState) -> Result<(), Status>) -> Result<(), Status> {
+        let mut state = lock(&self.state);
+        let mut new = state.clone();
+        change(&mut new)?;
+        if let (Some(source), Some((module, name))) = (&new.source, &self.variable) {
+            let texture = source.texture(new.sampler)?;
+            module.loaded.bind_texture(name, &texture).map_err(failed)?;
+            new.bound = Some(texture);
+        }
+        *state = new;
+        Ok(())
+    }
+}
+
+fn reference(handle: CUtexref) -> Result<Arc<TextureReference>, Status> {
+    driver()?;
+    TEXTURE_REFERENCES.get(handle).ok_or(INVALID)
+}
+
+fn dimension(number: c_int) -> Result<usize, Status> {
+    usize::try_from(number).ok().filter(|&number| number < 3).ok_or(INVALID)
+}
+
+api! { API:
+    /// Makes a texture object: its number is what kernels take.
+    cuTexObjectCreate 5000 "cuTexObjectCreate" (result: *mut CUtexObject, resource: *const CUDA_RESOURCE_DESC, description: *const CUDA_TEXTURE_DESC, view: *const CUDA_RESOURCE_VIEW_DESC) {
+        Context::current()?;
+        if result.is_null() {
+            return Err(INVALID);
+        }
+        // A view as another format.
+        if !view.is_null() && (&raw const (*view).format).cast::<u32>().read() != 0 {
+            return Err(Status::CUDA_ERROR_NOT_SUPPORTED);
+        }
+        let source = Source::of(resource)?;
+        let texture = source.texture(sampler(description)?)?;
+        let handle = texture.handle();
+        write(result, handle)?;
+        let object = TextureObject { _texture: texture, _source: source, resource: resource.read(), description: description.read() };
+        lock(&TEXTURES).insert(handle, object);
+        Ok(())
+    }
+    /// Destroys a texture object when all work that may use it is done.
+    cuTexObjectDestroy 5000 "cuTexObjectDestroy" (object: CUtexObject) {
+        let context = Context::current()?;
+        context.synchronize()?;
+        lock(&TEXTURES).remove(&object).map(drop).ok_or(INVALID)
+    }
+    /// What a texture object was made of.
+    cuTexObjectGetResourceDesc 5000 "cuTexObjectGetResourceDesc" (result: *mut CUDA_RESOURCE_DESC, object: CUtexObject) {
+        driver()?;
+        write(result, lock(&TEXTURES).get(&object).ok_or(INVALID)?.resource)
+    }
+    /// How a texture object is read.
+    cuTexObjectGetTextureDesc 5000 "cuTexObjectGetTextureDesc" (result: *mut CUDA_TEXTURE_DESC, object: CUtexObject) {
+        driver()?;
+        write(result, lock(&TEXTURES).get(&object).ok_or(INVALID)?.description)
+    }
+    /// Makes a surface object of an array: its number is what kernels take.
+    cuSurfObjectCreate 5000 "cuSurfObjectCreate" (result: *mut CUsurfObject, resource: *const CUDA_RESOURCE_DESC) {
+        Context::current()?;
+        if result.is_null() {
+            return Err(INVALID);
+        }
+        let Source::Array(array) = Source::of(resource)? else { return Err(INVALID) };
+        if array.image.descriptor().levels > 1 || !array.is_surface() {
+            return Err(INVALID);
+        }
+        let surface = driver()?.device.surface(&array.image).map_err(failed)?;
+        let handle = surface.handle();
+        write(result, handle)?;
+        lock(&SURFACES).insert(handle, SurfaceObject { _surface: surface, _array: array, resource: resource.read() });
+        Ok(())
+    }
+    /// Destroys a surface object when all work that may use it is done.
+    cuSurfObjectDestroy 5000 "cuSurfObjectDestroy" (object: CUsurfObject) {
+        let context = Context::current()?;
+        context.synchronize()?;
+        lock(&SURFACES).remove(&object).map(drop).ok_or(INVALID)
+    }
+    /// What a surface object was made of.
+    cuSurfObjectGetResourceDesc 5000 "cuSurfObjectGetResourceDesc" (result: *mut CUDA_RESOURCE_DESC, object: CUsurfObject) {
+        driver()?;
+        write(result, lock(&SURFACES).get(&object).ok_or(INVALID)?.resource)
+    }
+    /// The most numbers that a texture of linear memory may have.
+    cuDeviceGetTexture1DLinearMaxWidth 11010 "cuDeviceGetTexture1DLinearMaxWidth" (result: *mut usize, number: c_uint, channels: c_uint, device: CUdevice) {
+        driver()?.ordinal(device)?;
+        format(number, channels)?;
+        write(result, 1 << 28)
+    }
+    /// A texture reference of a module.
+    cuModuleGetTexRef 2000 "cuModuleGetTexRef" (result: *mut CUtexref, of: CUmodule, variable: *const c_char) {
+        let (module, variable) = (module(of)?, name(variable)?);
+        let mut variables = module.loaded.module().program().module.variables.iter();
+        variables.find(|v| v.name == variable && v.opaque == Some(isa::Opaque::Texture)).ok_or(Status::CUDA_ERROR_NOT_FOUND)?;
+        let reference = TextureReference::new(Some((Arc::clone(&module), variable.to_owned())));
+        write(result, handle_of(&reference))?;
+        TEXTURE_REFERENCES.insert::<()>(reference);
+        Ok(())
+    }
+    /// Makes a texture reference of no module.
+    cuTexRefCreate 2000 "cuTexRefCreate" (result: *mut CUtexref) {
+        driver()?;
+        let reference = TextureReference::new(None);
+        write(result, handle_of(&reference))?;
+        TEXTURE_REFERENCES.insert::<()>(reference);
+        Ok(())
+    }
+    /// Destroys a texture reference of no module.
+    cuTexRefDestroy 2000 "cuTexRefDestroy" (of: CUtexref) {
+        TEXTURE_REFERENCES.remove(of).map(drop).ok_or(INVALID)
+    }
+    /// Binds a texture reference to an array.
+    cuTexRefSetArray 2000 "cuTexRefSetArray" (of: CUtexref, to: CUarray, _flags: c_uint) {
+        let array = array(to)?;
+        reference(of)?.change(|state| {
+            (state.format, state.channels) = (array.description.format, array.description.channels);
+            state.source = Some(Source::Array(array));
+            Ok(())
+        })
+    }
+    /// Binds a texture reference to an array with mipmap levels.
+    cuTexRefSetMipmappedArray 5000 "cuTexRefSetMipmappedArray" (of: CUtexref, to: CUmipmappedArray, _flags: c_uint) {
+        let array = mipmapped(to)?;
+        reference(of)?.change(|state| {
+            (state.format, state.channels) = (array.description.format, array.description.channels);
+            state.source = Some(Source::Array(array));
+            Ok(())
+        })
+    }
+    /// Binds a texture reference to memory.
+    cuTexRefSetAddress 3020 "cuTexRefSetAddress_v2" (offset: *mut usize, of: CUtexref, address: CUdeviceptr, bytes: usize) {
+        reference(of)?.change(|state| {
+            state.source = Some(Source::linear(address, format(state.format, state.channels)?, bytes)?);
+            Ok(())
+        })?;
+        if offset.is_null() { Ok(()) } else { write(offset, 0) }
+    }
+    /// Binds a texture reference to rows in memory.
+    cuTexRefSetAddress2D 4010 "cuTexRefSetAddress2D_v3" (of: CUtexref, description: *const CUDA_ARRAY_DESCRIPTOR, address: CUdeviceptr, pitch: usize) {
+        let plane = Description::of_plane(description)?;
+        reference(of)?.change(|state| {
+            (state.format, state.channels) = (plane.format, plane.channels);
+            let format = format(plane.format, plane.channels)?;
+            state.source = Some(Source::pitched(address, format, [plane.width, plane.height], pitch)?);
+            Ok(())
+        })
+    }
+    /// Sets the format of a texture reference.
+    cuTexRefSetFormat 2000 "cuTexRefSetFormat" (of: CUtexref, number: c_uint, channels: c_int) {
+        let channels = u32::try_from(channels).map_err(|_| INVALID)?;
+        format(number, channels)?;
+        reference(of)?.change(|state| {
+            (state.format, state.channels) = (number, channels);
+            Ok(())
+        })
+    }
+    /// Sets what becomes of coordinates out of range.
+    cuTexRefSetAddressMode 2000 "cuTexRefSetAddressMode" (of: CUtexref, of_dimension: c_int, mode: c_uint) {
+        let (index, address) = (dimension(of_dimension)?, address_mode(mode)?);
+        reference(of)?.change(|state| {
+            (state.modes[index], state.sampler.address[index]) = (mode, address);
+            Ok(())
+        })
+    }
+    /// Sets how texels are filtered.
+    cuTexRefSetFilterMode 2000 "cuTexRefSetFilterMode" (of: CUtexref, mode: c_uint) {
+        let mode = filter(mode)?;
+        reference(of)?.change(|state| {
+            state.sampler.filter = mode;
+            Ok(())
+        })
+    }
+    /// Sets how levels are filtered.
+    cuTexRefSetMipmapFilterMode 5000 "cuTexRefSetMipmapFilterMode" (of: CUtexref, mode: c_uint) {
+        let mode = filter(mode)?;
+        reference(of)?.change(|state| {
+            state.sampler.mip_filter = mode;
+            Ok(())
+        })
+    }
+    /// Sets what is added to levels of detail.
+    cuTexRefSetMipmapLevelBias 5000 "cuTexRefSetMipmapLevelBias" (of: CUtexref, bias: f32) {
+        reference(of)?.change(|state| {
+            state.sampler.lod_bias = bias;
+            Ok(())
+        })
+    }
+    /// Sets the range of levels of detail.
+    cuTexRefSetMipmapLevelClamp 5000 "cuTexRefSetMipmapLevelClamp" (of: CUtexref, least: f32, most: f32) {
+        reference(of)?.change(|state| {
+            (state.sampler.lod_min, state.sampler.lod_max) = (least, most);
+            Ok(())
+        })
+    }
+    /// Sets the colour of the border.
+    cuTexRefSetBorderColor 8000 "cuTexRefSetBorderColor" (of: CUtexref, color: *mut f32) {
+        let color = read(color.cast::<[u32; 4]>())?;
+        reference(of)?.change(|state| {
+            state.sampler.border = color;
+            Ok(())
+        })
+    }
+    /// Sets whether coordinates are normalised, and how integers are read.
+    cuTexRefSetFlags 2000 "cuTexRefSetFlags" (of: CUtexref, flags: c_uint) {
+        if flags & !FLAGS != 0 {
+            return Err(INVALID);
+        }
+        reference(of)?.change(|state| {
+            state.flags = flags;
+            state.sampler.normalized = flags & NORMALIZED_COORDINATES != 0;
+            state.sampler.normalized_float = flags & READ_AS_INTEGER == 0;
+            state.sampler.srgb = flags & SRGB != 0;
+            Ok(())
+        })
+    }
+    /// Sets how anisotropic filtering may be, which has no effect here.
+    cuTexRefSetMaxAnisotropy 5000 "cuTexRefSetMaxAnisotropy" (of: CUtexref, most: c_uint) {
+        if most == 0 || most > 16 { Err(INVALID) } else { reference(of).map(drop) }
+    }
+    /// The array that a texture reference is bound to.
+    cuTexRefGetArray 2000 "cuTexRefGetArray" (result: *mut CUarray, of: CUtexref) {
+        match &lock(&reference(of)?.state).source {
+            Some(Source::Array(array)) => write(result, handle_of(array)),
+            _ => Err(INVALID),
+        }
+    }
+    /// The memory that a texture reference is bound to.
+    cuTexRefGetAddress 3020 "cuTexRefGetAddress_v2" (result: *mut CUdeviceptr, of: CUtexref) {
+        match &lock(&reference(of)?.state).source {
+            Some(Source::Memory(address, _)) => write(result, *address),
+            _ => Err(INVALID),
+        }
+    }
+    /// What becomes of coordinates out of range.
+    cuTexRefGetAddressMode 2000 "cuTexRefGetAddressMode" (result: *mut c_uint, of: CUtexref, of_dimension: c_int) {
+        write(result, lock(&reference(of)?.state).modes[dimension(of_dimension)?])
+    }
+    /// How texels are filtered.
+    cuTexRefGetFilterMode 2000 "cuTexRefGetFilterMode" (result: *mut c_uint, of: CUtexref) {
+        write(result, (lock(&reference(of)?.state).sampler.filter == Filter::Linear).into())
+    }
+    /// Whether coordinates are normalised, and how integers are read.
+    cuTexRefGetFlags 2000 "cuTexRefGetFlags" (result: *mut c_uint, of: CUtexref) {
+        write(result, lock(&reference(of)?.state).flags)
+    }
+    /// The format of a texture reference.
+    cuTexRefGetFormat 2000 "cuTexRefGetFormat" (result: *mut c_uint, channels: *mut c_int, of: CUtexref) {
+        let reference = reference(of)?;
+        let state = lock(&reference.state);
+        write(result, state.format)?;
+        write(channels, state.channels as c_int)
+    }
+    /// A surface reference of a module.
+    cuModuleGetSurfRef 3000 "cuModuleGetSurfRef" (result: *mut CUsurfref, of: CUmodule, variable: *const c_char) {
+        let (module, variable) = (module(of)?, name(variable)?);
+        let mut variables = module.loaded.module().program().module.variables.iter();
+        variables.find(|v| v.name == variable && v.opaque == Some(isa::Opaque::Surface)).ok_or(Status::CUDA_ERROR_NOT_FOUND)?;
+        let reference = SurfaceReference { variable: (Arc::clone(&module), variable.to_owned()), bound: Mutex::default() };
+        let reference = Arc::new(reference);
+        write(result, handle_of(&reference))?;
+        SURFACE_REFERENCES.insert::<()>(reference);
+        Ok(())
+    }
+    /// Binds a surface reference to an array.
+    cuSurfRefSetArray 3000 "cuSurfRefSetArray" (of: CUsurfref, to: CUarray, flags: c_uint) {
+        let (reference, array) = (SURFACE_REFERENCES.get(of).ok_or(INVALID)?, array(to)?);
+        if flags != 0 {
+            return Err(INVALID);
+        }
+        let surface = driver()?.device.surface(&array.image).map_err(failed)?;
+        let (module, name) = &reference.variable;
+        module.loaded.bind_surface(name, &surface).map_err(failed)?;
+        *lock(&reference.bound) = Some((array, surface));
+        Ok(())
+    }
+    /// The array that a surface reference is bound to.
+    cuSurfRefGetArray 3000 "cuSurfRefGetArray" (result: *mut CUarray, of: CUsurfref) {
+        let reference = SURFACE_REFERENCES.get(of).ok_or(INVALID)?;
+        match &*lock(&reference.bound) {
+            Some((array, _)) => write(result, handle_of(array)),
+            None => Err(INVALID),
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Arrays, textures and surfaces as a program uses them: through the driver's C functions.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::mem::zeroed;
+use std::ptr::null_mut;
+
+use cudarc::driver::sys::{
+    CUDA_ARRAY_DESCRIPTOR, CUDA_ARRAY3D_DESCRIPTOR, CUDA_MEMCPY2D, CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC,
+    CUaddress_mode, CUarray, CUarray_format, CUfilter_mode, CUmemorytype, CUresourcetype, CUtexref,
+};
+// Its symbols are what is tested.
+use ptxvm_libcuda as _;
+
+type Handle = *mut c_void;
+
+unsafe extern "C" {
+    fn cuInit(flags: c_uint) -> u32;
+    fn cuDevicePrimaryCtxRetain(result: *mut Handle, device: c_int) -> u32;
+    fn cuCtxSetCurrent(context: Handle) -> u32;
+    fn cuCtxSynchronize() -> u32;
+    fn cuMemAlloc_v2(result: *mut u64, bytes: usize) -> u32;
+    fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) -> u32;
+    fn cuMemcpyAtoH_v2(to: *mut c_void, from: CUarray, offset: usize, bytes: usize) -> u32;
+    fn cuMemcpy2D_v2(copy: *const CUDA_MEMCPY2D) -> u32;
+    fn cuArrayCreate_v2(result: *mut CUarray, description: *const CUDA_ARRAY_DESCRIPTOR) -> u32;
+    fn cuArray3DCreate_v2(result: *mut CUarray, description: *const CUDA_ARRAY3D_DESCRIPTOR) -> u32;
+    fn cuArrayDestroy(array: CUarray) -> u32;
+    fn cuTexObjectCreate(
+        result: *mut u64,
+        resource: *const CUDA_RESOURCE_DESC,
+        description: *const CUDA_TEXTURE_DESC,
+        view: *const c_void,
+    ) -> u32;
+    fn cuTexObjectDestroy(object: u64) -> u32;
+    fn cuSurfObjectCreate(result: *mut u64, resource: *const CUDA_RESOURCE_DESC) -> u32;
+    fn cuSurfObjectDestroy(object: u64) -> u32;
+    fn cuModuleLoadData(result: *mut Handle, image: *const c_void) -> u32;
+    fn cuModuleGetFunction(result: *mut Handle, module: Handle, name: *const c_char) -> u32;
+    fn cuModuleGetTexRef(result: *mut CUtexref, module: Handle, name: *const c_char) -> u32;
+    fn cuTexRefSetArray(reference: CUtexref, array: CUarray, flags: c_uint) -> u32;
+    fn cuTexRefSetFlags(reference: CUtexref, flags: c_uint) -> u32;
+    fn cuLaunchKernel(
+        function: Handle,
+        grid_x: c_uint,
+        grid_y: c_uint,
+        grid_z: c_uint,
+        block_x: c_uint,
+        block_y: c_uint,
+        block_z: c_uint,
+        shared: c_uint,
+        stream: Handle,
+        params: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) -> u32;
+}
+
+const PTX: &CStr = c"
+.version 7.0
+.target sm_70
+.address_size 64
+.global .texref reference;
+
+.visible .entry fetch(.param .u64 texture, .param .u64 out) {
+    .reg .b64 %t, %o;  .reg .u32 %i;  .reg .f32 %x, %y, %a, %b, %c, %d;
+    ld.param.u64 %t, [texture];
+    ld.param.u64 %o, [out];
+    mov.u32 %i, %tid.x;
+    cvt.rn.f32.u32 %x, %i;
+    mov.f32 %y, 0f3F800000;
+    tex.2d.v4.f32.f32 {%a, %b, %c, %d}, [%t, {%x, %y}];
+    mad.wide.u32 %o, %i, 4, %o;
+    st.global.f32 [%o], %a;
+    ret;
+}
+.visible .entry by_reference(.param .u64 unused, .param .u64 out) {
+    .reg .b64 %o;  .reg .u32 %i;  .reg .f32 %x, %y;  .reg .u32 %a, %b, %c, %d;
+    ld.param.u64 %o, [out];
+    mov.u32 %i, %tid.x;
+    cvt.rn.f32.u32 %x, %i;
+    mov.f32 %y, 0f40000000;
+    tex.2d.v4.u32.f32 {%a, %b, %c, %d}, [reference, {%x, %y}];
+    mad.wide.u32 %o, %i, 4, %o;
+    st.global.u32 [%o], %a;
+    ret;
+}
+.visible .entry store(.param .u64 surface, .param .u64 unused) {
+    .reg .b64 %s;  .reg .u32 %i, %x;
+    ld.param.u64 %s, [surface];
+    mov.u32 %i, %tid.x;
+    shl.b32 %x, %i, 2;
+    sust.b.2d.b32.trap [%s, {%x, 0}], {%i};
+    ret;
+}
+";
+
+macro_rules! ok {
+    ($($call:tt)*) => {{
+        // SAFETY: the pointers are good for the call.
+        let status = unsafe { $($call)* };
+        assert_eq!(status, 0, "{}", stringify!($($call)*));
+    }};
+}
+
+fn module() -> Handle {
+    let (mut context, mut module) = (null_mut(), null_mut());
+    ok!(cuInit(0));
+    ok!(cuDevicePrimaryCtxRetain(&raw mut context, 0));
+    ok!(cuCtxSetCurrent(context));
+    ok!(cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()));
+    module
+}
+
+/// Runs a kernel in one block.
+fn launch(module: Handle, name: &CStr, threads: u32, object: u64, out: u64) {
+    let mut function = null_mut();
+    ok!(cuModuleGetFunction(&raw mut function, module, name.as_ptr()));
+    let mut params = [&raw const object, &raw const out].map(|param| param.cast_mut().cast::<c_void>());
+    ok!(cuLaunchKernel(function, 1, 1, 1, threads, 1, 1, 0, null_mut(), params.as_mut_ptr(), null_mut()));
+    ok!(cuCtxSynchronize());
+}
+
+fn words<T: Copy + Default, const N: usize>(address: u64) -> [T; N] {
+    let mut values = [T::default(); N];
+    ok!(cuMemcpyDtoH_v2(values.as_mut_ptr().cast(), address, size_of_val(&values)));
+    values
+}
+
+fn out() -> u64 {
+    let mut address = 0;
+    ok!(cuMemAlloc_v2(&raw mut address, 64));
+    address
+}
+
+/// An array of 4 x 3 with these elements.
+fn plane(format: CUarray_format, elements: &[u32; 12]) -> CUarray {
+    let description = CUDA_ARRAY_DESCRIPTOR { Width: 4, Height: 3, Format: format, NumChannels: 1 };
+    let mut array = null_mut();
+    ok!(cuArrayCreate_v2(&raw mut array, &raw const description));
+    let mut copy = std::mem::MaybeUninit::<CUDA_MEMCPY2D>::zeroed();
+    let at = copy.as_mut_ptr();
+    // SAFETY: these are its fields.
+    unsafe {
+        (*at).srcMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
+        (*at).srcHost = elements.as_ptr().cast();
+        (*at).srcPitch = 16;
+        (*at).dstMemoryType = CUmemorytype::CU_MEMORYTYPE_ARRAY;
+        (*at).dstArray = array;
+        (*at).WidthInBytes = 16;
+        (*at).Height = 3;
+    }
+    ok!(cuMemcpy2D_v2(at));
+    // A row too many.
+    // SAFETY: as above.
+    unsafe { (*at).dstY = 1 };
+    // SAFETY: as above.
+    assert_eq!(unsafe { cuMemcpy2D_v2(at) }, 1);
+    array
+}
+
+fn of_array(array: CUarray) -> CUDA_RESOURCE_DESC {
+    // SAFETY: zeros are an array that is null.
+    let mut resource: CUDA_RESOURCE_DESC = unsafe { zeroed() };
+    resource.resType = CUresourcetype::CU_RESOURCE_TYPE_ARRAY;
+    resource.res.array.hArray = array;
+    resource
+}
+
+#[test]
+fn a_texture_object_filters_and_clamps() {
+    let module = module();
+    let elements = std::array::from_fn(|i| (i as f32).to_bits());
+    let array = plane(CUarray_format::CU_AD_FORMAT_FLOAT, &elements);
+    // SAFETY: zeros are point sampling, and wrapping.
+    let mut description: CUDA_TEXTURE_DESC = unsafe { zeroed() };
+    description.addressMode = [CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP; 3];
+    description.filterMode = CUfilter_mode::CU_TR_FILTER_MODE_LINEAR;
+    let (resource, out, mut texture) = (of_array(array), out(), 0);
+    ok!(cuTexObjectCreate(&raw mut texture, &raw const resource, &raw const description, std::ptr::null()));
+    launch(module, c"fetch", 5, texture, out);
+    // Between rows 0 and 1, and columns: x = 1 lies between the centres 0.5 and 1.5.
+    assert_eq!(words::<f32, 5>(out), [2.0, 2.5, 3.5, 4.5, 5.0]);
+    ok!(cuTexObjectDestroy(texture));
+    ok!(cuArrayDestroy(array));
+}
+
+#[test]
+fn a_texture_reference_is_bound_to_an_array() {
+    let module = module();
+    let array = plane(CUarray_format::CU_AD_FORMAT_UNSIGNED_INT32, &std::array::from_fn(|i| 100 + i as u32));
+    let mut reference = null_mut();
+    // SAFETY: there is a place for the handle.
+    let missing = unsafe { cuModuleGetTexRef(&raw mut reference, module, c"nothing".as_ptr()) };
+    assert_eq!(missing, 500);
+    ok!(cuModuleGetTexRef(&raw mut reference, module, c"reference".as_ptr()));
+    ok!(cuTexRefSetFlags(reference, 1));
+    ok!(cuTexRefSetArray(reference, array, 1));
+    let out = out();
+    launch(module, c"by_reference", 4, 0, out);
+    assert_eq!(words::<u32, 4>(out), [108, 109, 110, 111]);
+}
+
+#[test]
+fn a_surface_object_is_written() {
+    let module = module();
+    let description = CUDA_ARRAY3D_DESCRIPTOR {
+        Width: 8,
+        Height: 2,
+        Depth: 0,
+        Format: CUarray_format::CU_AD_FORMAT_UNSIGNED_INT32,
+        NumChannels: 1,
+        Flags: 2,
+    };
+    let (mut array, mut surface) = (null_mut(), 0);
+    ok!(cuArray3DCreate_v2(&raw mut array, &raw const description));
+    let resource = of_array(array);
+    ok!(cuSurfObjectCreate(&raw mut surface, &raw const resource));
+    launch(module, c"store", 8, surface, 0);
+    let mut row = [0u32; 8];
+    ok!(cuMemcpyAtoH_v2(row.as_mut_ptr().cast(), array, 0, 32));
+    assert_eq!(row, [0, 1, 2, 3, 4, 5, 6, 7]);
+    ok!(cuSurfObjectDestroy(surface));
+    // An array that was not made to be a surface.
+    let plane = plane(CUarray_format::CU_AD_FORMAT_UNSIGNED_INT32, &[0; 12]);
+    let resource = of_array(plane);
+    // SAFETY: there is a place for the handle.
+    assert_eq!(unsafe { cuSurfObjectCreate(&raw mut surface, &raw const resource) }, 1);
+}
