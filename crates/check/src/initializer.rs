@@ -29,36 +29,36 @@ struct AddressValue<'t, 'a> {
     mask: Option<(&'t Tree<'a>, u64)>,
 }
 
-/// The names that a field of a handle may have for a value, besides numbers; `None` if there is no such field.
-fn field_values(field: &str) -> Option<&'static [&'static str]> {
-    Some(match field {
-        "addr_mode_0" | "addr_mode_1" | "addr_mode_2" => {
-            &["wrap", "mirror", "clamp_ogl", "clamp_to_edge", "clamp_to_border"]
+/// The fields of handles, as ptxas has them.
+fn fields(kind: Opaque) -> &'static [&'static str] {
+    match kind {
+        Opaque::Texture => &[
+            "width",
+            "height",
+            "depth",
+            "channel_data_type",
+            "channel_order",
+            "normalized_coords",
+            "filter_mode",
+            "addr_mode_0",
+            "addr_mode_1",
+            "addr_mode_2",
+            "array_size",
+            "num_mipmap_levels",
+            "num_samples",
+        ],
+        Opaque::Sampler => {
+            &["force_unnormalized_coords", "filter_mode", "addr_mode_0", "addr_mode_1", "addr_mode_2"]
         }
-        "filter_mode" => &["nearest", "linear"],
-        "width"
-        | "height"
-        | "depth"
-        | "normalized_coords"
-        | "force_unnormalized_coords"
-        | "channel_data_type"
-        | "channel_order"
-        | "array_size"
-        | "num_mipmap_levels"
-        | "num_samples"
-        | "memory_layout" => &[],
-        _ => return None,
-    })
+        Opaque::Surface => {
+            &["width", "height", "depth", "channel_data_type", "channel_order", "array_size", "memory_layout"]
+        }
+    }
 }
 
-/// A sampler has the fields that say how it samples; which of them others have depends on the mode of textures.
-fn has_field(kind: Opaque, field: &str) -> bool {
-    let of_sampler = matches!(
-        field,
-        "addr_mode_0" | "addr_mode_1" | "addr_mode_2" | "filter_mode" | "force_unnormalized_coords"
-    );
-    kind != Opaque::Sampler || of_sampler
-}
+/// What a field can be besides a number; ptxas takes each of them for every field.
+const FIELD_VALUES: [&str; 7] =
+    ["wrap", "mirror", "clamp_ogl", "clamp_to_edge", "clamp_to_border", "nearest", "linear"];
 
 impl<'a> Checker<'a> {
     /// Checks an initial value and writes it into the variable.
@@ -152,13 +152,14 @@ impl<'a> Checker<'a> {
             }
             let Initializer::Field(field) = value else { return self.initial_mismatch(value.span()) };
             let name = field.name.text;
-            let Some(values) = field_values(name).filter(|_| has_field(kind, name)) else {
+            if !fields(kind).contains(&name) {
                 let message = format!("Unrecognized field name '{name}' in opaque struct initializer");
-                self.sink.error(Code::InitializerType, field.name.span, message);
+                let help = format!("a .{} has {}", kind.name(), fields(kind).join(", "));
+                self.sink.error(Code::InitializerType, field.name.span, message).help(help);
                 continue;
-            };
+            }
             let text = match &field.value {
-                Tree::Name(value) if values.contains(&value.text) => value.text.to_owned(),
+                Tree::Name(value) if FIELD_VALUES.contains(&value.text) => value.text.to_owned(),
                 Tree::Name(value) => {
                     let message = format!("Unrecognized initial value symbol '{}'", value.text);
                     self.sink.error(Code::InitializerType, value.span, message);

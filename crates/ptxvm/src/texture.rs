@@ -125,9 +125,9 @@ impl Image {
     ) -> Result<(), Error> {
         let fits = || {
             let [_, size] = self.pitches_and_size(region.level)?;
-            for axis in 0..3 {
-                let end = region.start[axis].checked_add(region.size[axis])?;
-                (end <= size[axis]).then_some(())?;
+            let ends = region.start.iter().zip(&region.size).map(|(start, count)| start.checked_add(*count));
+            if !ends.zip(size).all(|(end, size)| end.is_some_and(|end| end <= size)) {
+                return None;
             }
             let [bytes, rows, slices] = region.size;
             if region.size.contains(&0) {

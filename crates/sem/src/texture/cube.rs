@@ -14,8 +14,11 @@ pub(super) struct Face {
     pub t: f64,
 }
 
-/// By face: the axis that is greatest, and what s and t are made of: axes, and whether they are negated.
-const AXES: [(usize, (usize, bool), (usize, bool)); 6] = [
+/// A component of a direction: its axis, and whether it is negated.
+type Component = (usize, bool);
+
+/// By face: the axis that is greatest, and what s and t are made of.
+const AXES: [(usize, Component, Component); 6] = [
     (0, (2, true), (1, true)),
     (0, (2, false), (1, true)),
     (1, (0, false), (2, false)),
@@ -39,7 +42,7 @@ fn number(direction: [f64; 3]) -> usize {
 }
 
 /// One of a direction's components, negated or not.
-fn pick(direction: [f64; 3], (axis, negated): (usize, bool)) -> f64 {
+fn pick(direction: [f64; 3], (axis, negated): Component) -> f64 {
     if negated { -direction[axis] } else { direction[axis] }
 }
 
@@ -85,7 +88,7 @@ pub(super) fn beyond(face: u32, [x, y]: [i64; 2], n: u32) -> (u32, [u32; 2]) {
     let length = direction[axis].abs();
     // From the middle of the cube that place is seen on the next face at component / length; it lies within the texel next to
     // the edge, and in the row or column where it came from.
-    let texel = |(axis, negated): (usize, bool)| {
+    let texel = |(axis, negated): Component| {
         let component = if negated { -direction[axis] } else { direction[axis] };
         ((component + length) * n / (2 * length)).clamp(0, n - 1) as u32
     };

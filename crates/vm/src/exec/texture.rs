@@ -19,6 +19,9 @@ use crate::texture::{Bound, HandleFault};
 /// What one lane's registers get.
 type Values = [u64; 4];
 
+/// Where the accesses of lanes go: byte offsets of the image.
+type Places = Vec<(usize, u64)>;
+
 /// Why a lane cannot go on.
 type LaneFault = (usize, HandleFault);
 
@@ -189,7 +192,7 @@ impl Chunk<'_> {
         values: &mut [Values],
     ) -> Option<LaneFault> {
         let mut fault = None;
-        let mut ready: SmallVec<[(Bound, Vec<(usize, u64)>); 1]> = SmallVec::new();
+        let mut ready: SmallVec<[(Bound, Places); 1]> = SmallVec::new();
         for group in groups {
             match self.surface_places(access, group, sources, &mut fault) {
                 Ok(found) => ready.push(found),
@@ -246,9 +249,9 @@ impl Chunk<'_> {
         group: &Group,
         sources: &Sources,
         fault: &mut Option<LaneFault>,
-    ) -> Result<(Bound, Vec<(usize, u64)>), HandleFault> {
+    ) -> Result<(Bound, Places), HandleFault> {
         let bound = self.launch.surface(group.handle, access)?;
-        let mut places = Vec::new();
+        let mut places = Places::new();
         if let Some(placed) = bound.placed() {
             let count = access.geometry().coordinates();
             for lane in group.lanes {
