@@ -1,19 +1,20 @@
-//! The approximate functions of binary32: ex2, lg2, sin, cos, tanh.
+//! The approximate functions of binary32 and the halves: ex2, lg2, sin, cos, tanh.
 //!
 //! `sem` returns the exact value rounded to nearest. Here it is computed in binary64 with an error far below [`ERROR`];
-//! where the rounding depends on what is in doubt, once in two million results, and where the functions below give up
-//! (NaN), `sem` is asked for the lane. Nothing is contracted to `fma`: every path computes the same.
+//! where the rounding depends on what is in doubt, once in two million results, `sem` is asked for the lane. Nothing is
+//! contracted to `fma`: every path computes the same.
 
-use super::drive::{load, store};
-use super::float::flush;
+use super::drive::{Bf16, F16, Half, apply1, in_pairs, load, store};
+use super::float::{finish, flush};
+use super::half::to_odd_f32;
 use super::macros::flags;
 use super::path::{BLOCK, Block, Kernel, Path, version};
 use super::{HostPath, LaneArgs, LaneFn, only};
 use isa::{Mod, Opcode, Picks, Type};
 use sem::approx;
-use sem::format::{F32, Format};
+use sem::format::{self, F32, Format};
 use sem::round::Mode;
-use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI, LN_2};
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI, FRAC_PI_2, LN_2};
 use std::marker::PhantomData;
 
 /// Bound of the relative error of the functions of binary64 below: their series leave out less than 2^-55, and rounding
@@ -28,14 +29,29 @@ type Scalar = fn(&Format, Mode, u64) -> u64;
 
 /// A function of binary64, and what `sem` has for it.
 trait Function: 'static {
-    /// The value with a relative error below [`ERROR`]; NaN where it is not known that well.
-    fn value(x: f64) -> f64;
+    /// The value with a relative error below [`ERROR`], or with `SHORT` below [`SHORT_ERROR`].
+    fn value<const SHORT: bool>(x: f64) -> f64;
+
+    /// The same for numbers of at least [`Function::LARGE`].
+    fn large_value(x: f32) -> f64 {
+        Self::value::<false>(x.into())
+    }
+
+    /// The magnitude from which on [`Function::value`] is not known that well.
+    const LARGE: f32 = f32::INFINITY;
 
     /// The semantics.
     const SEM: Scalar;
 
     /// Subnormal operands are zeros even without `.ftz`.
     const FLUSHES: bool = false;
+}
+
+/// What `value` rounds to, and whether that depends on what is in doubt.
+#[inline(always)]
+fn round(value: f64) -> (f32, bool) {
+    let (low, high) = ((value * (1.0 - ERROR)) as f32, (value * (1.0 + ERROR)) as f32);
+    (high, (low != high) & !value.is_nan())
 }
 
 struct Rounded<F, const FTZ: bool>(PhantomData<F>);
@@ -46,19 +62,26 @@ impl<F: Function, const FTZ: bool> Kernel for Rounded<F, FTZ> {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the source and the destination have `lanes` elements of 4 bytes.
             unsafe {
-                let x: Block<f32> = load(args, 0, i);
-                let (mut out, mut doubts) = ([0.0; BLOCK], [0u32; BLOCK]);
+                let operands: Block<f32> = load(args, 0, i);
+                let x = apply1(|x| if F::FLUSHES { flush::<true>(x) } else { flush::<FTZ>(x) }, operands);
+                let (mut out, mut doubts, mut large) = ([0.0; BLOCK], [0u32; BLOCK], [0u32; BLOCK]);
                 for k in 0..BLOCK {
-                    let x = if F::FLUSHES { flush::<true>(x[k]) } else { flush::<FTZ>(x[k]) };
-                    let y = F::value(f64::from(x));
-                    let (low, high) = ((y * (1.0 - ERROR)) as f32, (y * (1.0 + ERROR)) as f32);
-                    // No result is so little below the normal numbers that it rounds to one of them.
-                    out[k] = flush::<FTZ>(high);
-                    // NaN is not equal.
-                    doubts[k] = u32::from(low != high);
+                    let doubt;
+                    (out[k], doubt) = round(F::value::<false>(x[k].into()));
+                    large[k] = u32::from((x[k].abs() >= F::LARGE) & (x[k].abs() < f32::INFINITY));
+                    doubts[k] = u32::from(doubt);
                 }
+                if F::LARGE < f32::INFINITY && large.iter().fold(0, |a, b| a | b) != 0 {
+                    for k in 0..BLOCK {
+                        let (result, doubt) = round(F::large_value(x[k]));
+                        out[k] = if large[k] != 0 { result } else { out[k] };
+                        doubts[k] = if large[k] != 0 { u32::from(doubt) } else { doubts[k] };
+                    }
+                }
+                // No result is so little below the normal numbers that it rounds to one of them.
+                out = apply1(|x| finish::<false>(flush::<FTZ>(x)), out);
                 if doubts.iter().fold(0, |a, b| a | b) != 0 {
-                    ask_sem::<F, FTZ>(&x, &doubts, &mut out);
+                    ask_sem::<F, FTZ>(&operands, &doubts, &mut out);
                 }
                 store(args, 0, i, out);
             }
@@ -73,6 +96,56 @@ fn ask_sem<F: Function, const FTZ: bool>(x: &Block<f32>, doubts: &Block<u32>, ou
     let mode = Mode { ftz: FTZ, ..Mode::NEAREST };
     for (k, _) in doubts.iter().enumerate().filter(|(_, doubt)| **doubt != 0) {
         out[k] = f32::from_bits(F::SEM(&F32, mode, x[k].to_bits().into()) as u32);
+    }
+}
+
+/// The function of halves, which need fewer terms; flushed or not, as bfloat16 is where it is.
+struct RoundedHalf<F, H, const FTZ: bool>(PhantomData<(F, H)>);
+
+/// Bound of the relative error of the functions with fewer terms.
+const SHORT_ERROR: f64 = 1.0 / (1u64 << 24) as f64;
+
+/// A half's format in `sem`.
+trait HalfFormat: Half {
+    const FORMAT: Format;
+}
+
+impl HalfFormat for F16 {
+    const FORMAT: Format = format::F16;
+}
+
+impl HalfFormat for Bf16 {
+    const FORMAT: Format = format::BF16;
+}
+
+impl<F: Function, H: HalfFormat, const FTZ: bool> Kernel for RoundedHalf<F, H, FTZ> {
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs) {
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: the source and the destination have `lanes` halves; `P` by contract.
+            unsafe {
+                let operands: Block<u16> = load(args, 0, i);
+                let x = H::widen::<P>(operands);
+                let (mut low, mut high) = ([0.0; BLOCK], [0.0; BLOCK]);
+                for k in 0..BLOCK {
+                    let value = F::value::<true>(flush::<FTZ>(x[k]).into());
+                    low[k] = flush::<FTZ>(to_odd_f32(value * (1.0 - SHORT_ERROR)));
+                    high[k] = flush::<FTZ>(to_odd_f32(value * (1.0 + SHORT_ERROR)));
+                }
+                let (low, mut out) = (H::narrow::<P>(low), H::narrow::<P>(high));
+                let mut doubts = [0; BLOCK];
+                for k in 0..BLOCK {
+                    doubts[k] = low[k] ^ out[k];
+                }
+                if doubts.iter().fold(0, |a, b| a | b) != 0 {
+                    let mode = Mode { ftz: FTZ, ..Mode::NEAREST };
+                    for k in (0..BLOCK).filter(|&k| doubts[k] != 0) {
+                        out[k] = F::SEM(&H::FORMAT, mode, operands[k].into()) as u16;
+                    }
+                }
+                store(args, 0, i, out);
+            }
+        }
     }
 }
 
@@ -110,22 +183,24 @@ fn nearest(x: f64) -> (f64, u64) {
 
 /// For |x| <= 1000: the integer n nearest to it as 2^n, and (2^(x - n) - 1) / (x - n).
 #[inline(always)]
-fn power(x: f64) -> (f64, f64, f64) {
+fn power<const SHORT: bool>(x: f64) -> (f64, f64, f64) {
     const TERMS: [f64; 13] = exponential(LN_2, 1, 1);
+    const FEW_TERMS: [f64; 7] = exponential(LN_2, 1, 1);
     let (integer, bits) = nearest(x);
     let fraction = x - integer;
-    (f64::from_bits(bits.wrapping_add(1023) << 52), fraction, polynomial(&TERMS, fraction))
+    let slope = if SHORT { polynomial(&FEW_TERMS, fraction) } else { polynomial(&TERMS, fraction) };
+    (f64::from_bits(bits.wrapping_add(1023) << 52), fraction, slope)
 }
 
 struct Ex2;
 
 impl Function for Ex2 {
     #[inline(always)]
-    fn value(x: f64) -> f64 {
+    fn value<const SHORT: bool>(x: f64) -> f64 {
         // Beyond, the result is zero or infinite. NaN stays.
         let x = if x > 200.0 { 200.0 } else { x };
         let x = if x < -200.0 { -200.0 } else { x };
-        let (scale, fraction, slope) = power(x);
+        let (scale, fraction, slope) = power::<SHORT>(x);
         scale * (slope * fraction + 1.0)
     }
 
@@ -136,11 +211,11 @@ struct Tanh;
 
 impl Function for Tanh {
     #[inline(always)]
-    fn value(x: f64) -> f64 {
+    fn value<const SHORT: bool>(x: f64) -> f64 {
         // Beyond, the result rounds to 1. NaN stays.
         let magnitude = if x.abs() > 20.0 { 20.0 } else { x.abs() };
         // tanh x = s / (s + 2) with s = e^(2x) - 1.
-        let (scale, fraction, slope) = power(magnitude * (2.0 / LN_2));
+        let (scale, fraction, slope) = power::<SHORT>(magnitude * (2.0 / LN_2));
         let s = scale * (slope * fraction) + (scale - 1.0);
         (s / (s + 2.0)).copysign(x)
     }
@@ -152,7 +227,7 @@ struct Lg2;
 
 impl Function for Lg2 {
     #[inline(always)]
-    fn value(x: f64) -> f64 {
+    fn value<const SHORT: bool>(x: f64) -> f64 {
         /// 2 / ln 2 times 1/1, 1/3, 1/5 ...
         const TERMS: [f64; 11] = {
             let mut terms = [0.0; 11];
@@ -171,43 +246,105 @@ impl Function for Lg2 {
         // log2 m = 2 / ln 2 * atanh z
         let z = (m - 1.0) / (m + 1.0);
         let y = k + z * polynomial(&TERMS, z * z);
-        // A zero goes to `sem` too.
-        if x > 0.0 && x < f64::INFINITY { y } else { f64::NAN }
+        let y = if x < f64::INFINITY { y } else { x };
+        let y = if x == 0.0 { f64::NEG_INFINITY } else { y };
+        if x < 0.0 { f64::NAN } else { y }
     }
 
     const SEM: Scalar = approx::lg2;
 }
 
-/// The sine of x + `quarters` * pi/2.
+/// The sine of `quarters` quarter turns and an angle from -pi/4 to pi/4.
 #[inline(always)]
-fn sine(x: f64, quarters: u64) -> f64 {
+fn sine(angle: f64, quarters: u64) -> f64 {
+    /// x^1, x^3 ... and x^0, x^2 ...; in -x^2.
+    const SINE: [f64; 9] = exponential(1.0, 1, 2);
+    const COSINE: [f64; 9] = exponential(1.0, 0, 2);
+    let square = -(angle * angle);
+    let sine = angle * polynomial(&SINE, square);
+    let y = if quarters & 1 != 0 { polynomial(&COSINE, square) } else { sine };
+    f64::from_bits(y.to_bits() ^ (quarters & 2) << 62)
+}
+
+/// A number below 2^20 as an angle and quarter turns.
+#[inline(always)]
+fn reduce(x: f64) -> (f64, u64) {
     /// pi/2 in pieces of 33, 33 and 53 bits: 20 bits times one of the first two is exact.
     const PI_2: [f64; 3] = [
         f64::from_bits(0x3ff9_21fb_5440_0000),
         f64::from_bits(0x3dd0_b461_1a60_0000),
         f64::from_bits(0x3ba3_198a_2e03_7073),
     ];
-    /// x^1, x^3 ... and x^0, x^2 ...; in -x^2.
-    const SINE: [f64; 9] = exponential(1.0, 1, 2);
-    const COSINE: [f64; 9] = exponential(1.0, 0, 2);
     let (n, bits) = nearest(x * FRAC_2_PI);
-    let r = x - n * PI_2[0] - n * PI_2[1] - n * PI_2[2];
-    let square = -(r * r);
-    let quadrant = bits.wrapping_add(quarters);
-    let sine = r * polynomial(&SINE, square);
-    let y = if quadrant & 1 != 0 { polynomial(&COSINE, square) } else { sine };
-    let y = f64::from_bits(y.to_bits() ^ (quadrant & 2) << 62);
-    if x.abs() < (1 << 20) as f64 { y } else { f64::NAN }
+    (x - n * PI_2[0] - n * PI_2[1] - n * PI_2[2], bits)
+}
+
+/// Exponents of the last place of the numbers that [`reduce_large`] takes: from 2^20 to the largest of binary32.
+const LAST_PLACES: [i32; 2] = [20 - 23, 127 - 23];
+
+/// 2/pi times the power of two of each last place, modulo 4, in pieces of 29, 29 and 53 bits: 24 bits times one of the first two
+/// is exact (Payne and Hanek, "Radian reduction for trigonometric functions", 1983).
+static TURNS: [[f64; (LAST_PLACES[1] - LAST_PLACES[0] + 1) as usize]; 3] = {
+    /// 2/pi = 0.TWO_OVER_PI in base 2^64.
+    const TWO_OVER_PI: [u64; 4] =
+        [0xa2f9_836e_4e44_1529, 0xfc27_57d1_f534_ddc0, 0xdb62_9599_3c43_9041, 0xfe51_63ab_debb_c561];
+    const BITS: [i32; 3] = [29, 29, 53];
+    let mut pieces = [[0.0; (LAST_PLACES[1] - LAST_PLACES[0] + 1) as usize]; 3];
+    let mut i = 0;
+    while i < pieces[0].len() {
+        // The bit that counts 2^-weight comes next: from 2 on.
+        let mut weight = -1;
+        let mut piece = 0;
+        while piece < BITS.len() {
+            let mut word = 0u64;
+            let mut count = 0;
+            while count < BITS[piece] {
+                // Bit 0 of 2/pi counts 1/2.
+                let at = weight + LAST_PLACES[0] + i as i32 - 1;
+                let bit = if at < 0 { 0 } else { TWO_OVER_PI[at as usize / 64] >> (63 - at % 64) & 1 };
+                word = word << 1 | bit;
+                weight += 1;
+                count += 1;
+            }
+            // The last bit counts 2^(1 - weight).
+            pieces[piece][i] = word as f64 * f64::from_bits(((1023 + 1 - weight) as u64) << 52);
+            piece += 1;
+        }
+        i += 1;
+    }
+    pieces
+};
+
+/// A number from 2^20 on as an angle and quarter turns.
+#[inline(always)]
+fn reduce_large(x: f32) -> (f64, u64) {
+    let exponent = (x.to_bits() >> 23 & 0xff) as i32 - 127 - 23;
+    let place = (exponent - LAST_PLACES[0]).clamp(0, LAST_PLACES[1] - LAST_PLACES[0]) as usize;
+    let significand = f64::from(x.to_bits() & 0x7f_ffff | 1 << 23);
+    let turns = significand * TURNS[0][place];
+    let (n, bits) = nearest(turns);
+    let fraction = (turns - n) + significand * TURNS[1][place] + significand * TURNS[2][place];
+    // The pieces may have taken it a little over the half; the series bear that.
+    let angle = fraction * FRAC_PI_2;
+    if x < 0.0 { (-angle, bits.wrapping_neg()) } else { (angle, bits) }
 }
 
 struct Sin;
 
 impl Function for Sin {
     #[inline(always)]
-    fn value(x: f64) -> f64 {
-        sine(x, 0)
+    fn value<const SHORT: bool>(x: f64) -> f64 {
+        let (angle, quarters) = reduce(x);
+        sine(angle, quarters)
     }
 
+    #[inline(always)]
+    fn large_value(x: f32) -> f64 {
+        let (angle, quarters) = reduce_large(x);
+        sine(angle, quarters)
+    }
+
+    const LARGE: f32 = (1 << 20) as f32;
     const SEM: Scalar = approx::sin;
     const FLUSHES: bool = true;
 }
@@ -216,10 +353,18 @@ struct Cos;
 
 impl Function for Cos {
     #[inline(always)]
-    fn value(x: f64) -> f64 {
-        sine(x, 1)
+    fn value<const SHORT: bool>(x: f64) -> f64 {
+        let (angle, quarters) = reduce(x);
+        sine(angle, quarters.wrapping_add(1))
     }
 
+    #[inline(always)]
+    fn large_value(x: f32) -> f64 {
+        let (angle, quarters) = reduce_large(x);
+        sine(angle, quarters.wrapping_add(1))
+    }
+
+    const LARGE: f32 = (1 << 20) as f32;
     const SEM: Scalar = approx::cos;
 }
 
@@ -227,18 +372,24 @@ fn rounded<F: Function, const FTZ: bool>(path: HostPath) -> LaneFn {
     version::<Rounded<F, FTZ>>(path)
 }
 
-/// The handler of `.approx{.ftz}.f32`.
+/// The handler of `.approx{.ftz}` of binary32 and the halves.
 pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
-    if picks.types() != [Type::F32] || sources != 1 || !only(picks, &[Mod::Approx, Mod::Ftz]) {
+    let &[ty] = picks.types() else { return None };
+    if sources != 1 || !only(picks, &[Mod::Approx, Mod::Ftz]) {
         return None;
     }
     let ftz = picks.has(Mod::Ftz);
-    Some(match opcode {
-        Opcode::Ex2 => flags!(rounded [Ex2] (path); ftz),
-        Opcode::Lg2 => flags!(rounded [Lg2] (path); ftz),
-        Opcode::Sin => flags!(rounded [Sin] (path); ftz),
-        Opcode::Cos => flags!(rounded [Cos] (path); ftz),
-        Opcode::Tanh => flags!(rounded [Tanh] (path); ftz),
+    let handler = match (opcode, ty.element(), ftz) {
+        (Opcode::Ex2, Type::F32, _) => flags!(rounded [Ex2] (path); ftz),
+        (Opcode::Lg2, Type::F32, _) => flags!(rounded [Lg2] (path); ftz),
+        (Opcode::Sin, Type::F32, _) => flags!(rounded [Sin] (path); ftz),
+        (Opcode::Cos, Type::F32, _) => flags!(rounded [Cos] (path); ftz),
+        (Opcode::Tanh, Type::F32, _) => flags!(rounded [Tanh] (path); ftz),
+        (Opcode::Ex2, Type::F16, false) => version::<RoundedHalf<Ex2, F16, false>>(path),
+        (Opcode::Ex2, Type::Bf16, true) => version::<RoundedHalf<Ex2, Bf16, true>>(path),
+        (Opcode::Tanh, Type::F16, false) => version::<RoundedHalf<Tanh, F16, false>>(path),
+        (Opcode::Tanh, Type::Bf16, false) => version::<RoundedHalf<Tanh, Bf16, false>>(path),
         _ => return None,
-    })
+    };
+    Some(if ty.lanes() == 2 { in_pairs(2, handler) } else { handler })
 }

@@ -1,19 +1,21 @@
-//! setp of every type, and set of 32-bit results: comparisons to mask bits.
+//! setp and set: comparisons to mask bits, and what is made of these.
 
-use super::drive::{Lane, load, load_mask, store, store_mask};
-use super::path::{BLOCK, Block, Kernel, Path, version};
-use super::{HostPath, LaneArgs, LaneFn};
+use super::drive::{apply2, load, load_mask, store, store_mask};
+use super::path::{BLOCK, Block, Kernel, Parametric, Path, version, version_with};
+use super::select::Select;
+use super::{HostPath, LaneArgs, LaneFn, Parameters, RawFn};
 use isa::{BoolOp, CmpOp, Mod, Opcode, Picks, Type};
+use sem::format::Format;
 use std::marker::PhantomData;
 
 /// A set of outcomes of a comparison: those for which it holds.
-const LESS: u8 = 1;
-const EQUAL: u8 = 2;
-const GREATER: u8 = 4;
+pub(super) const LESS: u8 = 1;
+pub(super) const EQUAL: u8 = 2;
+pub(super) const GREATER: u8 = 4;
 const UNORDERED: u8 = 8;
 
 /// The outcomes for which an operator holds.
-fn outcomes(op: CmpOp) -> u8 {
+pub(super) fn outcomes(op: CmpOp) -> u8 {
     match op {
         CmpOp::Eq => EQUAL,
         CmpOp::Ne => LESS | GREATER,
@@ -195,94 +197,85 @@ impl<C: Compare, const HOLDS: u8> Kernel for Setp<C, HOLDS> {
     }
 }
 
-/// How a comparison is combined with c.
-const AND: u8 = 0;
-const OR: u8 = 1;
-const XOR: u8 = 2;
+/// Lanes compared at a time, where something follows.
+const PART: usize = 256;
 
-/// p and q of a comparison combined with c.
-struct SetpWith<C, const OP: u8, const HOLDS: u8>(PhantomData<C>);
+/// What a comparison of up to [`PART`] lanes gave, p and q for each group.
+type Results = [[u16; PART / BLOCK]; 2];
 
-impl<C: Compare, const OP: u8, const HOLDS: u8> Kernel for SetpWith<C, OP, HOLDS> {
-    #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
-        // SAFETY: the caller's promise.
-        unsafe { combine::<OP>(args, version::<Setp<C, HOLDS>>(P::PATH)) }
-    }
-}
-
-/// Runs a comparison and combines its results with c. Not inlined: one copy does for all
-/// comparisons.
+/// Compares lanes from `start` on, and combines p and q with source 2 if there is an operator.
 ///
 /// # Safety
-/// As for `compare`; source 2 is a predicate, which may be a destination.
-#[inline(never)]
-unsafe fn combine<const OP: u8>(args: &LaneArgs, compare: LaneFn) {
-    /// Lanes compared at a time: a whole chunk.
-    const LANES: usize = 256;
-    for start in (0..args.lanes).step_by(LANES) {
-        let mut results = [[0u16; LANES / BLOCK]; 2];
-        let mut part = LaneArgs { lanes: (args.lanes - start).min(LANES), ..*args };
-        for (to, result) in part.dst.iter_mut().zip(&mut results) {
-            *to = if to.is_null() { *to } else { result.as_mut_ptr().cast() };
-        }
-        for (source, step) in part.src.iter_mut().zip(part.step).take(2) {
-            *source = source.wrapping_add(start / BLOCK * step);
-        }
-        // SAFETY: the caller's promise; `part` lies within the operands, and there is a bit for each of its lanes.
-        unsafe {
-            compare(&part);
-            for (i, (p, q)) in results[0].iter().zip(&results[1]).enumerate().take(part.lanes / BLOCK) {
-                let group = start / BLOCK + i;
-                let c = load_mask(args, 2, group);
-                let with_c = |t: u16| match OP {
-                    AND => t & c,
-                    OR => t | c,
-                    _ => t ^ c,
+/// As for `compare`; with an operator source 2 is a predicate.
+unsafe fn compare_part(args: &LaneArgs, start: usize, compare: RawFn, op: Option<BoolOp>) -> (Results, usize) {
+    let mut results = [[0u16; PART / BLOCK]; 2];
+    let lanes = (args.lanes - start).min(PART);
+    let mut part = LaneArgs { lanes, dst: results.each_mut().map(|result| result.as_mut_ptr().cast()), ..*args };
+    for (source, step) in part.src.iter_mut().zip(part.step).take(2) {
+        *source = source.wrapping_add(start / BLOCK * step);
+    }
+    // SAFETY: the caller's promise; `part` lies within the operands, and there is a bit for each of its lanes.
+    unsafe {
+        compare(&part, &LaneFn::NOTHING);
+        if let Some(op) = op {
+            let [p, q] = &mut results;
+            for (i, (p, q)) in p.iter_mut().zip(q).enumerate().take(lanes / BLOCK) {
+                let c = load_mask(args, 2, start / BLOCK + i);
+                let with_c = |t: u16| match op {
+                    BoolOp::And => t & c,
+                    BoolOp::Or => t | c,
+                    BoolOp::Xor => t ^ c,
                 };
-                store_mask(args, 0, group, with_c(*p));
-                store_mask(args, 1, group, with_c(*q));
+                (*p, *q) = (with_c(*p), with_c(*q));
+            }
+        }
+    }
+    (results, lanes / BLOCK)
+}
+
+/// p and q of a comparison combined with c, which may be a destination.
+///
+/// # Safety
+/// As for [`LaneFn::call`].
+unsafe fn combine(args: &LaneArgs, told: &LaneFn) {
+    for start in (0..args.lanes).step_by(PART) {
+        // SAFETY: the caller's promise; the parameters are those of `setp`.
+        unsafe {
+            let op = *told.parameters.get::<BoolOp>();
+            let ([p, q], groups) = compare_part(args, start, told.inner, Some(op));
+            for (i, (p, q)) in p.into_iter().zip(q).enumerate().take(groups) {
+                store_mask(args, 0, start / BLOCK + i, p);
+                store_mask(args, 1, start / BLOCK + i, q);
             }
         }
     }
 }
 
-/// What `set` writes where the comparison holds.
-trait Truth: 'static {
-    type Bits: Lane;
-    const YES: Self::Bits;
-    unsafe fn spread<P: Path>(mask: u16) -> Block<Self::Bits>;
+/// `set`: its comparison, and what it writes where p and where q hold: of scalars q counts for nothing.
+struct Set<T>(PhantomData<T>);
+
+#[derive(Clone, Copy)]
+struct SetWith<T> {
+    compare: RawFn,
+    op: Option<BoolOp>,
+    yes: [T; 2],
 }
 
-macro_rules! truth {
-    ($($name:ident $Bits:ident $yes:literal $select:ident;)*) => {
-        $(struct $name;
-        impl Truth for $name {
-            type Bits = $Bits;
-            const YES: $Bits = $yes;
+impl<T: Select + std::ops::BitOr<Output = T>> Parametric for Set<T> {
+    type With = SetWith<T>;
 
-            #[inline(always)]
-            unsafe fn spread<P: Path>(mask: u16) -> Block<$Bits> {
-                // SAFETY: the caller promises that `P` is a path of the host.
-                unsafe { P::$select(mask, [Self::YES; BLOCK], [0; BLOCK]) }
-            }
-        })*
-    };
-}
-truth! {
-    Ones32 u32 0xffff_ffff select32;
-    OneF32 u32 0x3f80_0000 select32;
-    OneF16 u16 0x3c00 select16;
-}
-
-struct Set<C, T, const HOLDS: u8>(PhantomData<(C, T)>);
-
-impl<C: Compare, T: Truth, const HOLDS: u8> Kernel for Set<C, T, HOLDS> {
     #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
-        for i in 0..args.lanes / BLOCK {
-            // SAFETY: the sources and the destination have `lanes` elements.
-            unsafe { store(args, 0, i, T::spread::<P>(C::block::<P, HOLDS>(args, i)[0])) }
+    unsafe fn run<P: Path>(args: &LaneArgs, with: &SetWith<T>) {
+        for start in (0..args.lanes).step_by(PART) {
+            // SAFETY: the sources and the destination have `lanes` elements; `P` by contract.
+            unsafe {
+                let ([p, q], groups) = compare_part(args, start, with.compare, with.op);
+                for i in 0..groups {
+                    let low = T::select::<P>(p[i], [with.yes[0]; BLOCK], [T::default(); BLOCK]);
+                    let high = T::select::<P>(q[i], [with.yes[1]; BLOCK], [T::default(); BLOCK]);
+                    store(args, 0, start / BLOCK + i, apply2(|low, high| low | high, low, high));
+                }
+            }
         }
     }
 }
@@ -313,57 +306,59 @@ macro_rules! with_outcomes {
     };
 }
 
-fn setp<C: Compare>(holds: u8, op: Option<BoolOp>, path: HostPath) -> Option<LaneFn> {
-    Some(match op {
-        None => with_outcomes!(path, C, holds, Setp<C>),
-        Some(BoolOp::And) => with_outcomes!(path, C, holds, SetpWith<C, AND>),
-        Some(BoolOp::Or) => with_outcomes!(path, C, holds, SetpWith<C, OR>),
-        Some(BoolOp::Xor) => with_outcomes!(path, C, holds, SetpWith<C, XOR>),
-    })
+/// The comparison of a type, without c.
+fn comparison(ty: Type, ftz: bool, holds: u8, path: HostPath) -> Option<LaneFn> {
+    fn of<C: Compare>(holds: u8, path: HostPath) -> Option<LaneFn> {
+        Some(with_outcomes!(path, C, holds, Setp<C>))
+    }
+    match ty {
+        Type::B16 | Type::U16 => of::<U16>(holds, path),
+        Type::S16 => of::<S16>(holds, path),
+        Type::B32 | Type::U32 => of::<U32>(holds, path),
+        Type::S32 => of::<S32>(holds, path),
+        Type::B64 | Type::U64 => of::<U64>(holds, path),
+        Type::S64 => of::<S64>(holds, path),
+        Type::F32 if ftz => of::<F32Ftz>(holds, path),
+        Type::F32 => of::<F32>(holds, path),
+        Type::F64 => of::<F64>(holds, path),
+        Type::F16 if ftz => of::<F16Ftz>(holds, path),
+        Type::F16 => of::<F16>(holds, path),
+        Type::Bf16 => of::<Bf16>(holds, path),
+        Type::F16x2 if ftz => of::<Pair<0x7c00, 0x0400>>(holds, path),
+        Type::F16x2 => of::<Pair<0x7c00, 0>>(holds, path),
+        Type::Bf16x2 => of::<Pair<0x7f80, 0>>(holds, path),
+        _ => None,
+    }
 }
 
-fn set<C: Compare, T: Truth>(holds: u8, path: HostPath) -> Option<LaneFn> {
-    Some(with_outcomes!(path, C, holds, Set<C, T>))
+/// `set` to elements of `.dtype`, which are as many as those of `.stype`.
+fn set(dtype: Type, stype: Type, op: Option<BoolOp>, compare: RawFn, path: HostPath) -> LaneFn {
+    let width = dtype.bits() / stype.lanes();
+    let yes = Format::of(dtype).map_or(u64::MAX >> (64 - width), Format::one);
+    if dtype.bits() == 16 {
+        return version_with::<Set<u16>>(path, SetWith { compare, op, yes: [yes as u16, 0] });
+    }
+    let high = if stype.lanes() == 2 { yes << width } else { 0 };
+    version_with::<Set<u32>>(path, SetWith { compare, op, yes: [yes as u32, high as u32] })
 }
 
 /// The handler of a form of `setp` or `set`.
 pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
-    let holds = outcomes(picks.cmp()?);
-    let op = picks.bool_op();
-    let ftz = picks.has(Mod::Ftz);
+    let (holds, op, ftz) = (outcomes(picks.cmp()?), picks.bool_op(), picks.has(Mod::Ftz));
     if sources != 2 + usize::from(op.is_some()) {
         return None;
     }
-    if !picks.mods().iter().all(|m| Mod::cmp(*m).is_some() || m.bool_op().is_some() || *m == Mod::Ftz) {
-        return None;
-    }
-    match (opcode, picks.types()) {
-        (Opcode::Setp, &[ty]) => match ty {
-            Type::B16 | Type::U16 => setp::<U16>(holds, op, path),
-            Type::S16 => setp::<S16>(holds, op, path),
-            Type::B32 | Type::U32 => setp::<U32>(holds, op, path),
-            Type::S32 => setp::<S32>(holds, op, path),
-            Type::B64 | Type::U64 => setp::<U64>(holds, op, path),
-            Type::S64 => setp::<S64>(holds, op, path),
-            Type::F32 if ftz => setp::<F32Ftz>(holds, op, path),
-            Type::F32 => setp::<F32>(holds, op, path),
-            Type::F64 => setp::<F64>(holds, op, path),
-            Type::F16 if ftz => setp::<F16Ftz>(holds, op, path),
-            Type::F16 => setp::<F16>(holds, op, path),
-            Type::Bf16 => setp::<Bf16>(holds, op, path),
-            Type::F16x2 if ftz => setp::<Pair<0x7c00, 0x0400>>(holds, op, path),
-            Type::F16x2 => setp::<Pair<0x7c00, 0>>(holds, op, path),
-            Type::Bf16x2 => setp::<Pair<0x7f80, 0>>(holds, op, path),
-            _ => None,
-        },
-        (Opcode::Set, &[dtype, stype]) if op.is_none() && !ftz => match (dtype, stype) {
-            (Type::U32 | Type::S32, Type::F32) => set::<F32, Ones32>(holds, path),
-            (Type::U32 | Type::S32, Type::S32) => set::<S32, Ones32>(holds, path),
-            (Type::U32 | Type::S32, Type::U32 | Type::B32) => set::<U32, Ones32>(holds, path),
-            (Type::F32, Type::F32) => set::<F32, OneF32>(holds, path),
-            (Type::F16, Type::F16) => set::<F16, OneF16>(holds, path),
-            _ => None,
-        },
-        _ => None,
-    }
+    let (stype, dtype) = match (opcode, picks.types()) {
+        (Opcode::Setp, &[ty]) => (ty, None),
+        (Opcode::Set, &[dtype, stype]) => (stype, Some(dtype)),
+        _ => return None,
+    };
+    let compare = comparison(stype, ftz, holds, path)?;
+    Some(match (dtype, op) {
+        (Some(dtype), _) => set(dtype, stype, op, compare.function, path),
+        (None, None) => compare,
+        (None, Some(op)) => {
+            LaneFn { function: combine, inner: compare.function, parameters: Parameters::new(op) }
+        }
+    })
 }

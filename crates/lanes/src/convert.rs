@@ -1,12 +1,12 @@
-//! cvt among integers, binary32, binary64 and the halves, to nearest even or to an integer.
+//! cvt among integers, binary32, binary64 and the halves, to nearest even or to an integer, and cvt.pack.
 //!
-//! Other roundings, `.satfinite` and the 8-bit formats have no handlers.
+//! Other roundings, `.satfinite` and the smaller formats are in `rounded`.
 
 use super::drive::{Bf16, F16, Half, Lane, apply1, apply2, load, map1, store};
-use super::float::{finish, flush};
+use super::float::{finish, flush, quiet};
 use super::half::to_odd_f32;
-use super::path::{BLOCK, Block, Kernel, Path, version};
-use super::{HostPath, LaneArgs, LaneFn, only};
+use super::path::{BLOCK, Block, Kernel, Parametric, Path, version, version_with};
+use super::{HostPath, LaneArgs, LaneFn, Parameters, RawFn, only};
 use isa::{Mod, Opcode, Picks, Type};
 use std::marker::PhantomData;
 
@@ -298,15 +298,46 @@ fn f32_to_integer<S: Single, D: Integer>(r: u8, ftz: bool, path: HostPath) -> La
     }
 }
 
-/// Halves to 16 and 32 bits; the rest is rare.
+/// Halves to integers: to 16 and 32 bits in one step, to the others by way of binary32.
 fn half_to_integer<H: Single>(dtype: Type, r: u8, path: HostPath) -> Option<LaneFn> {
     Some(match dtype {
         Type::U16 => f32_to_integer::<H, u16>(r, false, path),
         Type::S16 => f32_to_integer::<H, i16>(r, false, path),
         Type::U32 => f32_to_integer::<H, u32>(r, false, path),
         Type::S32 => f32_to_integer::<H, i32>(r, false, path),
-        _ => return None,
+        _ => {
+            let convert = with_integer!(dtype, D => f32_to_integer::<f32, D>(r, false, path));
+            through_f32(reformat::<H, f32>(false, NONE, path), convert, dtype.bits().max(16) as usize / 8)
+        }
     })
+}
+
+/// Two conversions, the second of what the first makes.
+fn through_f32(first: LaneFn, second: LaneFn, bytes: usize) -> LaneFn {
+    /// Lanes converted at a time.
+    const PART: usize = 256;
+
+    /// # Safety
+    /// As for [`LaneFn::call`].
+    unsafe fn both(args: &LaneArgs, told: &LaneFn) {
+        let mut between = [0f32; PART];
+        for start in (0..args.lanes).step_by(PART) {
+            let lanes = (args.lanes - start).min(PART);
+            let mut first = LaneArgs { lanes, dst: [between.as_mut_ptr().cast(), std::ptr::null_mut()], ..*args };
+            first.src[0] = args.src[0].wrapping_add(start / BLOCK * args.step[0]);
+            let mut second = LaneArgs { lanes, ..*args };
+            (second.src[0], second.step[0]) = (between.as_ptr().cast(), size_of::<Block<f32>>());
+            // SAFETY: the caller's promise; `between` has the lanes; the parameters are those below, and the functions are told
+            // nothing.
+            unsafe {
+                let &(convert, bytes) = told.parameters.get::<(RawFn, usize)>();
+                second.dst[0] = args.dst[0].wrapping_add(start * bytes);
+                (told.inner)(&first, &LaneFn::NOTHING);
+                convert(&second, &LaneFn::NOTHING);
+            }
+        }
+    }
+    LaneFn { function: both, inner: first.function, parameters: Parameters::new((second.function, bytes)) }
 }
 
 fn f64_to_integer<D: Integer>(r: u8, path: HostPath) -> LaneFn {
@@ -501,17 +532,111 @@ fn double(dtype: Type, atype: Type, picks: &Picks, path: HostPath) -> Option<Lan
     })
 }
 
-fn f64_to_integral(r: u8, path: HostPath) -> LaneFn {
+fn f64_to_integral(r: u8, sat: bool, path: HostPath) -> LaneFn {
     #[inline(always)]
-    fn round<const R: u8>(x: f64) -> f64 {
-        if x.is_nan() { f64::from_bits(x.to_bits() | 1 << 51) } else { round64::<R>(x) }
+    fn round<const R: u8, const SAT: bool>(x: f64) -> f64 {
+        match SAT {
+            true => f64::from_bits(saturate_bits(round64::<R>(x).to_bits(), 1.0f64.to_bits(), F64_INFINITY)),
+            false if x.is_nan() => f64::from_bits(x.to_bits() | 1 << 51),
+            false => round64::<R>(x),
+        }
+    }
+    fn handler<const R: u8>(sat: bool, path: HostPath) -> LaneFn {
+        match sat {
+            false => map1(path, |x: f64| round::<R, false>(x)),
+            true => map1(path, |x: f64| round::<R, true>(x)),
+        }
     }
     match r {
-        NEAREST => map1(path, |x: f64| round::<NEAREST>(x)),
-        ZERO => map1(path, |x: f64| round::<ZERO>(x)),
-        DOWN => map1(path, |x: f64| round::<DOWN>(x)),
-        _ => map1(path, |x: f64| round::<UP>(x)),
+        NEAREST => handler::<NEAREST>(sat, path),
+        ZERO => handler::<ZERO>(sat, path),
+        DOWN => handler::<DOWN>(sat, path),
+        _ => handler::<UP>(sat, path),
     }
+}
+
+const F64_INFINITY: u64 = f64::INFINITY.to_bits();
+
+/// `.sat` of an encoding of 64 bits, whatever it is.
+#[inline(always)]
+fn saturate_bits(bits: u64, one: u64, infinity: u64) -> u64 {
+    let positive = (bits as i64).max(0) as u64;
+    if positive > infinity { 0 } else { positive.min(one) }
+}
+
+/// `cvt` of a format to itself: the bits pass, unless there is something to flush or to clamp.
+fn unchanged(ty: Type, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+    Some(match (ty, picks.has(Mod::Ftz), picks.has(Mod::Sat)) {
+        (Type::F32, false, false) => map1(path, |x: u32| x),
+        (Type::F32, false, true) => map1(path, |x: f32| saturate_any(x)),
+        (Type::F32, true, false) => map1(path, |x: f32| quiet(flush::<true>(x))),
+        (Type::F32, true, true) => map1(path, |x: f32| saturate_any(flush::<true>(x))),
+        (Type::F64, _, false) => map1(path, |x: u64| x),
+        (Type::F64, _, true) => map1(path, |x: u64| saturate_bits(x, 1.0f64.to_bits(), F64_INFINITY)),
+        (Type::F16 | Type::Bf16, _, false) => map1(path, |x: u16| x),
+        (Type::F16, _, true) => {
+            map1(path, |x: u16| saturate_bits((x as i16) as u64, 0x3c00, 0x7c00) as u16)
+        }
+        _ => return None,
+    })
+}
+
+/// `cvt.rna.tf32.f32`: the fraction of 23 bits to one of 10, to nearest, and of two the one away from zero. The fraction of a
+/// NaN is cut.
+fn to_tf32<const FINITE: bool>(path: HostPath) -> LaneFn {
+    const INFINITY: u32 = f32::INFINITY.to_bits();
+    map1(path, |x: u32| {
+        let (sign, magnitude) = (x & 0x8000_0000, x & 0x7fff_ffff);
+        let unit = 1 << 13;
+        let nearest = (magnitude + unit / 2) & !(unit - 1);
+        // The largest number is next below infinity.
+        let number = if FINITE { nearest.min(INFINITY - unit) } else { nearest.min(INFINITY) };
+        let cut = (magnitude & !(unit - 1)).wrapping_sub(if FINITE { unit } else { 0 });
+        sign | if magnitude > INFINITY { cut } else { number }
+    })
+}
+
+/// `cvt.pack`: a and b clamped and packed, a above; the rest of c above both.
+struct PackIntegers;
+
+#[derive(Clone, Copy)]
+struct PackIntegersWith {
+    least: i32,
+    most: i32,
+    width: u32,
+    has_c: bool,
+}
+
+impl Parametric for PackIntegers {
+    type With = PackIntegersWith;
+
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs, with: &PackIntegersWith) {
+        let &PackIntegersWith { least, most, width, has_c } = with;
+        let (width, mask) = (width & 31, (1u32 << (width & 31)) - 1);
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: the sources and the destination have `lanes` words.
+            unsafe {
+                let element = |x: i32| x.max(least).min(most) as u32 & mask;
+                let pack = |a: i32, b: i32| element(a) << width | element(b);
+                let mut out = apply2(pack, load(args, 0, i), load(args, 1, i));
+                if has_c {
+                    let above = |out: u32, c: u32| out | c << (2 * width & 31);
+                    out = apply2(above, out, load(args, 2, i));
+                }
+                store(args, 0, i, out);
+            }
+        }
+    }
+}
+
+fn pack_integers(sources: usize, ty: Type, path: HostPath) -> LaneFn {
+    let width = ty.bits();
+    let (least, most) = match ty.is_signed() {
+        true => (-1 << (width - 1), (1 << (width - 1)) - 1),
+        false => (0, (1 << width) - 1),
+    };
+    version_with::<PackIntegers>(path, PackIntegersWith { least, most, width, has_c: sources > 2 })
 }
 
 /// An expression with `$S` as the format that a [`Type`] names, computed in binary32.
@@ -541,15 +666,18 @@ fn float_to_float(dtype: Type, atype: Type, picks: &Picks, path: HostPath) -> Op
     if let Some(r) = integral(picks) {
         let allowed = only(picks, &[Mod::Rni, Mod::Rzi, Mod::Rmi, Mod::Rpi, Mod::Ftz, Mod::Sat]);
         return match (dtype == atype && allowed, dtype) {
-            (true, Type::F64) if !sat => Some(f64_to_integral(r, path)),
+            (true, Type::F64) => Some(f64_to_integral(r, sat, path)),
             (true, _) => Some(with_single!(dtype, S => to_integral::<S>(r, ftz, sat, path))),
             _ => None,
         };
     }
+    if dtype == atype {
+        return unchanged(dtype, picks, path);
+    }
     if dtype == Type::F64 || atype == Type::F64 {
         return double(dtype, atype, picks, path);
     }
-    if !only(picks, &[Mod::Rn, Mod::Ftz, Mod::Sat, Mod::Relu]) || dtype == atype {
+    if !only(picks, &[Mod::Rn, Mod::Ftz, Mod::Sat, Mod::Relu]) {
         return None;
     }
     let clamp = match (sat, picks.has(Mod::Relu)) {
@@ -567,9 +695,18 @@ fn float_to_float(dtype: Type, atype: Type, picks: &Picks, path: HostPath) -> Op
 
 /// The handler of a form of `cvt`.
 pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
-    let &[dtype, atype] = picks.types() else { return None };
     if opcode != Opcode::Cvt {
         return None;
+    }
+    if picks.has(Mod::Pack) {
+        return Some(pack_integers(sources, picks.ty(0), path));
+    }
+    let &[dtype, atype] = picks.types() else { return None };
+    if dtype == Type::Tf32 && picks.has(Mod::Rna) {
+        return Some(match picks.has(Mod::Satfinite) {
+            false => to_tf32::<false>(path),
+            true => to_tf32::<true>(path),
+        });
     }
     if sources == 2 && atype == Type::F32 && only(picks, &[Mod::Rn, Mod::Relu]) {
         return Some(match (dtype, picks.has(Mod::Relu)) {

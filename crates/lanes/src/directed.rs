@@ -91,13 +91,13 @@ struct Saturated<K>(PhantomData<K>);
 impl<K: Kernel> Kernel for Saturated<K> {
     #[inline(always)]
     unsafe fn run<P: Path>(args: &LaneArgs) {
-        let step = [size_of::<Block<f32>>(); 4];
-        let results = LaneArgs { src: [args.dst[0].cast_const(); 4], step, ..*args };
+        let step = [size_of::<Block<f32>>(); LaneArgs::SOURCES];
+        let results = LaneArgs { src: [args.dst[0].cast_const(); LaneArgs::SOURCES], step, ..*args };
         // A call, so that there is one copy of `K`.
         let kernel = version::<K>(P::PATH);
         // SAFETY: the caller's promise; then the results are binary32 numbers, and source and destination at once.
         unsafe {
-            kernel(args);
+            kernel.call(args);
             for i in 0..args.lanes / BLOCK {
                 store(&results, 0, i, apply1(finish::<true>, load(&results, 0, i)));
             }

@@ -243,43 +243,45 @@ impl Half for Bf16 {
     }
 }
 
-/// `K` on elements of which a lane has two.
-struct Packed<K>(PhantomData<K>);
-
-impl<K: Kernel> Kernel for Packed<K> {
-    #[inline(always)]
-    unsafe fn run<P: Path>(args: &LaneArgs) {
-        // A call, so that there is one copy of `K` for scalars and pairs.
-        let kernel = version::<K>(P::PATH);
-        // 16 lanes are two blocks: one after the other if all are, or if both are the same, as of one value.
-        const GROUP: usize = 4 * BLOCK;
-        let in_step = |n: usize| match args.step[n] {
-            GROUP => true,
-            0 if args.src[n].is_null() => true,
-            // SAFETY: the source has a group.
-            0 => unsafe {
-                let [low, high] = args.src[n].cast::<[[u64; 4]; 2]>().read_unaligned();
-                low == high
-            },
-            _ => false,
-        };
-        if (0..args.step.len()).all(in_step) {
-            let args = LaneArgs { lanes: 2 * args.lanes, step: args.step.map(|step| step / 2), ..*args };
-            // SAFETY: twice as many elements of half the width lie in the same bytes.
-            return unsafe { kernel(&args) };
-        }
-        for group in 0..args.lanes / BLOCK {
-            let src = std::array::from_fn(|n| args.src[n].wrapping_add(group * args.step[n]));
-            let dst = args.dst.map(|dst| dst.wrapping_add(group * GROUP));
-            // SAFETY: as above, of the lanes of one group.
-            unsafe { kernel(&LaneArgs { dst, src, step: [GROUP / 2; 4], lanes: 2 * BLOCK }) }
-        }
+/// The handler of elements of `HALF / 16` bytes, of which a lane has two.
+///
+/// # Safety
+/// As for [`LaneFn::call`].
+unsafe fn pairs<const HALF: usize>(args: &LaneArgs, told: &LaneFn) {
+    // 16 lanes are two blocks: one after the other if all are, or if both are the same, as of one value.
+    let in_step = |n: usize| match args.step[n] {
+        step if step == 2 * HALF => true,
+        0 if args.src[n].is_null() => true,
+        // SAFETY: the source has a group.
+        0 => unsafe {
+            let [low, high] = args.src[n].cast::<[[u8; HALF]; 2]>().read_unaligned();
+            low == high
+        },
+        _ => false,
+    };
+    if (0..args.step.len()).all(in_step) {
+        let args = LaneArgs { lanes: 2 * args.lanes, step: args.step.map(|step| step / 2), ..*args };
+        // SAFETY: twice as many elements of half the width lie in the same bytes.
+        return unsafe { (told.inner)(&args, told) };
+    }
+    for group in 0..args.lanes / BLOCK {
+        let src = std::array::from_fn(|n| args.src[n].wrapping_add(group * args.step[n]));
+        let dst = args.dst.map(|dst| dst.wrapping_add(group * 2 * HALF));
+        let args = LaneArgs { dst, src, step: [HALF; LaneArgs::SOURCES], lanes: 2 * BLOCK };
+        // SAFETY: as above, of the lanes of one group.
+        unsafe { (told.inner)(&args, told) }
     }
 }
 
-/// The kernel on scalars, or on packed pairs of them.
-pub(super) fn packed<K: Kernel>(pairs: bool, path: HostPath) -> LaneFn {
-    if pairs { version::<Packed<K>>(path) } else { version::<K>(path) }
+/// A handler of numbers without predicates for packed pairs of them; all operands have elements of `bytes` bytes, 2 or 4.
+pub(super) fn in_pairs(bytes: usize, handler: LaneFn) -> LaneFn {
+    let function = if bytes == 4 { pairs::<{ 4 * BLOCK }> } else { pairs::<{ 2 * BLOCK }> };
+    LaneFn { function, inner: handler.function, ..handler }
+}
+
+/// The kernel on halves, or on packed pairs of them.
+fn packed<K: Kernel>(pairs: bool, path: HostPath) -> LaneFn {
+    if pairs { in_pairs(2, version::<K>(path)) } else { version::<K>(path) }
 }
 
 /// `F` on halves, or `EXACT` on blocks in which `DOUBT` holds for any lane.

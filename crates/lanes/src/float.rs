@@ -1,7 +1,7 @@
 //! Binary32 and binary64 arithmetic, to nearest even: add, sub, mul, fma, mad, div, rcp, sqrt, rsqrt, neg, abs, min,
 //! max.
 
-use super::drive::{map1, map2, map3};
+use super::drive::{in_pairs, map1, map2, map3};
 use super::macros::flags;
 use super::{HostPath, LaneFn, only};
 use isa::{Mod, Opcode, Picks, Type};
@@ -40,7 +40,7 @@ pub(super) fn finish<const SAT: bool>(x: f32) -> f32 {
 
 /// The result of binary64 arithmetic: of NaN operands the first one, made quiet, else the NaN of an invalid operation.
 #[inline(always)]
-fn finish64<const N: usize>(operands: [f64; N], x: f64) -> f64 {
+pub(super) fn finish64<const N: usize>(operands: [f64; N], x: f64) -> f64 {
     let mut nan = NAN64;
     for operand in operands.into_iter().rev() {
         nan = if operand.is_nan() { f64::from_bits(operand.to_bits() | 1 << 51) } else { nan };
@@ -88,7 +88,7 @@ fn fma<const FTZ: bool, const SAT: bool>(path: HostPath) -> LaneFn {
 
 /// A NaN made quiet; its sign and payload stay.
 #[inline(always)]
-fn quiet(x: f32) -> f32 {
+pub(super) fn quiet(x: f32) -> f32 {
     if x.is_nan() { f32::from_bits(x.to_bits() | 1 << 22) } else { x }
 }
 
@@ -153,6 +153,39 @@ fn max<const FTZ: bool, const NAN: bool>(path: HostPath) -> LaneFn {
     map2(path, |a: f32, b: f32| extreme::<true, NAN>(flush::<FTZ>(a), flush::<FTZ>(b)))
 }
 
+/// `min` or `max` of magnitudes; with `XORSIGN` a number gets the exclusive or of the signs.
+#[inline(always)]
+pub(super) fn extreme_magnitude<const MAX: bool, const NAN: bool, const XORSIGN: bool>(a: f32, b: f32) -> f32 {
+    let magnitude = extreme::<MAX, NAN>(a.abs(), b.abs());
+    let sign = if XORSIGN { (a.to_bits() ^ b.to_bits()) & 0x8000_0000 } else { 0 };
+    if magnitude.is_nan() { magnitude } else { f32::from_bits(magnitude.to_bits() | sign) }
+}
+
+/// `min` or `max` `.xorsign.abs`.
+fn xorsign<const FTZ: bool, const NAN: bool>(max: bool, path: HostPath) -> LaneFn {
+    match max {
+        false => map2(path, |a: f32, b: f32| {
+            extreme_magnitude::<false, NAN, true>(flush::<FTZ>(a), flush::<FTZ>(b))
+        }),
+        true => map2(path, |a: f32, b: f32| {
+            extreme_magnitude::<true, NAN, true>(flush::<FTZ>(a), flush::<FTZ>(b))
+        }),
+    }
+}
+
+/// `min` or `max` `.abs` of three.
+fn abs3<const FTZ: bool, const NAN: bool>(max: bool, path: HostPath) -> LaneFn {
+    #[inline(always)]
+    fn of<const MAX: bool, const FTZ: bool, const NAN: bool>(a: f32, b: f32, c: f32) -> f32 {
+        let (a, b, c) = (flush::<FTZ>(a), flush::<FTZ>(b), flush::<FTZ>(c));
+        extreme_magnitude::<MAX, NAN, false>(extreme_magnitude::<MAX, NAN, false>(a, b), c)
+    }
+    match max {
+        false => map3(path, |a: f32, b: f32, c: f32| of::<false, FTZ, NAN>(a, b, c)),
+        true => map3(path, |a: f32, b: f32, c: f32| of::<true, FTZ, NAN>(a, b, c)),
+    }
+}
+
 /// The same in binary64.
 #[inline(always)]
 fn extreme64<const MAX: bool>(a: f64, b: f64) -> f64 {
@@ -183,7 +216,7 @@ fn f32_handler(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) ->
     let (ftz, sat, nan) = (picks.has(Mod::Ftz), picks.has(Mod::Sat), picks.has(Mod::NaN));
     let allowed: &[Mod] = match opcode {
         Opcode::Neg | Opcode::Abs => &[Mod::Ftz],
-        Opcode::Min | Opcode::Max => &[Mod::Ftz, Mod::NaN],
+        Opcode::Min | Opcode::Max => &[Mod::Ftz, Mod::NaN, Mod::Xorsign, Mod::Abs],
         Opcode::Div => &[Mod::Ftz, Mod::Rn, Mod::Approx, Mod::Full],
         Opcode::Rcp | Opcode::Sqrt | Opcode::Rsqrt => &[Mod::Ftz, Mod::Rn, Mod::Approx],
         _ => &[Mod::Ftz, Mod::Sat, Mod::Rn],
@@ -202,6 +235,12 @@ fn f32_handler(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) ->
         (Opcode::Rsqrt, 1) => flags!(rsqrt(path); ftz),
         (Opcode::Neg, 1) => flags!(neg(path); ftz),
         (Opcode::Abs, 1) => flags!(abs(path); ftz),
+        (Opcode::Min | Opcode::Max, 2) if picks.has(Mod::Xorsign) => {
+            flags!(xorsign(opcode == Opcode::Max, path); ftz, nan)
+        }
+        (Opcode::Min | Opcode::Max, 3) if picks.has(Mod::Abs) => {
+            flags!(abs3(opcode == Opcode::Max, path); ftz, nan)
+        }
         (Opcode::Min, 2) => flags!(min(path); ftz, nan),
         (Opcode::Max, 2) => flags!(max(path); ftz, nan),
         (Opcode::Min, 3) => flags!(min3(path); ftz, nan),
@@ -212,7 +251,9 @@ fn f32_handler(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) ->
 
 /// The handlers of instructions whose only type is `.f64`.
 fn f64_handler(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
-    if !only(picks, &[Mod::Rn]) {
+    // The approximations that only lenient checking takes.
+    let approximate = matches!(opcode, Opcode::Rcp | Opcode::Sqrt) && picks.mods() == [Mod::Approx];
+    if !only(picks, &[Mod::Rn]) && !approximate {
         return None;
     }
     Some(match (opcode, sources) {
@@ -237,6 +278,7 @@ fn f64_handler(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) ->
 pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     match picks.types() {
         [Type::F32] => f32_handler(opcode, sources, picks, path),
+        [Type::F32x2] => Some(in_pairs(4, f32_handler(opcode, sources, picks, path)?)),
         [Type::F64] => f64_handler(opcode, sources, picks, path),
         _ => None,
     }

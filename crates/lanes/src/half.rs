@@ -4,8 +4,8 @@
 //! half is what one rounding gives (24 >= 2 * 11 + 2). Where that does not hold, the first rounding is to odd, which
 //! loses nothing that the second one looks at.
 
-use super::drive::{Bf16, F16, Half, apply2, apply3, half_map, half_map_or, load, map1, store};
-use super::float::{extreme, finish};
+use super::drive::{Bf16, F16, Half, apply2, apply3, half_map, half_map_or, in_pairs, load, map1, store};
+use super::float::{extreme, extreme_magnitude, finish};
 use super::macros::flags;
 use super::path::{BLOCK, Kernel, Path, version};
 use super::{HostPath, LaneArgs, LaneFn, directed, only};
@@ -233,16 +233,32 @@ fn extreme_bf16<const MAX: bool, const NAN: bool>(pairs: bool, path: HostPath) -
     half_map::<Bf16, 2, _>(pairs, path, |[a, b]| extreme::<MAX, NAN>(a, b))
 }
 
+fn xorsign_f16<const FTZ: bool, const NAN: bool>(max: bool, pairs: bool, path: HostPath) -> LaneFn {
+    match max {
+        false => half_map::<F16, 2, _>(pairs, path, |[a, b]| {
+            extreme_magnitude::<false, NAN, true>(flush::<FTZ>(a), flush::<FTZ>(b))
+        }),
+        true => half_map::<F16, 2, _>(pairs, path, |[a, b]| {
+            extreme_magnitude::<true, NAN, true>(flush::<FTZ>(a), flush::<FTZ>(b))
+        }),
+    }
+}
+
+fn xorsign_bf16<const MAX: bool, const NAN: bool>(pairs: bool, path: HostPath) -> LaneFn {
+    half_map::<Bf16, 2, _>(pairs, path, |[a, b]| extreme_magnitude::<MAX, NAN, true>(a, b))
+}
+
 fn min_max(opcode: Opcode, binary16: bool, packed: bool, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     let (ftz, nan, max) = (picks.has(Mod::Ftz), picks.has(Mod::NaN), opcode == Opcode::Max);
-    let allowed: &[Mod] = if binary16 { &[Mod::Ftz, Mod::NaN] } else { &[Mod::NaN] };
-    if !only(picks, allowed) {
+    if !only(picks, &[Mod::Ftz, Mod::NaN, Mod::Xorsign, Mod::Abs]) || ftz && !binary16 {
         return None;
     }
-    Some(match (binary16, max) {
-        (true, false) => flags!(min_f16(packed, path); ftz, nan),
-        (true, true) => flags!(max_f16(packed, path); ftz, nan),
-        (false, _) => flags!(extreme_bf16(packed, path); max, nan),
+    Some(match (binary16, picks.has(Mod::Xorsign), max) {
+        (true, false, false) => flags!(min_f16(packed, path); ftz, nan),
+        (true, false, true) => flags!(max_f16(packed, path); ftz, nan),
+        (true, true, _) => flags!(xorsign_f16(max, packed, path); ftz, nan),
+        (false, false, _) => flags!(extreme_bf16(packed, path); max, nan),
+        (false, true, _) => flags!(xorsign_bf16(packed, path); max, nan),
     })
 }
 
@@ -253,16 +269,26 @@ fn sign(opcode: Opcode, ty: Type, picks: &Picks, path: HostPath) -> Option<LaneF
     fn scalar<const INFINITY: u16>(a: u16, signed: u16) -> u16 {
         if a & 0x7fff > INFINITY { 0x7fff } else { signed }
     }
-    if !only(picks, &[]) {
+    /// A binary16 number, whose sign may have been changed, flushed.
+    #[inline(always)]
+    fn flushed(a: u16) -> u16 {
+        if a & 0x7fff < 0x0400 { a & 0x8000 } else { a }
+    }
+    if !only(picks, &[Mod::Ftz]) {
         return None;
     }
-    Some(match (opcode, ty) {
-        (Opcode::Neg, Type::F16) => map1(path, |a: u16| scalar::<0x7c00>(a, a ^ 0x8000)),
-        (Opcode::Abs, Type::F16) => map1(path, |a: u16| scalar::<0x7c00>(a, a & 0x7fff)),
-        (Opcode::Neg, Type::Bf16) => map1(path, |a: u16| scalar::<0x7f80>(a, a ^ 0x8000)),
-        (Opcode::Abs, Type::Bf16) => map1(path, |a: u16| scalar::<0x7f80>(a, a & 0x7fff)),
-        (Opcode::Neg, _) => map1(path, |a: u32| a ^ 0x8000_8000),
-        (Opcode::Abs, _) => map1(path, |a: u32| a & 0x7fff_7fff),
+    Some(match (opcode, ty, picks.has(Mod::Ftz)) {
+        (Opcode::Neg, Type::F16, false) => map1(path, |a: u16| scalar::<0x7c00>(a, a ^ 0x8000)),
+        (Opcode::Abs, Type::F16, false) => map1(path, |a: u16| scalar::<0x7c00>(a, a & 0x7fff)),
+        (Opcode::Neg, Type::F16, true) => map1(path, |a: u16| scalar::<0x7c00>(a, flushed(a ^ 0x8000))),
+        (Opcode::Abs, Type::F16, true) => map1(path, |a: u16| scalar::<0x7c00>(a, flushed(a & 0x7fff))),
+        (Opcode::Neg, Type::F16x2, true) => in_pairs(2, map1(path, |a: u16| flushed(a ^ 0x8000))),
+        (Opcode::Abs, Type::F16x2, true) => in_pairs(2, map1(path, |a: u16| flushed(a & 0x7fff))),
+        (_, _, true) => return None,
+        (Opcode::Neg, Type::Bf16, _) => map1(path, |a: u16| scalar::<0x7f80>(a, a ^ 0x8000)),
+        (Opcode::Abs, Type::Bf16, _) => map1(path, |a: u16| scalar::<0x7f80>(a, a & 0x7fff)),
+        (Opcode::Neg, ..) => map1(path, |a: u32| a ^ 0x8000_8000),
+        (Opcode::Abs, ..) => map1(path, |a: u32| a & 0x7fff_7fff),
         _ => return None,
     })
 }

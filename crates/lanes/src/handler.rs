@@ -99,6 +99,33 @@ impl Operand {
     }
 }
 
+/// The types of an instruction's operands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// Of the destination.
+    pub destination: Type,
+    /// Whether there may be a second one, a predicate: q, or the carry out.
+    pub second: bool,
+    /// Of the sources, element by element where they are vectors; the carry in comes last.
+    pub sources: Vec<Type>,
+}
+
+impl Signature {
+    /// The operands of a pure form; `None` if they have no types, or are more than handlers take.
+    pub fn new(form: &'static Form, picks: &Picks) -> Option<Signature> {
+        let mut operands = form.operands_with(picks);
+        let first = operands.next()?;
+        let mut sources = Vec::new();
+        for spec in operands {
+            sources.extend(std::iter::repeat_n(spec.resolve(picks)?, spec.count(form, picks).0));
+        }
+        sources.extend(form.carry.reads.then_some(Type::Pred));
+        let second = first.second != Second::None || form.carry.writes;
+        let signature = Signature { destination: first.resolve(picks)?, second, sources };
+        (signature.sources.len() <= LaneArgs::SOURCES).then_some(signature)
+    }
+}
+
 /// The vector handler of one instruction on one path.
 #[derive(Clone, Debug)]
 pub struct Handler {
@@ -109,14 +136,16 @@ pub struct Handler {
     sources: Vec<LaneWidth>,
 }
 
-/// The width of a type's lanes, if handlers take it.
-fn width(ty: Type) -> Option<LaneWidth> {
-    match ty.bits() {
-        1 => Some(LaneWidth::Bit),
-        2..=16 => Some(LaneWidth::B2),
-        32 => Some(LaneWidth::B4),
-        64 => Some(LaneWidth::B8),
-        _ => None,
+impl LaneWidth {
+    /// The width of a type's lanes, if handlers take it.
+    pub fn of(ty: Type) -> Option<LaneWidth> {
+        match ty.bits() {
+            1 => Some(LaneWidth::Bit),
+            2..=16 => Some(LaneWidth::B2),
+            32 => Some(LaneWidth::B4),
+            64 => Some(LaneWidth::B8),
+            _ => None,
+        }
     }
 }
 
@@ -124,15 +153,10 @@ impl Handler {
     /// The handler of a form, if there is one and this machine has the path.
     pub fn new(form: &'static Form, picks: &Picks, path: HostPath) -> Option<Handler> {
         let function = path.is_available().then(|| lookup(form, picks, path))??;
-        let mut operands = form.operands_with(picks);
-        let first = operands.next()?;
-        let sources: Option<Vec<LaneWidth>> = operands.map(|spec| width(spec.resolve(picks)?)).collect();
-        Some(Handler {
-            function,
-            destination: width(first.resolve(picks)?)?,
-            second: first.second != Second::None,
-            sources: sources.filter(|sources| sources.len() <= 4)?,
-        })
+        let signature = Signature::new(form, picks)?;
+        let sources: Option<Vec<LaneWidth>> = signature.sources.iter().map(|&ty| LaneWidth::of(ty)).collect();
+        let destination = LaneWidth::of(signature.destination)?;
+        Some(Handler { function, destination, second: signature.second, sources: sources? })
     }
 
     /// Width of the destination.
@@ -168,8 +192,8 @@ impl Handler {
         });
         let mut args = LaneArgs {
             dst: [destination.lines.as_mut_ptr().cast(), second],
-            src: [std::ptr::null(); 4],
-            step: [0; 4],
+            src: [std::ptr::null(); LaneArgs::SOURCES],
+            step: [0; LaneArgs::SOURCES],
             lanes,
         };
         for (i, source) in sources.iter().enumerate() {
@@ -179,7 +203,7 @@ impl Handler {
         if lanes > 0 {
             // SAFETY: the operands have the form's widths and `lanes` lanes, aligned to 64 bytes; destinations are
             // borrowed mutably and so do not overlap; the machine has the path.
-            unsafe { (self.function)(&args) }
+            unsafe { self.function.call(&args) }
         }
     }
 }

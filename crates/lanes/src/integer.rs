@@ -1,9 +1,8 @@
-//! Integer arithmetic: add, sub, mul, mad, mul24, mad24, sad, min, max, neg, abs, popc, clz, bfind, brev, bfe, bfi.
-//!
-//! Division, packed halves and the extended-precision forms have no handlers.
+//! Integer arithmetic: add, sub, mul, mad, mul24, mad24, sad, min, max, neg, abs, dp4a, dp2a; also of packed halves.
 
-use super::drive::{map1, map2, map3, map4};
-use super::{HostPath, LaneFn, only};
+use super::drive::{in_pairs, load, map1, map2, map3, store};
+use super::path::{BLOCK, Block, Parametric, Path, version_with};
+use super::{HostPath, LaneArgs, LaneFn, only};
 use isa::{Mod, Opcode, Picks, Type};
 
 /// An expression with `$T` as each integer type in turn, chosen by a [`Type`] at run time; bit types are unsigned.
@@ -113,7 +112,7 @@ macro_rules! widening {
 }
 
 /// The high half of a product.
-trait MulHigh: Copy {
+pub(super) trait MulHigh: Copy {
     fn mul_high(self, other: Self) -> Self;
 }
 
@@ -142,6 +141,9 @@ fn mad(picks: &Picks, ty: Type, path: HostPath) -> Option<LaneFn> {
     Some(match picks.mods() {
         [Mod::Lo] => unsigned!(ty, T => map3(path, |a: T, b: T, c: T| a.wrapping_mul(b).wrapping_add(c))),
         [Mod::Hi] => integer!(ty, T => map3(path, |a: T, b: T, c: T| a.mul_high(b).wrapping_add(c))),
+        [Mod::Hi, Mod::Sat] if ty == Type::S32 => {
+            map3(path, |a: i32, b: i32, c: i32| a.mul_high(b).saturating_add(c))
+        }
         [Mod::Wide] => widening!(ty, T, W => {
             map3(path, |a: T, b: T, c: W| W::from(a).wrapping_mul(W::from(b)).wrapping_add(c))
         }),
@@ -174,6 +176,9 @@ fn mul24(picks: &Picks, ty: Type, path: HostPath) -> Option<LaneFn> {
 
 fn mad24(picks: &Picks, ty: Type, path: HostPath) -> Option<LaneFn> {
     Some(match (picks.mods(), ty) {
+        ([Mod::Hi, Mod::Sat], Type::S32) => {
+            map3(path, |a: i32, b: i32, c: i32| mul24_signed::<true>(a, b).saturating_add(c))
+        }
         ([Mod::Lo], Type::U32) => {
             map3(path, |a: u32, b: u32, c: u32| mul24_unsigned::<false>(a, b).wrapping_add(c))
         }
@@ -190,92 +195,53 @@ fn mad24(picks: &Picks, ty: Type, path: HostPath) -> Option<LaneFn> {
     })
 }
 
-/// Bit fields: the low 8 bits of position and length count.
-macro_rules! fields {
-    ($($extract:ident $extract_signed:ident $insert:ident $U:ident $S:ident;)*) => {
-        $(
-            #[inline(always)]
-            fn $extract(a: $U, position: u32, length: u32) -> $U {
-                let (position, length) = (position & 0xff, length & 0xff);
-                const TOP: u32 = $U::BITS - 1;
-                let shifted = if position > TOP { 0 } else { a >> (position & TOP) };
-                // Shifted up and down: the compiler would take a mask of ones for BMI2's scalar instruction.
-                let unused = (TOP + 1).saturating_sub(length) & TOP;
-                if length == 0 { 0 } else { shifted << unused >> unused }
-            }
+/// Sums of products of the parts of two words, and c: of their bytes, or of the halves of one with two bytes of the other.
+struct Dot<const HALVES: bool>;
 
-            /// A field that reaches beyond the source goes on with the sign.
-            #[inline(always)]
-            fn $extract_signed(a: $S, position: u32, length: u32) -> $S {
-                const TOP: u32 = $U::BITS - 1;
-                let (position, length) = ((position & 0xff).min(TOP), (length & 0xff).min(TOP + 1));
-                let unused = (TOP + 1 - length) & TOP;
-                let field = a >> position << unused >> unused;
-                if length == 0 { 0 } else { field }
-            }
-
-            /// `b` with the low bits of `a` in the field.
-            #[inline(always)]
-            fn $insert(a: $U, b: $U, position: u32, length: u32) -> $U {
-                let (position, length) = (position & 0xff, length & 0xff);
-                const TOP: u32 = $U::BITS - 1;
-                let ones = if length > TOP { !0 } else { (1 << (length & TOP)) - 1 };
-                let mask = if position > TOP { 0 } else { ones << (position & TOP) };
-                a << (position & TOP) & mask | b & !mask
-            }
-        )*
-    };
-}
-fields! {
-    extract32 extract_signed32 insert32 u32 i32;
-    extract64 extract_signed64 insert64 u64 i64;
+#[derive(Clone, Copy)]
+struct DotWith {
+    /// The sign bits of the parts of a and b, where they are signed.
+    signs: [u32; 2],
+    /// Where the parts of b begin.
+    from: u32,
 }
 
-fn bfe(ty: Type, path: HostPath) -> Option<LaneFn> {
-    Some(match ty {
-        Type::U32 => map3(path, |a: u32, b: u32, c: u32| extract32(a, b, c)),
-        Type::U64 => map3(path, |a: u64, b: u32, c: u32| extract64(a, b, c)),
-        Type::S32 => map3(path, |a: i32, b: u32, c: u32| extract_signed32(a, b, c)),
-        Type::S64 => map3(path, |a: i64, b: u32, c: u32| extract_signed64(a, b, c)),
-        _ => return None,
-    })
-}
+impl<const HALVES: bool> Parametric for Dot<HALVES> {
+    type With = DotWith;
 
-fn bfi(ty: Type, path: HostPath) -> Option<LaneFn> {
-    Some(match ty {
-        Type::B32 => map4(path, |a: u32, b: u32, c: u32, d: u32| insert32(a, b, c, d)),
-        Type::B64 => map4(path, |a: u64, b: u64, c: u32, d: u32| insert64(a, b, c, d)),
-        _ => return None,
-    })
-}
-
-/// The position of the highest bit that differs from the sign, or how far it is from the top.
-fn bfind(picks: &Picks, ty: Type, path: HostPath) -> Option<LaneFn> {
-    /// `zeros` above the highest one in a word of `width` bits.
     #[inline(always)]
-    fn place<const SHIFT: bool>(zeros: u32, width: u32) -> u32 {
-        match zeros == width {
-            true => !0,
-            false if SHIFT => zeros,
-            false => width - 1 - zeros,
+    unsafe fn run<P: Path>(args: &LaneArgs, with: &DotWith) {
+        // The number of the type that the part stands for.
+        let part = |x: u32, shift: u32, mask: u32, sign: u32| {
+            let part = x >> shift & mask;
+            part.wrapping_sub((part & sign) << 1)
+        };
+        let &DotWith { signs: [a_sign, b_sign], from } = with;
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: the sources and the destination have `lanes` words.
+            unsafe {
+                let (a, b): (Block<u32>, Block<u32>) = (load(args, 0, i), load(args, 1, i));
+                let mut sum: Block<u32> = load(args, 2, i);
+                for k in 0..BLOCK {
+                    let b = b[k] >> (from & 31);
+                    for n in 0..if HALVES { 2 } else { 4 } {
+                        let (shift, mask) = if HALVES { (16 * n, 0xffff) } else { (8 * n, 0xff) };
+                        let product = part(a[k], shift, mask, a_sign).wrapping_mul(part(b, 8 * n, 0xff, b_sign));
+                        sum[k] = sum[k].wrapping_add(product);
+                    }
+                }
+                store(args, 0, i, sum);
+            }
         }
     }
-    let shift = match picks.mods() {
-        [] => false,
-        [Mod::Shiftamt] => true,
-        _ => return None,
-    };
-    Some(match (ty, shift) {
-        (Type::U32, false) => map1(path, |a: u32| place::<false>(a.leading_zeros(), 32)),
-        (Type::U32, true) => map1(path, |a: u32| place::<true>(a.leading_zeros(), 32)),
-        (Type::S32, false) => map1(path, |a: i32| place::<false>((a ^ a >> 31).leading_zeros(), 32)),
-        (Type::S32, true) => map1(path, |a: i32| place::<true>((a ^ a >> 31).leading_zeros(), 32)),
-        (Type::U64, false) => map1(path, |a: u64| place::<false>(a.leading_zeros(), 64)),
-        (Type::U64, true) => map1(path, |a: u64| place::<true>(a.leading_zeros(), 64)),
-        (Type::S64, false) => map1(path, |a: i64| place::<false>((a ^ a >> 63).leading_zeros(), 64)),
-        (Type::S64, true) => map1(path, |a: i64| place::<true>((a ^ a >> 63).leading_zeros(), 64)),
-        _ => return None,
-    })
+}
+
+fn dot(opcode: Opcode, picks: &Picks, path: HostPath) -> LaneFn {
+    let sign = |i: usize, sign: u32| if picks.ty(i).is_signed() { sign } else { 0 };
+    let halves = opcode == Opcode::Dp2a;
+    let from = if halves && picks.has(Mod::Hi) { 16 } else { 0 };
+    let with = DotWith { signs: [sign(0, if halves { 0x8000 } else { 0x80 }), sign(1, 0x80)], from };
+    if halves { version_with::<Dot<true>>(path, with) } else { version_with::<Dot<false>>(path, with) }
 }
 
 fn add_sub(opcode: Opcode, picks: &Picks, ty: Type, path: HostPath) -> Option<LaneFn> {
@@ -290,20 +256,28 @@ fn add_sub(opcode: Opcode, picks: &Picks, ty: Type, path: HostPath) -> Option<La
 
 /// The handler of a form on integers.
 pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
-    let &[ty] = picks.types() else { return None };
+    match (opcode, sources, picks.types()) {
+        (Opcode::Dp4a | Opcode::Dp2a, 3, _) => Some(dot(opcode, picks, path)),
+        (_, _, [ty @ (Type::U16x2 | Type::S16x2)]) => {
+            Some(in_pairs(2, scalar(opcode, sources, picks, ty.element(), path)?))
+        }
+        (_, _, &[ty]) => scalar(opcode, sources, picks, ty, path),
+        _ => None,
+    }
+}
+
+/// The handler of a form on integers of one element.
+fn scalar(opcode: Opcode, sources: usize, picks: &Picks, ty: Type, path: HostPath) -> Option<LaneFn> {
     let plain = only(picks, &[]);
-    let relu = only(picks, &[Mod::Relu]) && !plain && ty == Type::S32;
+    let relu = only(picks, &[Mod::Relu]) && !plain;
     Some(match (opcode, sources) {
         (Opcode::Add | Opcode::Sub, 2) => return add_sub(opcode, picks, ty, path),
         (Opcode::Mul, 2) => return mul(picks, ty, path),
         (Opcode::Mad, 3) => return mad(picks, ty, path),
         (Opcode::Mul24, 2) => return mul24(picks, ty, path),
         (Opcode::Mad24, 3) => return mad24(picks, ty, path),
-        (Opcode::Bfind, 1) => return bfind(picks, ty, path),
-        (Opcode::Bfe, 3) if plain => return bfe(ty, path),
-        (Opcode::Bfi, 4) if plain => return bfi(ty, path),
-        (Opcode::Min, 2) if relu => map2(path, |a: i32, b: i32| a.min(b).max(0)),
-        (Opcode::Max, 2) if relu => map2(path, |a: i32, b: i32| a.max(b).max(0)),
+        (Opcode::Min, 2) if relu => signed!(ty, T => map2(path, |a: T, b: T| a.min(b).max(0))),
+        (Opcode::Max, 2) if relu => signed!(ty, T => map2(path, |a: T, b: T| a.max(b).max(0))),
         _ if !plain => return None,
         (Opcode::Min, 2) => integer!(ty, T => map2(path, |a: T, b: T| a.min(b))),
         (Opcode::Max, 2) => integer!(ty, T => map2(path, |a: T, b: T| a.max(b))),
@@ -313,21 +287,6 @@ pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath
         })),
         (Opcode::Neg, 1) => signed!(ty, T => map1(path, |a: T| a.wrapping_neg())),
         (Opcode::Abs, 1) => signed!(ty, T => map1(path, |a: T| a.wrapping_abs())),
-        (Opcode::Popc, 1) => match ty {
-            Type::B32 => map1(path, |a: u32| a.count_ones()),
-            Type::B64 => map1(path, |a: u64| a.count_ones()),
-            _ => return None,
-        },
-        (Opcode::Clz, 1) => match ty {
-            Type::B32 => map1(path, |a: u32| a.leading_zeros()),
-            Type::B64 => map1(path, |a: u64| a.leading_zeros()),
-            _ => return None,
-        },
-        (Opcode::Brev, 1) => match ty {
-            Type::B32 => map1(path, |a: u32| a.reverse_bits()),
-            Type::B64 => map1(path, |a: u64| a.reverse_bits()),
-            _ => return None,
-        },
         _ => return None,
     })
 }

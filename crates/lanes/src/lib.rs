@@ -13,11 +13,16 @@
 //! - `matrix`: products of matrices
 
 mod approx;
+mod bits;
+mod carry;
 mod chain;
 mod compare;
 mod convert;
 mod directed;
+mod directed64;
+mod divide;
 mod drive;
+mod encoding;
 mod float;
 mod gather;
 mod half;
@@ -30,18 +35,22 @@ mod mask_ops;
 mod matrix;
 pub mod memory;
 mod path;
+mod property;
+mod rounded;
 mod select;
 mod spread;
 #[cfg(test)]
 mod tests;
+mod video;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 use isa::{Form, Mod, Picks};
+use std::mem::MaybeUninit;
 use std::sync::LazyLock;
 
 pub use chain::{Factor, Shape};
-pub use handler::{Handler, LaneBits, Operand};
+pub use handler::{Handler, LaneBits, Operand, Signature};
 pub use helpers::{Element, Extend, Helpers, LaneWidth, MemoryRows, helpers};
 pub use matrix::{MatrixHelpers, Multiply};
 pub use select::select_pair;
@@ -54,28 +63,98 @@ pub use spread::Spread;
 /// A negated predicate operand (`!c`) is passed negated.
 #[repr(C)]
 pub struct LaneArgs {
-    /// Destinations; the second is null when the form or the instruction has none. A first one that is a predicate
-    /// may be null too (`_|q`).
+    /// Destinations; the second, a predicate, is null when the form or the instruction has none, and may be where it is the
+    /// carry. The first one may be null in forms that have a second (`_|q`).
     pub dst: [*mut u8; 2],
-    /// Sources in operand order.
-    pub src: [*const u8; 4],
+    /// Sources in operand order; behind them the carry, a predicate, of a form that reads it.
+    pub src: [*const u8; LaneArgs::SOURCES],
     /// For each source, the bytes from 16 lanes to the next 16: those of 16 elements where the elements of all lanes
     /// stand one after the other, 0 where all groups of 16 have the same. Predicates are always arrays of bits.
-    pub step: [usize; 4],
+    pub step: [usize; LaneArgs::SOURCES],
     /// Number of lanes to compute: a multiple of 16, at least 16.
     pub lanes: usize,
+}
+
+impl LaneArgs {
+    /// The most sources that a form has.
+    pub const SOURCES: usize = 5;
 }
 
 /// The most lanes that an array has: the threads of the largest block.
 pub const MAX_LANES: usize = 1024;
 
-/// A vector handler.
-///
-/// # Safety
-/// Every pointer that the form uses must be valid for `lanes` elements of its operand's width, in groups of 16 that
-/// follow each other by the operand's step, and null (with a step of 0) where the form uses it not; a destination is a
-/// source's very array or does not overlap it. The host must have the instructions of the path that it was looked up for.
-pub type LaneFn = unsafe fn(&LaneArgs);
+/// A vector handler: one function, and what [`lookup`] tells it.
+#[derive(Clone, Copy)]
+pub struct LaneFn {
+    function: RawFn,
+    /// The function that `function` builds on, if there is one.
+    inner: RawFn,
+    parameters: Parameters,
+}
+
+/// The function of a handler.
+type RawFn = unsafe fn(&LaneArgs, &LaneFn);
+
+impl LaneFn {
+    /// Does nothing.
+    pub const NOTHING: LaneFn = {
+        unsafe fn nothing(_: &LaneArgs, _: &LaneFn) {}
+        LaneFn::plain(nothing)
+    };
+
+    /// A function that is told nothing.
+    const fn plain(function: RawFn) -> LaneFn {
+        LaneFn { function, inner: function, parameters: Parameters::NONE }
+    }
+
+    /// Computes all lanes.
+    ///
+    /// # Safety
+    /// Every pointer that the form uses must be valid for `lanes` elements of its operand's width, in groups of 16 that
+    /// follow each other by the operand's step, and null (with a step of 0) where the form uses it not; a destination is a
+    /// source's very array or does not overlap it. The host must have the instructions of the path that it was looked up for.
+    #[inline]
+    pub unsafe fn call(&self, args: &LaneArgs) {
+        // SAFETY: the caller's promise.
+        unsafe { (self.function)(args, self) }
+    }
+}
+
+impl std::fmt::Debug for LaneFn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "LaneFn({:p})", self.function as *const ())
+    }
+}
+
+/// What a handler was told when it was looked up: a plain value, which only the function that it was made for reads.
+#[derive(Clone, Copy)]
+struct Parameters([MaybeUninit<u64>; Parameters::WORDS]);
+
+impl Parameters {
+    /// Words that a value may take.
+    const WORDS: usize = 20;
+    const NONE: Parameters = Parameters([MaybeUninit::uninit(); Parameters::WORDS]);
+
+    fn new<T: Copy + 'static>(value: T) -> Parameters {
+        const {
+            assert!(size_of::<T>() <= size_of::<Parameters>() && align_of::<T>() <= align_of::<Parameters>());
+        }
+        let mut parameters = Parameters::NONE;
+        // SAFETY: there is room, which is aligned.
+        unsafe { parameters.0.as_mut_ptr().cast::<T>().write(value) }
+        parameters
+    }
+
+    /// The value.
+    ///
+    /// # Safety
+    /// They must have been made of a `T`.
+    #[inline(always)]
+    unsafe fn get<T: Copy + 'static>(&self) -> &T {
+        // SAFETY: the caller's promise.
+        unsafe { &*self.0.as_ptr().cast::<T>() }
+    }
+}
 
 /// Instruction sets of the host that handlers exist for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -185,17 +264,24 @@ fn only(picks: &Picks, allowed: &[Mod]) -> bool {
 /// Handlers depend on the opcode, the number of operands and the picks alone, and exist for forms that neither read
 /// nor write CC.CF. `mov` has one for a register moved to a register.
 pub fn lookup(form: &'static Form, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+    let operands: usize = form.operands_with(picks).map(|spec| spec.count(form, picks).0).sum();
+    let sources = operands.checked_sub(1)?;
     if form.carry.reads || form.carry.writes {
-        return None;
+        return carry::find(form, picks, path);
     }
-    let sources = form.operands_with(picks).count().checked_sub(1)?;
     let opcode = form.opcode;
     compare::find(opcode, sources, picks, path)
         .or_else(|| select::find(opcode, sources, picks, path))
         .or_else(|| convert::find(opcode, sources, picks, path))
         .or_else(|| logic::find(opcode, sources, picks, path))
         .or_else(|| integer::find(opcode, sources, picks, path))
+        .or_else(|| bits::find(opcode, sources, picks, path))
+        .or_else(|| divide::find(opcode, sources, picks, path))
         .or_else(|| float::find(opcode, sources, picks, path))
         .or_else(|| approx::find(opcode, sources, picks, path))
         .or_else(|| half::find(opcode, sources, picks, path))
+        .or_else(|| property::find(opcode, sources, picks, path))
+        .or_else(|| directed64::find(opcode, sources, picks, path))
+        .or_else(|| rounded::find(opcode, sources, picks, path))
+        .or_else(|| video::find(opcode, sources, picks, path))
 }

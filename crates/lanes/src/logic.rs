@@ -1,11 +1,10 @@
 //! Logic, shifts and moves of bits: and, or, xor, not, cnot, shl, shr, shf, lop3, prmt, mov, also of predicates.
 
-use super::drive::{load, load_mask, store, store_mask};
-use super::drive::{map1, map2, map3};
+use super::drive::{apply3, load, load_mask, map1, map2, map3, store, store_mask};
 use super::integer::{integer, unsigned};
-use super::path::{BLOCK, Kernel, Path, version};
+use super::path::{BLOCK, Kernel, Parametric, Path, version, version_with};
 use super::{HostPath, LaneArgs, LaneFn, only};
-use isa::{Mod, Opcode, Picks, Type};
+use isa::{BoolOp, Mod, Opcode, Picks, Type};
 use std::marker::PhantomData;
 
 /// A logical operation on words, whatever they are words of.
@@ -90,6 +89,39 @@ impl Kernel for Lop3 {
     }
 }
 
+/// `lop3` with a predicate: whether a bit of the result is set, combined with q.
+struct Lop3With;
+
+impl Parametric for Lop3With {
+    type With = BoolOp;
+
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs, &op: &BoolOp) {
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: four sources of `lanes` words and a predicate; the destinations, either of which may be null; `P` by contract.
+            unsafe {
+                let (a, b) = (load(args, 0, i), load(args, 1, i));
+                let (c, table) = (load(args, 2, i), load(args, 3, i));
+                let (mut out, mut any) = ([0; BLOCK], [0u32; BLOCK]);
+                for k in 0..BLOCK {
+                    out[k] = lop3_lane(a[k], b[k], c[k], table[k]);
+                    any[k] = u32::from(out[k] != 0).wrapping_neg();
+                }
+                let (any, q) = (P::top_bits32(any), load_mask(args, 4, i));
+                if !args.dst[0].is_null() {
+                    store(args, 0, i, out);
+                }
+                let p = match op {
+                    BoolOp::And => any & q,
+                    BoolOp::Or => any | q,
+                    BoolOp::Xor => any ^ q,
+                };
+                store_mask(args, 1, i, p);
+            }
+        }
+    }
+}
+
 /// The generic `prmt`.
 #[inline(always)]
 fn prmt(a: u32, b: u32, control: u32) -> u32 {
@@ -101,6 +133,40 @@ fn prmt(a: u32, b: u32, control: u32) -> u32 {
         u32::from(if nibble & 8 == 0 { byte } else { sign }) << (8 * i)
     };
     byte(0) | byte(1) | byte(2) | byte(3)
+}
+
+/// A mode of `prmt`: the controls that the low two bits of c stand for.
+struct PrmtMode;
+
+impl Parametric for PrmtMode {
+    type With = [u32; 4];
+
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs, controls: &[u32; 4]) {
+        let [first, second, third, fourth] = *controls;
+        let permute = |a: u32, b: u32, c: u32| {
+            let (low, high) = if c & 1 == 0 { (first, third) } else { (second, fourth) };
+            prmt(a, b, if c & 2 == 0 { low } else { high })
+        };
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: the sources and the destination have `lanes` words.
+            unsafe { store(args, 0, i, apply3(permute, load(args, 0, i), load(args, 1, i), load(args, 2, i))) }
+        }
+    }
+}
+
+/// The controls of a mode, by the low two bits of c (PTX ISA, "prmt").
+fn controls(picks: &Picks) -> Option<[u32; 4]> {
+    let &[mode] = picks.mods() else { return None };
+    Some(match mode {
+        Mod::F4e => [0x3210, 0x4321, 0x5432, 0x6543],
+        Mod::B4e => [0x5670, 0x6701, 0x7012, 0x0123],
+        Mod::Rc8 => [0x0000, 0x1111, 0x2222, 0x3333],
+        Mod::Ecl => [0x3210, 0x3211, 0x3222, 0x3333],
+        Mod::Ecr => [0x0000, 0x1110, 0x2210, 0x3210],
+        Mod::Rc16 => [0x1010, 0x3232, 0x1010, 0x3232],
+        _ => return None,
+    })
 }
 
 #[inline(always)]
@@ -125,8 +191,13 @@ fn shf(picks: &Picks, path: HostPath) -> Option<LaneFn> {
 
 /// The handler of a form on bits.
 pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
-    if opcode == Opcode::Shf && sources == 3 {
-        return shf(picks, path);
+    match (opcode, sources) {
+        (Opcode::Shf, 3) => return shf(picks, path),
+        (Opcode::Lop3, 5) => return Some(version_with::<Lop3With>(path, picks.bool_op()?)),
+        (Opcode::Prmt, 3) if !picks.mods().is_empty() => {
+            return Some(version_with::<PrmtMode>(path, controls(picks)?));
+        }
+        _ => {}
     }
     let &[ty] = picks.types() else { return None };
     if !only(picks, &[]) {

@@ -6,7 +6,7 @@
 
 use super::macros::multiversion;
 use super::memory;
-use super::{HostPath, LaneArgs, LaneFn};
+use super::{HostPath, LaneArgs, LaneFn, Parameters};
 
 /// Lanes of a block: one `u16` of a predicate.
 pub(super) const BLOCK: usize = 16;
@@ -176,15 +176,36 @@ pub(super) trait Kernel {
     /// Computes all lanes.
     ///
     /// # Safety
-    /// As for [`LaneFn`]; the host must have the instructions of `P`. Must be inlined (`#[inline(always)]`), so that
+    /// As for [`LaneFn::call`]; the host must have the instructions of `P`. Must be inlined (`#[inline(always)]`), so that
     /// it is compiled with the instructions that its caller may use.
     unsafe fn run<P: Path>(args: &LaneArgs);
 }
 
 /// The kernel compiled for a path.
 pub(super) fn version<K: Kernel>(path: HostPath) -> LaneFn {
-    multiversion!(path, [K: Kernel] (args: &LaneArgs), P => {
-        // SAFETY: the caller of a handler keeps the contract of `LaneFn`, which is that of `Kernel::run`.
+    LaneFn::plain(multiversion!(path, [K: Kernel] (args: &LaneArgs, _told: &LaneFn), P => {
+        // SAFETY: the caller of a handler keeps the contract of `LaneFn::call`, which is that of `Kernel::run`.
         unsafe { K::run::<P>(args) }
-    })
+    }))
+}
+
+/// A [`Kernel`] that serves several instructions, of which it is told what they differ in.
+pub(super) trait Parametric {
+    /// What it is told.
+    type With: Copy + 'static;
+
+    /// Computes all lanes.
+    ///
+    /// # Safety
+    /// As for [`Kernel::run`].
+    unsafe fn run<P: Path>(args: &LaneArgs, with: &Self::With);
+}
+
+/// The kernel compiled for a path, and what it is told.
+pub(super) fn version_with<K: Parametric>(path: HostPath, with: K::With) -> LaneFn {
+    let function = multiversion!(path, [K: Parametric] (args: &LaneArgs, told: &LaneFn), P => {
+        // SAFETY: as above; the parameters were made below.
+        unsafe { K::run::<P>(args, told.parameters.get()) }
+    });
+    LaneFn { function, inner: function, parameters: Parameters::new(with) }
 }

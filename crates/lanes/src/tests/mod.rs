@@ -5,11 +5,12 @@ mod helpers;
 mod matrix;
 mod select;
 mod values;
+mod video;
 
-use super::{HostPath, LaneArgs, available_paths, choose_host_path, lookup};
+use super::{HostPath, LaneArgs, Signature, available_paths, choose_host_path, lookup};
 use super::{HostPathError, path::BLOCK};
 use isa::enumerate::{Spelling, spellings};
-use isa::{Action, Effect, FORMS, Form, FormId, LENIENT, OperandSpec, Picks, Second, Type};
+use isa::{Action, Effect, FORMS, Form, FormId, LENIENT, Picks, Type};
 use values::{Random, operand_sets};
 
 /// Bytes aligned as registers are.
@@ -61,22 +62,6 @@ fn in_register(ty: Type, bits: u64) -> u64 {
     }
 }
 
-/// The types of an instruction's operands.
-struct Signature {
-    destination: Type,
-    second: bool,
-    sources: Vec<Type>,
-}
-
-/// The form's operand types, if they are the kind that handlers take.
-fn signature(form: &'static Form, picks: &Picks) -> Option<Signature> {
-    let mut operands = form.operands_with(picks);
-    let first = operands.next()?;
-    let sources: Option<Vec<Type>> = operands.map(|spec: &OperandSpec| spec.resolve(picks)).collect();
-    let sources = sources.filter(|sources| sources.len() <= 4)?;
-    Some(Signature { destination: first.resolve(picks)?, second: first.second != Second::None, sources })
-}
-
 /// `sem` on lanes of the sources; `mov` has no function there and passes its source.
 fn expected(form: &Form, picks: &Picks, sources: &[u64]) -> Option<[u64; 2]> {
     match form.action {
@@ -121,8 +106,8 @@ fn check(
     let lanes = batch.lanes.next_multiple_of(BLOCK);
     let mut args = LaneArgs {
         dst: destinations.each_mut().map(|register| register.0.as_mut_ptr()),
-        src: [std::ptr::null(); 4],
-        step: [0; 4],
+        src: [std::ptr::null(); LaneArgs::SOURCES],
+        step: [0; LaneArgs::SOURCES],
         lanes,
     };
     if !signature.second {
@@ -151,7 +136,7 @@ fn check(
         args.dst[0] = args.src[source].cast_mut();
     }
     // SAFETY: the registers are aligned and large enough for any type; the path is one of this machine.
-    unsafe { handler(&args) };
+    unsafe { handler.call(&args) };
     let result = match overlap {
         Overlap::InPlace(source) => &sources[source],
         _ => &destinations[0],
@@ -249,7 +234,7 @@ fn served() -> Vec<(Spelling, Signature)> {
         .filter_map(|spelling| {
             let form = spelling.form.form();
             lookup(form, &spelling.picks, HostPath::Portable)?;
-            let signature = signature(form, &spelling.picks);
+            let signature = Signature::new(form, &spelling.picks);
             Some((spelling, signature.expect("handlers are for plain operands")))
         })
         .collect()

@@ -27,14 +27,15 @@ fn each_half_of_a_pair_follows_its_predicate() {
             let args = LaneArgs {
                 dst: [pointer, std::ptr::null_mut()],
                 src: std::array::from_fn(|n| match n {
+                    4 => std::ptr::null(),
                     1 if in_place => pointer.cast_const(),
                     _ => sources[n].0.as_ptr(),
                 }),
-                step: [if repeated { 0 } else { 64 }, 64, 2, 2],
+                step: [if repeated { 0 } else { 64 }, 64, 2, 2, 0],
                 lanes: LANES,
             };
             // SAFETY: the machine has the path, and the registers have the lanes.
-            unsafe { select_pair(path)(&args) }
+            unsafe { select_pair(path).call(&args) }
             for lane in 0..LANES {
                 let (a, b) = (word(0, if repeated { lane % 16 } else { lane }), word(1, lane));
                 let half = |n: usize, mask: u32| if holds(n, lane) { a & mask } else { b & mask };

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 
 use check::module::{Body, FuncId, Prototype, VarId};
-use isa::Space;
+use isa::{Opcode, Space};
 
 use super::{
     Access, Address, Argument, Atomic, AtomicWide, Barrier, Base, Block, BulkMask, Call, Callee, Code,
@@ -286,6 +286,8 @@ impl<'a> Builder<'a> {
                     Kind::Pure(Box::new(Pure {
                         lanes: lanes::lookup(form, picks, self.context.path),
                         sem,
+                        slow_sem: picks.types().iter().any(|ty| ty.is_float())
+                            && !matches!(form.opcode, Opcode::Selp | Opcode::Slct),
                         picks: *picks,
                         dst,
                         src: std::array::from_fn(at),
@@ -321,11 +323,12 @@ impl<'a> Builder<'a> {
                 Kind::Pure(Box::new(Pure {
                     lanes: Some(lanes::select_pair(self.context.path)),
                     sem: select_pair,
+                    slow_sem: false,
                     picks: isa::Picks::new(&[], &[]),
                     dst: [Some(dst), None],
                     src: [a, b, p, q, a],
                     sources: 4,
-                    in_place: [a, b, p, q].map(|slot| slot == dst),
+                    in_place: [a, b, p, q, a].map(|slot| slot == dst),
                     linear: Linear::No,
                     linear_src: [a; 3],
                     plan: next(&self.counts.pure_operations),

@@ -70,19 +70,21 @@ pub(crate) struct Address {
 }
 
 /// No pure form has more sources (tested by building every one).
-pub(crate) const MAX_SOURCES: usize = 5;
+pub(crate) const MAX_SOURCES: usize = lanes::LaneArgs::SOURCES;
 
 /// A pure operation.
 pub(crate) struct Pure {
     pub lanes: Option<LaneFn>,
     pub sem: PureFn,
+    /// One lane takes `sem` longer than sixteen a vector handler: it has no floating point but exact integers.
+    pub slow_sem: bool,
     pub picks: Picks,
     pub dst: [Option<SlotRef>; 2],
     /// The first `sources` of these.
     pub src: [SlotRef; MAX_SOURCES],
     pub sources: usize,
     /// Sources that are destinations too.
-    pub in_place: [bool; 4],
+    pub in_place: [bool; MAX_SOURCES],
     /// How it maps values that step evenly from lane to lane, and the sources that it looks at.
     pub linear: Linear,
     pub linear_src: [SlotRef; 3],

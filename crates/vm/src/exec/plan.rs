@@ -136,11 +136,13 @@ pub(super) struct PurePlan {
 
 impl PurePlan {
     pub const NONE: PurePlan = PurePlan {
-        args: LaneArgs { dst: [std::ptr::null_mut(); 2], src: [std::ptr::null(); 4], step: [0; 4], lanes: 0 },
-        handler: {
-            unsafe fn nothing(_: &LaneArgs) {}
-            nothing
+        args: LaneArgs {
+            dst: [std::ptr::null_mut(); 2],
+            src: [std::ptr::null(); LaneArgs::SOURCES],
+            step: [0; LaneArgs::SOURCES],
+            lanes: 0,
         },
+        handler: LaneFn::NOTHING,
         // No window lies there.
         place: [u32::MAX; 4],
         forms: [0; 4],
@@ -279,7 +281,7 @@ impl Chunk<'_> {
         let plan = &self.pure_plans[op.plan];
         // SAFETY: as when the plan was made: the forms and places of the operands are the same, the register file has not moved
         // since (all plans are forgotten when it does), and what stands in memory was found anew.
-        unsafe { (plan.handler)(&plan.args) }
+        unsafe { plan.handler.call(&plan.args) }
         let [first, second] = plan.dst;
         self.registers.set_array(first);
         self.registers.set_array(second);
@@ -324,7 +326,7 @@ impl Chunk<'_> {
         let plan = &mut self.pure_plans[op.plan];
         let register = std::mem::replace(&mut plan.args.dst[0], target);
         // SAFETY: as above, and the caller's promise.
-        unsafe { (plan.handler)(&plan.args) }
+        unsafe { plan.handler.call(&plan.args) }
         plan.args.dst[0] = register;
     }
 
@@ -340,10 +342,10 @@ impl Chunk<'_> {
         forms
     }
 
-    /// Notes how an operation ran that has a handler.
+    /// Notes how an operation ran that has a handler, if a plan has room for its sources.
     pub(super) fn plan_pure(&mut self, op: &Pure, active: &Active, args: LaneArgs, forms: [u8; 4]) {
         let (Some(handler), [dst @ Some(_), other] | [other, dst]) = (op.lanes, op.dst) else { return };
-        let Some(dst) = dst else { return };
+        let Some(dst) = dst.filter(|_| op.sources <= forms.len()) else { return };
         let place = |slot: SlotRef| active.window.index + slot.index;
         let src = std::array::from_fn(|i| place(op.src[if i < op.sources { i } else { 0 }]));
         self.pure_plans[op.plan] = PurePlan {

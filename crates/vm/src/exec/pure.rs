@@ -1,5 +1,7 @@
 //! Pure operations: in scalar form where the sources allow it, else by a vector handler, else lane by lane.
 
+use std::mem::MaybeUninit;
+
 use diag::Span;
 use smallvec::SmallVec;
 
@@ -10,7 +12,7 @@ use crate::cta::Shared;
 use crate::mask::{GROUP_LANES, Mask};
 use crate::registers::SlotRef;
 use crate::scalar::Scalar;
-use lanes::LaneArgs;
+use lanes::{LaneArgs, LaneFn};
 
 impl Chunk<'_> {
     #[inline]
@@ -72,7 +74,7 @@ impl Chunk<'_> {
         // SAFETY: `lane_args` made the sources, and destinations are arrays of the widths of the form's operands (the
         // lowering made them so) with room for `lanes` lanes; a destination is a source's array or another; the
         // handler was looked up for this host.
-        unsafe { handler(&args) }
+        unsafe { handler.call(&args) }
         if merged == [None; 2] {
             return self.plan_pure(op, active, args, forms);
         }
@@ -95,11 +97,11 @@ impl Chunk<'_> {
         let (first, end) = active.groups;
         let mut args = LaneArgs {
             dst: [std::ptr::null_mut(); 2],
-            src: [std::ptr::null(); 4],
-            step: [0; 4],
+            src: [std::ptr::null(); LaneArgs::SOURCES],
+            step: [0; LaneArgs::SOURCES],
             lanes: (end - first) * GROUP_LANES,
         };
-        for (i, &slot) in op.src().iter().enumerate().take(4) {
+        for (i, &slot) in op.src().iter().enumerate() {
             if op.in_place[i] {
                 // One group that stands for all would be overwritten by the first result.
                 self.registers.read(active.window, slot);
@@ -123,7 +125,10 @@ impl Chunk<'_> {
         }
         let values: [u64; MAX_SOURCES] =
             std::array::from_fn(|i| if i < op.sources { scalar(i).base } else { 0 });
-        let results = (op.sem)(&op.picks, &values[..op.sources]);
+        let results = match op.lanes.filter(|_| op.slow_sem) {
+            Some(handler) => one_lane(op, handler, &values),
+            None => (op.sem)(&op.picks, &values[..op.sources]),
+        };
         for (slot, value) in op.dst.iter().zip(results) {
             if let Some(slot) = slot {
                 self.registers.set_scalar(active.window, *slot, Scalar::uniform(value));
@@ -216,6 +221,28 @@ impl Chunk<'_> {
             self.registers.merge(active.window, dst, 0, active.mask);
         }
     }
+}
+
+/// The results of one lane by a vector handler: the first of a group.
+fn one_lane(op: &Pure, handler: LaneFn, values: &[u64; MAX_SOURCES]) -> [u64; 2] {
+    type Group = [u64; GROUP_LANES];
+    let mut sources = [const { MaybeUninit::<Group>::uninit() }; MAX_SOURCES];
+    let mut results = [[0u64; GROUP_LANES]; 2];
+    let mut args = LaneArgs {
+        dst: results.each_mut().map(|result| result.as_mut_ptr().cast()),
+        src: [std::ptr::null(); LaneArgs::SOURCES],
+        step: [0; LaneArgs::SOURCES],
+        lanes: GROUP_LANES,
+    };
+    for (i, (source, &value)) in sources.iter_mut().zip(values).enumerate().take(op.sources) {
+        // Little-endian: the first lane of any width. What the others have does not matter.
+        let group = source.write([0; GROUP_LANES]);
+        group[0] = value;
+        args.src[i] = group.as_ptr().cast();
+    }
+    // SAFETY: every operand has a group of lanes of any width; the handler was looked up for this host.
+    unsafe { handler.call(&args) }
+    std::array::from_fn(|i| op.dst[i].map_or(0, |slot| slot.width.truncate(results[i][0])))
 }
 
 /// Byte offset of a group in a slot's array.

@@ -1,0 +1,178 @@
+//! Bits counted, found, reversed and moved in fields: popc, clz, bfind, fns, brev, bfe, bfi, szext, bmsk.
+
+use super::drive::{map1, map2, map3, map4};
+use super::{HostPath, LaneFn, only};
+use isa::{Mod, Opcode, Picks, Type};
+
+/// Bit fields: the low 8 bits of position and length count.
+macro_rules! fields {
+    ($($extract:ident $extract_signed:ident $insert:ident $U:ident $S:ident;)*) => {
+        $(
+            #[inline(always)]
+            fn $extract(a: $U, position: u32, length: u32) -> $U {
+                let (position, length) = (position & 0xff, length & 0xff);
+                const TOP: u32 = $U::BITS - 1;
+                let shifted = if position > TOP { 0 } else { a >> (position & TOP) };
+                // Shifted up and down: the compiler would take a mask of ones for BMI2's scalar instruction.
+                let unused = (TOP + 1).saturating_sub(length) & TOP;
+                if length == 0 { 0 } else { shifted << unused >> unused }
+            }
+
+            /// A field that reaches beyond the source goes on with the sign.
+            #[inline(always)]
+            fn $extract_signed(a: $S, position: u32, length: u32) -> $S {
+                const TOP: u32 = $U::BITS - 1;
+                let (position, length) = ((position & 0xff).min(TOP), (length & 0xff).min(TOP + 1));
+                let unused = (TOP + 1 - length) & TOP;
+                let field = a >> position << unused >> unused;
+                if length == 0 { 0 } else { field }
+            }
+
+            /// `b` with the low bits of `a` in the field.
+            #[inline(always)]
+            fn $insert(a: $U, b: $U, position: u32, length: u32) -> $U {
+                let (position, length) = (position & 0xff, length & 0xff);
+                const TOP: u32 = $U::BITS - 1;
+                let ones = if length > TOP { !0 } else { (1 << (length & TOP)) - 1 };
+                let mask = if position > TOP { 0 } else { ones << (position & TOP) };
+                a << (position & TOP) & mask | b & !mask
+            }
+        )*
+    };
+}
+fields! {
+    extract32 extract_signed32 insert32 u32 i32;
+    extract64 extract_signed64 insert64 u64 i64;
+}
+
+fn bfe(ty: Type, path: HostPath) -> Option<LaneFn> {
+    Some(match ty {
+        Type::U32 => map3(path, |a: u32, b: u32, c: u32| extract32(a, b, c)),
+        Type::U64 => map3(path, |a: u64, b: u32, c: u32| extract64(a, b, c)),
+        Type::S32 => map3(path, |a: i32, b: u32, c: u32| extract_signed32(a, b, c)),
+        Type::S64 => map3(path, |a: i64, b: u32, c: u32| extract_signed64(a, b, c)),
+        _ => return None,
+    })
+}
+
+fn bfi(ty: Type, path: HostPath) -> Option<LaneFn> {
+    Some(match ty {
+        Type::B32 => map4(path, |a: u32, b: u32, c: u32, d: u32| insert32(a, b, c, d)),
+        Type::B64 => map4(path, |a: u64, b: u64, c: u32, d: u32| insert64(a, b, c, d)),
+        _ => return None,
+    })
+}
+
+/// The position of the highest bit that differs from the sign, or how far it is from the top.
+fn bfind(picks: &Picks, ty: Type, path: HostPath) -> Option<LaneFn> {
+    /// `zeros` above the highest one in a word of `width` bits.
+    #[inline(always)]
+    fn place<const SHIFT: bool>(zeros: u32, width: u32) -> u32 {
+        match zeros == width {
+            true => !0,
+            false if SHIFT => zeros,
+            false => width - 1 - zeros,
+        }
+    }
+    let shift = match picks.mods() {
+        [] => false,
+        [Mod::Shiftamt] => true,
+        _ => return None,
+    };
+    Some(match (ty, shift) {
+        (Type::U32, false) => map1(path, |a: u32| place::<false>(a.leading_zeros(), 32)),
+        (Type::U32, true) => map1(path, |a: u32| place::<true>(a.leading_zeros(), 32)),
+        (Type::S32, false) => map1(path, |a: i32| place::<false>((a ^ a >> 31).leading_zeros(), 32)),
+        (Type::S32, true) => map1(path, |a: i32| place::<true>((a ^ a >> 31).leading_zeros(), 32)),
+        (Type::U64, false) => map1(path, |a: u64| place::<false>(a.leading_zeros(), 64)),
+        (Type::U64, true) => map1(path, |a: u64| place::<true>(a.leading_zeros(), 64)),
+        (Type::S64, false) => map1(path, |a: i64| place::<false>((a ^ a >> 63).leading_zeros(), 64)),
+        (Type::S64, true) => map1(path, |a: i64| place::<true>((a ^ a >> 63).leading_zeros(), 64)),
+        _ => return None,
+    })
+}
+
+/// The position of the n-th one of `mask` from the lowest on, where there are as many: halving the word, by how many ones each
+/// part has.
+#[inline(always)]
+fn nth_one(mask: u32, n: u32) -> u32 {
+    let pairs = mask - (mask >> 1 & 0x5555_5555);
+    let nibbles = (pairs & 0x3333_3333) + (pairs >> 2 & 0x3333_3333);
+    let bytes = (nibbles + (nibbles >> 4)) & 0x0f0f_0f0f;
+    let halves = (bytes + (bytes >> 8)) & 0x00ff_00ff;
+    let (mut position, mut left) = (0, n.wrapping_sub(1));
+    for (counts, width) in [(halves, 16), (bytes, 8), (nibbles, 4), (pairs, 2), (mask, 1)] {
+        let count = counts >> position & ((1 << width) - 1);
+        let skip = left >= count;
+        position += if skip { width } else { 0 };
+        left -= if skip { count } else { 0 };
+    }
+    position
+}
+
+/// `fns`: the n-th one counted up from `base` if n > 0, down if n < 0; `base` itself if n is 0.
+#[inline(always)]
+fn fns(mask: u32, base: u32, offset: i32) -> u32 {
+    let down = offset < 0;
+    // Counted down is counted up in the reversed word.
+    let (word, start) = if down { (mask.reverse_bits(), 31u32.wrapping_sub(base)) } else { (mask, base) };
+    let from = word >> (start & 31) << (start & 31);
+    let n = offset.unsigned_abs();
+    let position = nth_one(from, if n == 0 { 1 } else { n } & 63);
+    let found = if down { 31 - (position & 31) } else { position };
+    // With n = 0 there must be a one at the base.
+    let there = if n == 0 { mask >> (base & 31) & 1 != 0 } else { n <= from.count_ones() };
+    if there & (base <= 31) { found } else { !0 }
+}
+
+/// The low `length` bits, extended by zeros or the sign; none of 0.
+#[inline(always)]
+fn extend<const SIGNED: bool>(a: u32, length: u32) -> u32 {
+    let unused = 32u32.wrapping_sub(length) & 31;
+    let extended = if SIGNED { ((a << unused) as i32 >> unused) as u32 } else { a << unused >> unused };
+    if length == 0 { 0 } else { extended }
+}
+
+/// `length` ones from `position` on, both at most 32.
+#[inline(always)]
+fn ones(position: u32, length: u32) -> u32 {
+    let ones = if length > 31 { !0 } else { (1 << (length & 31)) - 1 };
+    if position > 31 { 0 } else { ones << (position & 31) }
+}
+
+/// The handler of a form on bits and fields.
+pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+    let &[ty] = picks.types() else { return None };
+    let clamp = picks.has(Mod::Clamp);
+    Some(match (opcode, sources) {
+        (Opcode::Bfind, 1) => return bfind(picks, ty, path),
+        (Opcode::Szext, 2) => match (ty.is_signed(), clamp) {
+            (false, false) => map2(path, |a: u32, b: u32| extend::<false>(a, b & 31)),
+            (false, true) => map2(path, |a: u32, b: u32| extend::<false>(a, b.min(32))),
+            (true, false) => map2(path, |a: u32, b: u32| extend::<true>(a, b & 31)),
+            (true, true) => map2(path, |a: u32, b: u32| extend::<true>(a, b.min(32))),
+        },
+        (Opcode::Bmsk, 2) if clamp => map2(path, |a: u32, b: u32| ones(a.min(32), b.min(32))),
+        (Opcode::Bmsk, 2) => map2(path, |a: u32, b: u32| ones(a & 31, b & 31)),
+        _ if !only(picks, &[]) => return None,
+        (Opcode::Bfe, 3) => return bfe(ty, path),
+        (Opcode::Bfi, 4) => return bfi(ty, path),
+        (Opcode::Fns, 3) => map3(path, |mask: u32, base: u32, offset: i32| fns(mask, base, offset)),
+        (Opcode::Popc, 1) => match ty {
+            Type::B32 => map1(path, |a: u32| a.count_ones()),
+            Type::B64 => map1(path, |a: u64| a.count_ones()),
+            _ => return None,
+        },
+        (Opcode::Clz, 1) => match ty {
+            Type::B32 => map1(path, |a: u32| a.leading_zeros()),
+            Type::B64 => map1(path, |a: u64| a.leading_zeros()),
+            _ => return None,
+        },
+        (Opcode::Brev, 1) => match ty {
+            Type::B32 => map1(path, |a: u32| a.reverse_bits()),
+            Type::B64 => map1(path, |a: u64| a.reverse_bits()),
+            _ => return None,
+        },
+        _ => return None,
+    })
+}

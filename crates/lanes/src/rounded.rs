@@ -1,0 +1,275 @@
+//! What is computed in binary64, rounded to odd, and then rounded once to its format: arithmetic in every rounding and every
+//! format of up to 32 bits, and conversions among formats.
+
+use super::drive::{apply1, apply2, apply3, in_pairs, store};
+use super::encoding::{Direction, Element, Encoder, Encoding, Numbers, clamp_of, load_bits, odd, store_bits, two_sum};
+use super::path::{BLOCK, Parametric, Path, version_with};
+use super::{HostPath, LaneArgs, LaneFn, only};
+use isa::{Mod, Opcode, Picks, Rounding, Type};
+use sem::format::F64_UPPER;
+
+/// Operations, as const generics take them.
+const ADD: u8 = 0;
+const MUL: u8 = 1;
+const FMA: u8 = 2;
+const DIV: u8 = 3;
+const SQRT: u8 = 4;
+/// Of numbers of 21 bits, whose result rounds as the exact one does (a test looks at every significand).
+const RSQRT: u8 = 5;
+
+/// The first bits of a number: products of two that keep `SIGNIFICANT` and 53 - `SIGNIFICANT` are exact.
+#[inline(always)]
+fn cut<const SIGNIFICANT: u32>(x: f64) -> f64 {
+    f64::from_bits(x.to_bits() & !0 << (53 - SIGNIFICANT))
+}
+
+/// x + y rounded to odd. An exact sum of zero is negative only when rounding down, as `flip` says by a sign bit.
+#[inline(always)]
+fn add(x: f64, y: f64, flip: u64) -> f64 {
+    let flipped = |x: f64| f64::from_bits(x.to_bits() ^ flip);
+    let (sum, rest) = two_sum(flipped(x), flipped(y));
+    flipped(odd(sum, rest))
+}
+
+/// x / y rounded to odd, for numbers of up to 24 bits.
+#[inline(always)]
+fn div(x: f64, y: f64) -> f64 {
+    let quotient = x / y;
+    // With 28 bits of it the remainder is exact.
+    let quotient = if quotient.is_finite() { cut::<28>(quotient) } else { quotient };
+    let rest = x - quotient * y;
+    odd(quotient, f64::from_bits(rest.to_bits() ^ y.to_bits() & 1 << 63))
+}
+
+/// The square root rounded to odd, for numbers of up to 24 bits.
+#[inline(always)]
+fn sqrt(x: f64) -> f64 {
+    let root = x.sqrt();
+    let root = if root.is_finite() { cut::<26>(root) } else { root };
+    odd(root, x - root * root)
+}
+
+/// An operation on numbers of up to 24 bits.
+struct Rounded<const OPERATION: u8>;
+
+#[derive(Clone, Copy)]
+struct RoundedWith {
+    sources: [Element; 3],
+    encoding: Encoding,
+    /// Bytes of the destination's lanes.
+    bytes: u8,
+    /// The result is 0 where one of the factors is the NaN that stands for an element out of bounds.
+    out_of_bounds: bool,
+    /// Rounded down.
+    down: bool,
+}
+
+/// The half that `fma.oob` takes for an element out of bounds.
+const OUT_OF_BOUNDS: u64 = 0xffff;
+
+impl<const OPERATION: u8> Parametric for Rounded<OPERATION> {
+    type With = RoundedWith;
+
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs, with: &RoundedWith) {
+        let encoder = Encoder::new(&with.encoding);
+        let flip = u64::from(with.down) << 63;
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: the sources and the destination have `lanes` elements; `P` by contract.
+            unsafe {
+                let source = |n: usize| with.sources[n].numbers::<P>(args, i);
+                let x = match OPERATION {
+                    ADD => apply2(|x, y| add(x, y, flip), source(0), source(1)),
+                    MUL => apply2(|x: f64, y: f64| x * y, source(0), source(1)),
+                    FMA => apply3(|x: f64, y: f64, z| add(x * y, z, flip), source(0), source(1), source(2)),
+                    DIV => apply2(div, source(0), source(1)),
+                    SQRT => apply1(sqrt, source(0)),
+                    _ => apply1(|x: f64| 1.0 / x.sqrt(), source(0)),
+                };
+                let mut out = encoder.encode(x, [0; BLOCK]);
+                if OPERATION == FMA && with.out_of_bounds {
+                    let inside = |x: u64, a: u64| if a == OUT_OF_BOUNDS { 0 } else { x };
+                    out = apply2(inside, out, load_bits(args, 0, 2, i));
+                    out = apply2(inside, out, load_bits(args, 1, 2, i));
+                }
+                store_bits(args, with.bytes.into(), i, out);
+            }
+        }
+    }
+}
+
+/// The handler of arithmetic that other handlers have no roundings or modifiers for.
+pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+    let &[ty] = picks.types() else { return convert(opcode, sources, picks, path) };
+    let upper = ty == Type::F64 && picks.has(Mod::Approx) && picks.has(Mod::Ftz);
+    let element = ty.element();
+    match element {
+        Type::F32 if only(picks, &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp, Mod::Ftz, Mod::Sat]) => {}
+        Type::F16 | Type::Bf16 if opcode == Opcode::Fma => {}
+        Type::F64 if upper => {}
+        _ => return None,
+    }
+    let rounding = picks.rounding().unwrap_or(Rounding::NearestEven);
+    let ftz = picks.has(Mod::Ftz);
+    if ftz && element == Type::F16 {
+        return None;
+    }
+    let encoding = Encoding::new(element, Direction::of(rounding), ftz, clamp_of(picks))?;
+    let source = |n: usize| {
+        let source = Element::new(n, element, 0, ftz)?;
+        Some(if upper { source.with(Numbers::F64Upper) } else { source })
+    };
+    let with = |sources: [Option<Element>; 3]| {
+        let [a, b, c] = sources.map(|source| source.unwrap_or(Element::ONE));
+        RoundedWith {
+            sources: [a, b, c],
+            encoding: if upper { encoding.of(&F64_UPPER) } else { encoding },
+            bytes: (element.bits() / 8) as u8,
+            out_of_bounds: picks.has(Mod::Oob),
+            down: rounding == Rounding::TowardNegative,
+        }
+    };
+    let handler = match (opcode, sources) {
+        (Opcode::Add, 2) => version_with::<Rounded<ADD>>(path, with([source(0), source(1), None])),
+        (Opcode::Sub, 2) => {
+            let negated = source(1).map(Element::negated);
+            version_with::<Rounded<ADD>>(path, with([source(0), negated, None]))
+        }
+        (Opcode::Mul, 2) => version_with::<Rounded<MUL>>(path, with([source(0), source(1), None])),
+        (Opcode::Fma | Opcode::Mad, 3) => {
+            version_with::<Rounded<FMA>>(path, with([source(0), source(1), source(2)]))
+        }
+        (Opcode::Div, 2) => version_with::<Rounded<DIV>>(path, with([source(0), source(1), None])),
+        (Opcode::Rcp, 1) => version_with::<Rounded<DIV>>(path, with([None, source(0), None])),
+        (Opcode::Sqrt, 1) => version_with::<Rounded<SQRT>>(path, with([source(0), None, None])),
+        (Opcode::Rsqrt, 1) if upper => version_with::<Rounded<RSQRT>>(path, with([source(0), None, None])),
+        _ => return None,
+    };
+    Some(match ty.lanes() {
+        2 => in_pairs(element.bits() as usize / 8, handler),
+        _ => handler,
+    })
+}
+
+/// Conversions to binary64: of integers, which may take more bits, and of the narrow formats, which do not.
+struct ConvertWide;
+
+#[derive(Clone, Copy)]
+struct ConvertWideWith {
+    source: Element,
+    direction: Direction,
+    sat: bool,
+}
+
+impl Parametric for ConvertWide {
+    type With = ConvertWideWith;
+
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs, with: &ConvertWideWith) {
+        /// The NaN of binary32, widened.
+        const NAN: f64 = f64::from_bits(0x7fff_ffff_e000_0000);
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: the source and the destination have `lanes` elements; `P` by contract.
+            unsafe {
+                let x = with.source.wide_numbers::<P>(args, i, with.direction);
+                let x = apply1(|x: f64| if x.is_nan() { NAN } else { x }, x);
+                let saturate = |x: f64| {
+                    let x = if x > 0.0 { x } else { 0.0 };
+                    if x < 1.0 { x } else { 1.0 }
+                };
+                store(args, 0, i, if with.sat { apply1(saturate, x) } else { x });
+            }
+        }
+    }
+}
+
+/// Conversions: each element of the destination from one of a source.
+struct Convert;
+
+#[derive(Clone, Copy)]
+struct ConvertWith {
+    /// The elements, the lowest first.
+    elements: [Element; 4],
+    count: u8,
+    /// Bits from one element of the destination to the next.
+    width: u8,
+    encoding: Encoding,
+    bytes: u8,
+    /// Random bits: their source, how many, and where those of each element begin.
+    random: Option<(u8, u8, [u8; 4])>,
+}
+
+impl Parametric for Convert {
+    type With = ConvertWith;
+
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs, with: &ConvertWith) {
+        let encoder = Encoder::new(&with.encoding);
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: the sources and the destination have `lanes` elements; `P` by contract.
+            unsafe {
+                let mut out = [0; BLOCK];
+                for (k, element) in with.elements.iter().enumerate().take(with.count.into()) {
+                    let mut random = [0; BLOCK];
+                    if let Some((source, count, start)) = with.random {
+                        let bits = load_bits(args, source.into(), 4, i);
+                        random = apply1(|x: u64| x >> (start[k] & 63) & ((1 << (count & 63)) - 1), bits);
+                    }
+                    let encoded = encoder.encode(element.numbers::<P>(args, i), random);
+                    let shift = (k as u32 * u32::from(with.width)) & 63;
+                    out = apply2(|out: u64, x: u64| out | x << shift, out, encoded);
+                }
+                store_bits(args, with.bytes.into(), i, out);
+            }
+        }
+    }
+}
+
+/// The handler of a conversion to another format, from whatever type.
+fn convert(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
+    let &[dtype, atype] = picks.types() else { return None };
+    if opcode != Opcode::Cvt || !dtype.is_float() || dtype == atype {
+        return None;
+    }
+    let (ftz, stochastic) = (picks.has(Mod::Ftz), picks.has(Mod::Rs));
+    let rounding = picks.rounding().unwrap_or(Rounding::NearestEven);
+    if rounding == Rounding::NearestAway {
+        return None;
+    }
+    if dtype == Type::F64 {
+        let source = Element::new(0, atype, 0, ftz)?;
+        let with = ConvertWideWith { source, direction: Direction::of(rounding), sat: picks.has(Mod::Sat) };
+        return Some(version_with::<ConvertWide>(path, with));
+    }
+    let (count, width) = (dtype.lanes(), dtype.bits() / dtype.lanes());
+    // Random bits of each element, from the lowest on (`sem::convert::pack_stochastic`).
+    let (random_bits, starts) = match (dtype, stochastic) {
+        (_, false) => (0, [0; 4]),
+        (Type::F16x2, _) => (13, [0, 16, 0, 0]),
+        (Type::E2m1x4, _) => (8, [0, 16, 8, 24]),
+        (Type::Bf16x2, _) => (16, [0, 16, 0, 0]),
+        _ => (16, [0, 0, 16, 16]),
+    };
+    let direction =
+        if stochastic { Direction::Stochastic(random_bits.into()) } else { Direction::of(rounding) };
+    let numbers = sources - usize::from(stochastic);
+    let mut elements = [Element::ONE; 4];
+    for (k, element) in elements.iter_mut().enumerate().take(count as usize) {
+        // The first source is the highest element.
+        *element = match numbers == count as usize {
+            true => Element::new(numbers - 1 - k, atype, 0, ftz)?,
+            false => Element::new(0, atype, k as u32, ftz)?,
+        };
+    }
+    let encoding = Encoding::new(dtype, direction, ftz && dtype == Type::F32, clamp_of(picks))?;
+    let with = ConvertWith {
+        elements,
+        count: count as u8,
+        width: width as u8,
+        encoding: if (dtype, atype) == (Type::F32, Type::F64) { encoding.with_payload() } else { encoding },
+        bytes: (dtype.bits().max(16) / 8) as u8,
+        random: stochastic.then_some((numbers as u8, random_bits, starts)),
+    };
+    Some(version_with::<Convert>(path, with))
+}
+
