@@ -71,7 +71,10 @@ fn ordinary(ty: Type, random: &mut Random) -> u64 {
             let sign = random.next() & f.sign();
             sign | (exponent << f.fraction_bits | fraction) << f.padding
         }
-        _ => (random.next() >> (random.next() % u64::from(element.bits()))) & (u64::MAX >> (64 - element.bits())),
+        _ => {
+            (random.next() >> (random.next() % u64::from(element.bits())))
+                & (u64::MAX >> (64 - element.bits()))
+        }
     };
     let width = ty.bits() / ty.lanes();
     (0..ty.lanes()).fold(0, |packed, _| packed << (width % 64) | one(random))
@@ -236,7 +239,8 @@ fn section(path: HostPath, lines: &[Line]) -> String {
             let line = group[0];
             let rest = if group.len() > 1 { format!("+{}", group.len() - 1) } else { String::new() };
             let ([a, b], how) = (line.times, line.how());
-            let _ = writeln!(text, "| `{}` | {rest} | {how} | {a:.1} | {b:.1} | {:.1} |", line.name, line.bar);
+            let _ =
+                writeln!(text, "| `{}` | {rest} | {how} | {a:.1} | {b:.1} | {:.1} |", line.name, line.bar);
         }
         text += "\n";
     }
@@ -266,7 +270,8 @@ fn machine() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let date = std::process::Command::new("date").arg("+%Y-%m-%d").output();
-    let date = date.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+    let date =
+        date.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
     format!("{date}, {}", model.map_or("an unknown processor", |(_, model)| model))
 }
 
@@ -286,12 +291,12 @@ fn main() -> std::io::Result<()> {
     let mut words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let dry_run = words.iter().any(|word| word == "--dry-run");
     words.retain(|word| word != "--dry-run");
-    let wanted =
-        |instruction: &Instruction| {
-            let name = instruction.spelling.mnemonic();
-            words.is_empty() || words.iter().any(|word| name.contains(word.as_str()))
-        };
-    let instructions: Vec<Instruction> = pure_spellings().filter_map(Instruction::new).filter(wanted).collect();
+    let wanted = |instruction: &Instruction| {
+        let name = instruction.spelling.mnemonic();
+        words.is_empty() || words.iter().any(|word| name.contains(word.as_str()))
+    };
+    let instructions: Vec<Instruction> =
+        pure_spellings().filter_map(Instruction::new).filter(wanted).collect();
     let old = std::fs::read_to_string(PAGE).unwrap_or_default();
     let mut page = HEAD.to_owned();
     for path in HostPath::ALL.into_iter().rev() {
@@ -304,11 +309,11 @@ fn main() -> std::io::Result<()> {
                 }
             }
             page += &section(path, &lines);
+            page += "\n";
         } else if let Some(start) = old.find(&format!("## {}\n", path.name())) {
             let rest = &old[start..];
             page += rest.find("\n## ").map_or(rest, |end| &rest[..=end]);
         }
-        page += "\n";
     }
     let page = format!("{}\n", page.trim_end());
     if dry_run { Ok(()) } else { std::fs::write(PAGE, page) }

@@ -2,7 +2,7 @@
 //!
 //! The oracle here is written from IEEE 754 and shares no code with `sem`: which real number an encoding stands for
 //! ([`half`]), which of two is greater ([`compare`]), what an exact sum rounds to ([`exact`]). But for the approximate
-//! functions ([`approx`]), whose oracle is `sem` itself, and for the last sweep, which holds HSETP2 against the handlers that
+//! functions ([`approx`]) and for whole tables ([`table`]), whose oracle is `sem` itself, and for the last sweep, which holds HSETP2 against the handlers that
 //! the others have held ([`hsetp2`]). Results go to
 //! `conformance/EXHAUSTIVE.md`; the tests run the same code on a sample.
 #![forbid(unsafe_code)]
@@ -16,6 +16,7 @@ mod half;
 mod hsetp2;
 mod mixed;
 mod report;
+mod table;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +33,7 @@ use rayon::prelude::*;
 use report::Time;
 use std::process::ExitCode;
 use std::time::Instant;
+use table::{Sources, Table};
 
 /// Values of the second operand for one of the first.
 const ROW: usize = 1 << 16;
@@ -138,6 +140,10 @@ enum Which {
     Cos,
     /// tanh.approx.f32 in the same way, but there is none with .ftz.
     Tanh,
+    /// Every form of one source of 32 bits, against sem.
+    Words,
+    /// Every form of two sources of 16 bits or fewer, against sem.
+    Shorts,
     /// The HSETP2 that setp of halves becomes, executed, against the executed setp.
     Hsetp2,
 }
@@ -172,6 +178,8 @@ impl Which {
                 Box::new(Approx::new(&["cos.approx.f32", "cos.approx.ftz.f32"], sem::approx::cos, paths)?)
             }
             Which::Tanh => Box::new(Approx::new(&["tanh.approx.f32"], sem::approx::tanh, paths)?),
+            Which::Words => Box::new(Table::new(Sources::Word, paths)?),
+            Which::Shorts => Box::new(Table::new(Sources::Shorts, paths)?),
             Which::Hsetp2 => Box::new(Hsetp2::new(paths)?),
         })
     }

@@ -13,8 +13,8 @@ const HEADER: &str = "\
 # Exhaustive runs
 
 Vector handlers (`crates/lanes`) against exact integer arithmetic written from IEEE 754 (`exhaustive/src`, no code of
-`sem`, no host floating point); those of `ex2`, `lg2`, `sin`, `cos` and `tanh` against `sem`, which has the exact values in
-128-bit fixed point. Written by
+`sem`, no host floating point); those of `ex2`, `lg2`, `sin`, `cos` and `tanh`, and all forms at once (`words`, `shorts`),
+against `sem`, which has the exact values in integers. Written by
 
 ```
 cargo exhaustive [SWEEP...] [--paths PATH,...] [--share K/N] [--threads N]

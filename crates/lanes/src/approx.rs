@@ -4,9 +4,8 @@
 //! where the rounding depends on what is in doubt, once in two million results, `sem` is asked for the lane. Nothing is
 //! contracted to `fma`: every path computes the same.
 
-use super::drive::{Bf16, F16, Half, apply1, in_pairs, load, store};
+use super::drive::{Bf16, F16, Half, apply1, apply2, in_pairs, load, store};
 use super::float::{finish, flush};
-use super::half::to_odd_f32;
 use super::macros::flags;
 use super::path::{BLOCK, Block, Kernel, Path, version};
 use super::{HostPath, LaneArgs, LaneFn, only};
@@ -29,29 +28,23 @@ type Scalar = fn(&Format, Mode, u64) -> u64;
 
 /// A function of binary64, and what `sem` has for it.
 trait Function: 'static {
-    /// The value with a relative error below [`ERROR`], or with `SHORT` below [`SHORT_ERROR`].
-    fn value<const SHORT: bool>(x: f64) -> f64;
-
-    /// The same for numbers of at least [`Function::LARGE`].
-    fn large_value(x: f32) -> f64 {
-        Self::value::<false>(x.into())
+    /// The value with a relative error below [`ERROR`], or with `SHORT` well below half a unit in the last place of
+    /// binary32.
+    fn value<const SHORT: bool>(x: f64) -> f64 {
+        x
     }
 
-    /// The magnitude from which on [`Function::value`] is not known that well.
-    const LARGE: f32 = f32::INFINITY;
+    /// The values of a block.
+    #[inline(always)]
+    fn values<const SHORT: bool>(x: Block<f32>) -> Block<f64> {
+        apply1(|x: f32| Self::value::<SHORT>(x.into()), x)
+    }
 
     /// The semantics.
     const SEM: Scalar;
 
     /// Subnormal operands are zeros even without `.ftz`.
     const FLUSHES: bool = false;
-}
-
-/// What `value` rounds to, and whether that depends on what is in doubt.
-#[inline(always)]
-fn round(value: f64) -> (f32, bool) {
-    let (low, high) = ((value * (1.0 - ERROR)) as f32, (value * (1.0 + ERROR)) as f32);
-    (high, (low != high) & !value.is_nan())
 }
 
 struct Rounded<F, const FTZ: bool>(PhantomData<F>);
@@ -62,26 +55,19 @@ impl<F: Function, const FTZ: bool> Kernel for Rounded<F, FTZ> {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the source and the destination have `lanes` elements of 4 bytes.
             unsafe {
-                let operands: Block<f32> = load(args, 0, i);
-                let x = apply1(|x| if F::FLUSHES { flush::<true>(x) } else { flush::<FTZ>(x) }, operands);
-                let (mut out, mut doubts, mut large) = ([0.0; BLOCK], [0u32; BLOCK], [0u32; BLOCK]);
+                let x: Block<f32> = load(args, 0, i);
+                let flushed = apply1(|x| if F::FLUSHES { flush::<true>(x) } else { flush::<FTZ>(x) }, x);
+                let values = F::values::<false>(flushed);
+                let (mut out, mut doubts) = ([0.0; BLOCK], [0u32; BLOCK]);
                 for k in 0..BLOCK {
-                    let doubt;
-                    (out[k], doubt) = round(F::value::<false>(x[k].into()));
-                    large[k] = u32::from((x[k].abs() >= F::LARGE) & (x[k].abs() < f32::INFINITY));
-                    doubts[k] = u32::from(doubt);
+                    let y = values[k];
+                    let (low, high) = ((y * (1.0 - ERROR)) as f32, (y * (1.0 + ERROR)) as f32);
+                    // No result is so little below the normal numbers that it rounds to one of them.
+                    out[k] = finish::<false>(flush::<FTZ>(high));
+                    doubts[k] = u32::from((low != high) & !y.is_nan());
                 }
-                if F::LARGE < f32::INFINITY && large.iter().fold(0, |a, b| a | b) != 0 {
-                    for k in 0..BLOCK {
-                        let (result, doubt) = round(F::large_value(x[k]));
-                        out[k] = if large[k] != 0 { result } else { out[k] };
-                        doubts[k] = if large[k] != 0 { u32::from(doubt) } else { doubts[k] };
-                    }
-                }
-                // No result is so little below the normal numbers that it rounds to one of them.
-                out = apply1(|x| finish::<false>(flush::<FTZ>(x)), out);
                 if doubts.iter().fold(0, |a, b| a | b) != 0 {
-                    ask_sem::<F, FTZ>(&operands, &doubts, &mut out);
+                    ask_sem::<F, FTZ>(&x, &doubts, &mut out);
                 }
                 store(args, 0, i, out);
             }
@@ -101,9 +87,6 @@ fn ask_sem<F: Function, const FTZ: bool>(x: &Block<f32>, doubts: &Block<u32>, ou
 
 /// The function of halves, which need fewer terms; flushed or not, as bfloat16 is where it is.
 struct RoundedHalf<F, H, const FTZ: bool>(PhantomData<(F, H)>);
-
-/// Bound of the relative error of the functions with fewer terms.
-const SHORT_ERROR: f64 = 1.0 / (1u64 << 24) as f64;
 
 /// A half's format in `sem`.
 trait HalfFormat: Half {
@@ -125,13 +108,15 @@ impl<F: Function, H: HalfFormat, const FTZ: bool> Kernel for RoundedHalf<F, H, F
             // SAFETY: the source and the destination have `lanes` halves; `P` by contract.
             unsafe {
                 let operands: Block<u16> = load(args, 0, i);
-                let x = H::widen::<P>(operands);
-                let (mut low, mut high) = ([0.0; BLOCK], [0.0; BLOCK]);
-                for k in 0..BLOCK {
-                    let value = F::value::<true>(flush::<FTZ>(x[k]).into());
-                    low[k] = flush::<FTZ>(to_odd_f32(value * (1.0 - SHORT_ERROR)));
-                    high[k] = flush::<FTZ>(to_odd_f32(value * (1.0 + SHORT_ERROR)));
-                }
+                let x = apply1(flush::<FTZ>, H::widen::<P>(operands));
+                let values = apply1(|y: f64| y as f32, F::values::<true>(x));
+                // The exact value lies between the neighbours of this one.
+                let neighbour = |y: f32, step: u32| {
+                    let certain = (y == 0.0) | y.is_nan() | y.is_infinite();
+                    if certain { y } else { f32::from_bits(y.to_bits().wrapping_add(step)) }
+                };
+                let low = apply1(|y| flush::<FTZ>(neighbour(y, u32::MAX)), values);
+                let high = apply1(|y| flush::<FTZ>(neighbour(y, 1)), values);
                 let (low, mut out) = (H::narrow::<P>(low), H::narrow::<P>(high));
                 let mut doubts = [0; BLOCK];
                 for k in 0..BLOCK {
@@ -329,22 +314,33 @@ fn reduce_large(x: f32) -> (f64, u64) {
     if x < 0.0 { (-angle, bits.wrapping_neg()) } else { (angle, bits) }
 }
 
+/// The sines of numbers and so many quarter turns more.
+#[inline(always)]
+fn sines(x: Block<f32>, quarters: u64) -> Block<f64> {
+    const LARGE: f32 = (1 << 20) as f32;
+    let (mut angles, mut turns, mut large) = ([0.0; BLOCK], [0; BLOCK], [0u32; BLOCK]);
+    for k in 0..BLOCK {
+        (angles[k], turns[k]) = reduce(x[k].into());
+        large[k] = u32::from((x[k].abs() >= LARGE) & (x[k].abs() < f32::INFINITY));
+    }
+    if large.iter().fold(0, |a, b| a | b) != 0 {
+        for k in 0..BLOCK {
+            let (angle, turn) = reduce_large(x[k]);
+            angles[k] = if large[k] != 0 { angle } else { angles[k] };
+            turns[k] = if large[k] != 0 { turn } else { turns[k] };
+        }
+    }
+    apply2(|angle: f64, turns: u64| sine(angle, turns.wrapping_add(quarters)), angles, turns)
+}
+
 struct Sin;
 
 impl Function for Sin {
     #[inline(always)]
-    fn value<const SHORT: bool>(x: f64) -> f64 {
-        let (angle, quarters) = reduce(x);
-        sine(angle, quarters)
+    fn values<const SHORT: bool>(x: Block<f32>) -> Block<f64> {
+        sines(x, 0)
     }
 
-    #[inline(always)]
-    fn large_value(x: f32) -> f64 {
-        let (angle, quarters) = reduce_large(x);
-        sine(angle, quarters)
-    }
-
-    const LARGE: f32 = (1 << 20) as f32;
     const SEM: Scalar = approx::sin;
     const FLUSHES: bool = true;
 }
@@ -353,18 +349,10 @@ struct Cos;
 
 impl Function for Cos {
     #[inline(always)]
-    fn value<const SHORT: bool>(x: f64) -> f64 {
-        let (angle, quarters) = reduce(x);
-        sine(angle, quarters.wrapping_add(1))
+    fn values<const SHORT: bool>(x: Block<f32>) -> Block<f64> {
+        sines(x, 1)
     }
 
-    #[inline(always)]
-    fn large_value(x: f32) -> f64 {
-        let (angle, quarters) = reduce_large(x);
-        sine(angle, quarters.wrapping_add(1))
-    }
-
-    const LARGE: f32 = (1 << 20) as f32;
     const SEM: Scalar = approx::cos;
 }
 

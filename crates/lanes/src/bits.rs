@@ -1,7 +1,8 @@
 //! Bits counted, found, reversed and moved in fields: popc, clz, bfind, fns, brev, bfe, bfi, szext, bmsk.
 
-use super::drive::{map1, map2, map3, map4};
-use super::{HostPath, LaneFn, only};
+use super::drive::{load, map1, map2, map3, map4, store};
+use super::path::{BLOCK, Block, Kernel, Path, version};
+use super::{HostPath, LaneArgs, LaneFn, only};
 use isa::{Mod, Opcode, Picks, Type};
 
 /// Bit fields: the low 8 bits of position and length count.
@@ -92,6 +93,14 @@ fn bfind(picks: &Picks, ty: Type, path: HostPath) -> Option<LaneFn> {
     })
 }
 
+/// Goes past `width` bits, if the one that is looked for is not among these: `left` ones come before it.
+#[inline(always)]
+fn step((position, left): (u32, u32), counts: u32, width: u32) -> (u32, u32) {
+    let count = counts >> (position & 31) & ((1 << width) - 1);
+    let skip = u32::from(left >= count).wrapping_neg();
+    (position + (width & skip), left - (count & skip))
+}
+
 /// The position of the n-th one of `mask` from the lowest on, where there are as many: halving the word, by how many ones each
 /// part has.
 #[inline(always)]
@@ -100,14 +109,10 @@ fn nth_one(mask: u32, n: u32) -> u32 {
     let nibbles = (pairs & 0x3333_3333) + (pairs >> 2 & 0x3333_3333);
     let bytes = (nibbles + (nibbles >> 4)) & 0x0f0f_0f0f;
     let halves = (bytes + (bytes >> 8)) & 0x00ff_00ff;
-    let (mut position, mut left) = (0, n.wrapping_sub(1));
-    for (counts, width) in [(halves, 16), (bytes, 8), (nibbles, 4), (pairs, 2), (mask, 1)] {
-        let count = counts >> position & ((1 << width) - 1);
-        let skip = left >= count;
-        position += if skip { width } else { 0 };
-        left -= if skip { count } else { 0 };
-    }
-    position
+    let place = step((0, n.wrapping_sub(1)), halves, 16);
+    let place = step(place, bytes, 8);
+    let place = step(place, nibbles, 4);
+    step(step(place, pairs, 2), mask, 1).0
 }
 
 /// `fns`: the n-th one counted up from `base` if n > 0, down if n < 0; `base` itself if n is 0.
@@ -123,6 +128,27 @@ fn fns(mask: u32, base: u32, offset: i32) -> u32 {
     // With n = 0 there must be a one at the base.
     let there = if n == 0 { mask >> (base & 31) & 1 != 0 } else { n <= from.count_ones() };
     if there & (base <= 31) { found } else { !0 }
+}
+
+/// A kernel of its own: a closure as long as this might not be inlined.
+struct Fns;
+
+impl Kernel for Fns {
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs) {
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: the sources and the destination have `lanes` words.
+            unsafe {
+                let (mask, base): (Block<u32>, Block<u32>) = (load(args, 0, i), load(args, 1, i));
+                let offset: Block<i32> = load(args, 2, i);
+                let mut out = [0; BLOCK];
+                for k in 0..BLOCK {
+                    out[k] = fns(mask[k], base[k], offset[k]);
+                }
+                store(args, 0, i, out);
+            }
+        }
+    }
 }
 
 /// The low `length` bits, extended by zeros or the sign; none of 0.
@@ -157,7 +183,7 @@ pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath
         _ if !only(picks, &[]) => return None,
         (Opcode::Bfe, 3) => return bfe(ty, path),
         (Opcode::Bfi, 4) => return bfi(ty, path),
-        (Opcode::Fns, 3) => map3(path, |mask: u32, base: u32, offset: i32| fns(mask, base, offset)),
+        (Opcode::Fns, 3) => version::<Fns>(path),
         (Opcode::Popc, 1) => match ty {
             Type::B32 => map1(path, |a: u32| a.count_ones()),
             Type::B64 => map1(path, |a: u64| a.count_ones()),

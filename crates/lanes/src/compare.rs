@@ -207,10 +207,16 @@ type Results = [[u16; PART / BLOCK]; 2];
 ///
 /// # Safety
 /// As for `compare`; with an operator source 2 is a predicate.
-unsafe fn compare_part(args: &LaneArgs, start: usize, compare: RawFn, op: Option<BoolOp>) -> (Results, usize) {
+unsafe fn compare_part(
+    args: &LaneArgs,
+    start: usize,
+    compare: RawFn,
+    op: Option<BoolOp>,
+) -> (Results, usize) {
     let mut results = [[0u16; PART / BLOCK]; 2];
     let lanes = (args.lanes - start).min(PART);
-    let mut part = LaneArgs { lanes, dst: results.each_mut().map(|result| result.as_mut_ptr().cast()), ..*args };
+    let mut part =
+        LaneArgs { lanes, dst: results.each_mut().map(|result| result.as_mut_ptr().cast()), ..*args };
     for (source, step) in part.src.iter_mut().zip(part.step).take(2) {
         *source = source.wrapping_add(start / BLOCK * step);
     }

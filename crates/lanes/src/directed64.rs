@@ -5,8 +5,9 @@
 //! powers of two first.
 
 use super::drive::{load, store};
-use super::encoding::{Direction, directed, two_sum};
+use super::encoding::{Direction, directed};
 use super::float::finish64;
+use super::numbers::two_sum;
 use super::path::{BLOCK, Block, Kernel, Parametric, Path, version, version_with};
 use super::{HostPath, LaneArgs, LaneFn, only};
 use isa::{Mod, Opcode, Picks, Rounding, Type};
@@ -225,7 +226,8 @@ pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath
     if (opcode, picks.mods()) == (Opcode::Rsqrt, &[Mod::Approx]) {
         return Some(version::<Rsqrt>(path));
     }
-    let rounding = picks.rounding().filter(|_| only(picks, &[Mod::Rz, Mod::Rm, Mod::Rp]))?;
+    // The `.ftz` of `rcp` changes nothing.
+    let rounding = picks.rounding().filter(|_| only(picks, &[Mod::Rz, Mod::Rm, Mod::Rp, Mod::Ftz]))?;
     Some(match (opcode, sources) {
         (Opcode::Add, 2) => version_with::<Directed<ADD>>(path, rounding),
         (Opcode::Sub, 2) => version_with::<Directed<SUB>>(path, rounding),

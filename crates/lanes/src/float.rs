@@ -155,7 +155,10 @@ fn max<const FTZ: bool, const NAN: bool>(path: HostPath) -> LaneFn {
 
 /// `min` or `max` of magnitudes; with `XORSIGN` a number gets the exclusive or of the signs.
 #[inline(always)]
-pub(super) fn extreme_magnitude<const MAX: bool, const NAN: bool, const XORSIGN: bool>(a: f32, b: f32) -> f32 {
+pub(super) fn extreme_magnitude<const MAX: bool, const NAN: bool, const XORSIGN: bool>(
+    a: f32,
+    b: f32,
+) -> f32 {
     let magnitude = extreme::<MAX, NAN>(a.abs(), b.abs());
     let sign = if XORSIGN { (a.to_bits() ^ b.to_bits()) & 0x8000_0000 } else { 0 };
     if magnitude.is_nan() { magnitude } else { f32::from_bits(magnitude.to_bits() | sign) }
@@ -251,9 +254,13 @@ fn f32_handler(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) ->
 
 /// The handlers of instructions whose only type is `.f64`.
 fn f64_handler(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
-    // The approximations that only lenient checking takes.
-    let approximate = matches!(opcode, Opcode::Rcp | Opcode::Sqrt) && picks.mods() == [Mod::Approx];
-    if !only(picks, &[Mod::Rn]) && !approximate {
+    let allowed: &[Mod] = match opcode {
+        // The `.ftz` changes nothing; the approximation is one that only lenient checking takes.
+        Opcode::Rcp if !picks.has(Mod::Approx) => &[Mod::Rn, Mod::Ftz],
+        Opcode::Rcp | Opcode::Sqrt => &[Mod::Rn, Mod::Approx],
+        _ => &[Mod::Rn],
+    };
+    if !only(picks, allowed) {
         return None;
     }
     Some(match (opcode, sources) {

@@ -226,7 +226,8 @@ impl<const HALVES: bool> Parametric for Dot<HALVES> {
                     let b = b[k] >> (from & 31);
                     for n in 0..if HALVES { 2 } else { 4 } {
                         let (shift, mask) = if HALVES { (16 * n, 0xffff) } else { (8 * n, 0xff) };
-                        let product = part(a[k], shift, mask, a_sign).wrapping_mul(part(b, 8 * n, 0xff, b_sign));
+                        let product =
+                            part(a[k], shift, mask, a_sign).wrapping_mul(part(b, 8 * n, 0xff, b_sign));
                         sum[k] = sum[k].wrapping_add(product);
                     }
                 }

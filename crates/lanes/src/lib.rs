@@ -1,14 +1,19 @@
 //! Vector handlers: what `sem` computes for one lane, for all lanes of a chunk at once.
 //!
 //! A handler is a lowering of a pure instruction and must return the bits that `sem` returns. Each is written once, as
-//! a function of scalars or of blocks of 16 lanes, and compiled for every [`HostPath`]; a form without a handler is
-//! left to `sem`, lane by lane. The [`Helpers`] are what the interpreter needs besides, compiled the same way.
+//! a function of scalars or of blocks of 16 lanes, and compiled for every [`HostPath`]; what several instructions have in
+//! common is one function, which is told what they differ in ([`LaneFn`]). A form without a handler is left to `sem`, lane by
+//! lane: only some that nobody but emulators knows. The [`Helpers`] are what the interpreter needs besides, compiled the same way.
 //!
 //! - `path`, `x86`, `macros`: how one body becomes a function for every instruction set of the host
 //! - `drive`: loops that apply a function to every lane
-//! - `float`, `approx`, `directed`, `half`, `integer`, `logic`, `compare`, `select`, `convert`: the handlers
-//! - `handler`: a way to run them without `unsafe`
-//! - `helpers`, `mask_ops`, `gather`, `spread`: what is no instruction of its own
+//! - `integer`, `divide`, `carry`, `bits`, `logic`, `video`: handlers of integers and bits
+//! - `compare`, `select`, `property`: handlers that compare, choose and test
+//! - `float`, `half`, `directed`, `directed64`, `approx`: handlers of floating point, each by the host's own arithmetic
+//! - `rounded`: those of all other roundings and formats, by exact numbers (`numbers`) that are rounded once (`encoding`)
+//! - `convert`: conversions
+//! - `handler`: a way to run handlers without `unsafe`
+//! - `helpers`, `mask_ops`, `gather`, `spread`, `chain`: what is no instruction of its own
 //! - [`memory`]: reads and writes of memory that others may use at the same time
 //! - `matrix`: products of matrices
 
@@ -34,6 +39,7 @@ mod macros;
 mod mask_ops;
 mod matrix;
 pub mod memory;
+mod numbers;
 mod path;
 mod property;
 mod rounded;
@@ -261,8 +267,8 @@ fn only(picks: &Picks, allowed: &[Mod]) -> bool {
 
 /// The handler for a form, if it has one for this path. The path must be one that the machine has.
 ///
-/// Handlers depend on the opcode, the number of operands and the picks alone, and exist for forms that neither read
-/// nor write CC.CF. `mov` has one for a register moved to a register.
+/// Handlers depend on the opcode, the number of operands and the picks alone, and on whether CC.CF is read. `mov` has one for a
+/// register moved to a register.
 pub fn lookup(form: &'static Form, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     let operands: usize = form.operands_with(picks).map(|spec| spec.count(form, picks).0).sum();
     let sources = operands.checked_sub(1)?;

@@ -150,7 +150,9 @@ impl Parametric for PrmtMode {
         };
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destination have `lanes` words.
-            unsafe { store(args, 0, i, apply3(permute, load(args, 0, i), load(args, 1, i), load(args, 2, i))) }
+            unsafe {
+                store(args, 0, i, apply3(permute, load(args, 0, i), load(args, 1, i), load(args, 2, i)))
+            }
         }
     }
 }

@@ -22,7 +22,8 @@ impl<const WIDE: bool> Parametric for InRange<WIDE> {
     unsafe fn run<P: Path>(args: &LaneArgs, with: &InRangeWith) {
         macro_rules! test {
             ($T:ident, $i:expr, $top_bits:ident) => {{
-                let (mask, [[a, b], [c, d]]) = (with.mask as $T, with.ranges.map(|ends| ends.map(|end| end as $T)));
+                let (mask, [[a, b], [c, d]]) =
+                    (with.mask as $T, with.ranges.map(|ends| ends.map(|end| end as $T)));
                 let numbers: Block<$T> = load(args, 0, $i);
                 let mut bits = [0; BLOCK];
                 for k in 0..BLOCK {

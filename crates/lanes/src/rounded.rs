@@ -2,7 +2,9 @@
 //! format of up to 32 bits, and conversions among formats.
 
 use super::drive::{apply1, apply2, apply3, in_pairs, store};
-use super::encoding::{Direction, Element, Encoder, Encoding, Numbers, clamp_of, load_bits, odd, store_bits, two_sum};
+use super::encoding::{Direction, Encoder, Encoding, ToF32, clamp_of};
+use super::half::to_odd_f32;
+use super::numbers::{Element, Numbers, load_bits, odd, store_bits, two_sum};
 use super::path::{BLOCK, Parametric, Path, version_with};
 use super::{HostPath, LaneArgs, LaneFn, only};
 use isa::{Mod, Opcode, Picks, Rounding, Type};
@@ -55,44 +57,71 @@ struct Rounded<const OPERATION: u8>;
 #[derive(Clone, Copy)]
 struct RoundedWith {
     sources: [Element; 3],
-    encoding: Encoding,
-    /// Bytes of the destination's lanes.
-    bytes: u8,
-    /// The result is 0 where one of the factors is the NaN that stands for an element out of bounds.
-    out_of_bounds: bool,
+    target: Target,
     /// Rounded down.
     down: bool,
 }
 
+/// What the results become.
+#[derive(Clone, Copy)]
+enum Target {
+    F32(ToF32),
+    /// Halves; 0 where one of the factors is the NaN that stands for an element out of bounds, if that counts.
+    Half(Encoding, bool),
+    /// The upper word of binary64, to nearest; subnormal numbers are flushed.
+    F64Upper,
+}
+
 /// The half that `fma.oob` takes for an element out of bounds.
-const OUT_OF_BOUNDS: u64 = 0xffff;
+const OUT_OF_BOUNDS: u32 = 0xffff;
+
+/// [`Target::F64Upper`].
+#[inline(always)]
+fn upper(x: f64) -> u64 {
+    let bits = x.to_bits();
+    let rounded = (bits + 0x7fff_ffff + (bits >> 32 & 1)) & 0xffff_ffff << 32;
+    let rounded = if f64::from_bits(rounded).abs() < f64::MIN_POSITIVE { bits & 1 << 63 } else { rounded };
+    if x.is_nan() { F64_UPPER.nan } else { rounded }
+}
 
 impl<const OPERATION: u8> Parametric for Rounded<OPERATION> {
     type With = RoundedWith;
 
     #[inline(always)]
     unsafe fn run<P: Path>(args: &LaneArgs, with: &RoundedWith) {
-        let encoder = Encoder::new(&with.encoding);
         let flip = u64::from(with.down) << 63;
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destination have `lanes` elements; `P` by contract.
             unsafe {
-                let source = |n: usize| with.sources[n].numbers::<P>(args, i);
-                let x = match OPERATION {
-                    ADD => apply2(|x, y| add(x, y, flip), source(0), source(1)),
-                    MUL => apply2(|x: f64, y: f64| x * y, source(0), source(1)),
-                    FMA => apply3(|x: f64, y: f64, z| add(x * y, z, flip), source(0), source(1), source(2)),
-                    DIV => apply2(div, source(0), source(1)),
-                    SQRT => apply1(sqrt, source(0)),
-                    _ => apply1(|x: f64| 1.0 / x.sqrt(), source(0)),
-                };
-                let mut out = encoder.encode(x, [0; BLOCK]);
-                if OPERATION == FMA && with.out_of_bounds {
-                    let inside = |x: u64, a: u64| if a == OUT_OF_BOUNDS { 0 } else { x };
-                    out = apply2(inside, out, load_bits(args, 0, 2, i));
-                    out = apply2(inside, out, load_bits(args, 1, 2, i));
+                // A closure might not be inlined.
+                macro_rules! source {
+                    ($n:literal) => {
+                        with.sources[$n].numbers::<P>(args, i)
+                    };
                 }
-                store_bits(args, with.bytes.into(), i, out);
+                let x = match OPERATION {
+                    ADD => apply2(|x, y| add(x, y, flip), source!(0), source!(1)),
+                    MUL => apply2(|x: f64, y: f64| x * y, source!(0), source!(1)),
+                    FMA => {
+                        apply3(|x: f64, y: f64, z| add(x * y, z, flip), source!(0), source!(1), source!(2))
+                    }
+                    DIV => apply2(div, source!(0), source!(1)),
+                    SQRT => apply1(sqrt, source!(0)),
+                    _ => apply1(|x: f64| 1.0 / x.sqrt(), source!(0)),
+                };
+                match &with.target {
+                    Target::F32(to) => store(args, 0, i, to.encode(x)),
+                    Target::F64Upper => store(args, 0, i, apply1(upper, x)),
+                    Target::Half(encoding, out_of_bounds) => {
+                        let mut out = Encoder::new(encoding).encode(apply1(to_odd_f32, x), [0; BLOCK]);
+                        if OPERATION == FMA && *out_of_bounds {
+                            let inside = |x: u32, a: u32| if a == OUT_OF_BOUNDS { 0 } else { x };
+                            out = apply2(inside, out, load_bits(args, 0, 2, i));
+                            out = apply2(inside, out, load_bits(args, 1, 2, i));
+                        }
+                        store_bits(args, 2, i, out);
+                    }
+                }
             }
         }
     }
@@ -101,33 +130,27 @@ impl<const OPERATION: u8> Parametric for Rounded<OPERATION> {
 /// The handler of arithmetic that other handlers have no roundings or modifiers for.
 pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Option<LaneFn> {
     let &[ty] = picks.types() else { return convert(opcode, sources, picks, path) };
-    let upper = ty == Type::F64 && picks.has(Mod::Approx) && picks.has(Mod::Ftz);
     let element = ty.element();
-    match element {
-        Type::F32 if only(picks, &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp, Mod::Ftz, Mod::Sat]) => {}
-        Type::F16 | Type::Bf16 if opcode == Opcode::Fma => {}
-        Type::F64 if upper => {}
+    let (ftz, rounding) = (picks.has(Mod::Ftz), picks.rounding().unwrap_or(Rounding::NearestEven));
+    let direction = Direction::of(rounding);
+    let target = match element {
+        Type::F32 if only(picks, &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp, Mod::Ftz, Mod::Sat]) => {
+            Target::F32(ToF32 { direction, ftz, sat: picks.has(Mod::Sat), payload: false })
+        }
+        Type::F16 | Type::Bf16 if opcode == Opcode::Fma && !ftz => {
+            Target::Half(Encoding::new(element, direction, clamp_of(picks))?, picks.has(Mod::Oob))
+        }
+        Type::F64 if ftz && picks.has(Mod::Approx) => Target::F64Upper,
         _ => return None,
-    }
-    let rounding = picks.rounding().unwrap_or(Rounding::NearestEven);
-    let ftz = picks.has(Mod::Ftz);
-    if ftz && element == Type::F16 {
-        return None;
-    }
-    let encoding = Encoding::new(element, Direction::of(rounding), ftz, clamp_of(picks))?;
+    };
+    let wide = element == Type::F64;
     let source = |n: usize| {
         let source = Element::new(n, element, 0, ftz)?;
-        Some(if upper { source.with(Numbers::F64Upper) } else { source })
+        Some(if wide { source.with(Numbers::F64Upper) } else { source })
     };
     let with = |sources: [Option<Element>; 3]| {
-        let [a, b, c] = sources.map(|source| source.unwrap_or(Element::ONE));
-        RoundedWith {
-            sources: [a, b, c],
-            encoding: if upper { encoding.of(&F64_UPPER) } else { encoding },
-            bytes: (element.bits() / 8) as u8,
-            out_of_bounds: picks.has(Mod::Oob),
-            down: rounding == Rounding::TowardNegative,
-        }
+        let sources = sources.map(|source| source.unwrap_or(Element::ONE));
+        RoundedWith { sources, target, down: rounding == Rounding::TowardNegative }
     };
     let handler = match (opcode, sources) {
         (Opcode::Add, 2) => version_with::<Rounded<ADD>>(path, with([source(0), source(1), None])),
@@ -142,13 +165,28 @@ pub(super) fn find(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath
         (Opcode::Div, 2) => version_with::<Rounded<DIV>>(path, with([source(0), source(1), None])),
         (Opcode::Rcp, 1) => version_with::<Rounded<DIV>>(path, with([None, source(0), None])),
         (Opcode::Sqrt, 1) => version_with::<Rounded<SQRT>>(path, with([source(0), None, None])),
-        (Opcode::Rsqrt, 1) if upper => version_with::<Rounded<RSQRT>>(path, with([source(0), None, None])),
+        (Opcode::Rsqrt, 1) if wide => version_with::<Rounded<RSQRT>>(path, with([source(0), None, None])),
         _ => return None,
     };
     Some(match ty.lanes() {
         2 => in_pairs(element.bits() as usize / 8, handler),
         _ => handler,
     })
+}
+
+/// Conversions to binary32.
+struct ConvertF32;
+
+impl Parametric for ConvertF32 {
+    type With = (Element, ToF32);
+
+    #[inline(always)]
+    unsafe fn run<P: Path>(args: &LaneArgs, (source, to): &(Element, ToF32)) {
+        for i in 0..args.lanes / BLOCK {
+            // SAFETY: the source and the destination have `lanes` elements; `P` by contract.
+            unsafe { store(args, 0, i, to.encode(source.numbers::<P>(args, i))) }
+        }
+    }
 }
 
 /// Conversions to binary64: of integers, which may take more bits, and of the narrow formats, which do not.
@@ -213,11 +251,11 @@ impl Parametric for Convert {
                     let mut random = [0; BLOCK];
                     if let Some((source, count, start)) = with.random {
                         let bits = load_bits(args, source.into(), 4, i);
-                        random = apply1(|x: u64| x >> (start[k] & 63) & ((1 << (count & 63)) - 1), bits);
+                        random = apply1(|x: u32| x >> (start[k] & 31) & ((1 << (count & 31)) - 1), bits);
                     }
-                    let encoded = encoder.encode(element.numbers::<P>(args, i), random);
-                    let shift = (k as u32 * u32::from(with.width)) & 63;
-                    out = apply2(|out: u64, x: u64| out | x << shift, out, encoded);
+                    let encoded = encoder.encode(element.singles::<P>(args, i), random);
+                    let shift = (k as u32 * u32::from(with.width)) & 31;
+                    out = apply2(|out: u32, x: u32| out | x << shift, out, encoded);
                 }
                 store_bits(args, with.bytes.into(), i, out);
             }
@@ -235,6 +273,11 @@ fn convert(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Opt
     let rounding = picks.rounding().unwrap_or(Rounding::NearestEven);
     if rounding == Rounding::NearestAway {
         return None;
+    }
+    if dtype == Type::F32 {
+        let payload = atype == Type::F64;
+        let to = ToF32 { direction: Direction::of(rounding), ftz, sat: picks.has(Mod::Sat), payload };
+        return Some(version_with::<ConvertF32>(path, (Element::new(0, atype, 0, ftz)?, to)));
     }
     if dtype == Type::F64 {
         let source = Element::new(0, atype, 0, ftz)?;
@@ -261,15 +304,13 @@ fn convert(opcode: Opcode, sources: usize, picks: &Picks, path: HostPath) -> Opt
             false => Element::new(0, atype, k as u32, ftz)?,
         };
     }
-    let encoding = Encoding::new(dtype, direction, ftz && dtype == Type::F32, clamp_of(picks))?;
     let with = ConvertWith {
         elements,
         count: count as u8,
         width: width as u8,
-        encoding: if (dtype, atype) == (Type::F32, Type::F64) { encoding.with_payload() } else { encoding },
+        encoding: Encoding::new(dtype, direction, clamp_of(picks))?,
         bytes: (dtype.bits().max(16) / 8) as u8,
         random: stochastic.then_some((numbers as u8, random_bits, starts)),
     };
     Some(version_with::<Convert>(path, with))
 }
-

@@ -126,44 +126,49 @@ impl ScalarWith {
         (if self.saturation == Saturation::None { scaled } else { scaled.max(least).min(most) }) as u64
     }
 
+    /// Results saturated.
     #[inline(always)]
-    fn saturate(&self, x: i64) -> i64 {
+    fn saturate(&self, x: Block<i64>) -> Block<i64> {
         match self.saturation {
             Saturation::None => x,
-            Saturation::Positive => x.max(0),
+            Saturation::Positive => apply1(|x: i64| x.max(0), x),
             Saturation::Word(bits) => {
                 let unused = (64 - bits) & 63;
                 let (least, most) = limits(32, self.d.signed);
-                (x << unused >> unused).max(least).min(most)
+                apply1(|x: i64| (x << unused >> unused).max(least).min(most), x)
             }
             Saturation::Part => {
                 let (least, most) = limits(self.d.width, self.d.signed);
-                let inside = (x >= 0) & (x < 1 << 32);
-                if inside { x.max(least).min(most) } else { most }
+                let clamp = |x: i64| {
+                    let inside = (0..1 << 32).contains(&x);
+                    if inside { x.max(least).min(most) } else { most }
+                };
+                apply1(clamp, x)
             }
         }
     }
 
     /// Saturation, and what follows.
     #[inline(always)]
-    fn finish(&self, result: i64, c: u32) -> u64 {
+    fn finish(&self, result: Block<i64>, c: Block<u32>) -> Block<u32> {
         let result = self.saturate(result);
-        let word = if self.extended { i64::from(result as i32) } else { result };
-        let addend = if self.d.signed { i64::from(c as i32) } else { i64::from(c) };
+        if self.then == Then::Merge {
+            let (low, mask) = (self.d.low & 31, (limits(self.d.width, false).1 as u32) << (self.d.low & 31));
+            return apply2(|x: i64, c: u32| (x as u32) << low & mask | c & !mask, result, c);
+        }
+        let word = if self.extended { apply1(|x: i64| i64::from(x as i32), result) } else { result };
+        let addend = match self.d.signed {
+            true => apply1(|c: u32| i64::from(c as i32), c),
+            false => apply1(|c: u32| i64::from(c), c),
+        };
         // Numbers without a sign compare as if the top bit were the other way round.
         let flip = if self.d.signed { 0 } else { i64::MIN };
-        let less = (word ^ flip) < (addend ^ flip);
-        (match self.then {
-            Then::Add => word.wrapping_add(addend),
-            Then::Min if less => word,
-            Then::Min => addend,
-            Then::Max if less => addend,
-            Then::Max => word,
-            Then::Merge => {
-                let mask = limits(self.d.width, false).1 << (self.d.low & 31);
-                result << (self.d.low & 31) & mask | i64::from(c) & !mask
-            }
-        }) as u64
+        let less = |x: i64, c: i64| (x ^ flip) < (c ^ flip);
+        match self.then {
+            Then::Min => apply2(|x: i64, c: i64| if less(x, c) { x as u32 } else { c as u32 }, word, addend),
+            Then::Max => apply2(|x: i64, c: i64| if less(x, c) { c as u32 } else { x as u32 }, word, addend),
+            _ => apply2(|x: i64, c: i64| x.wrapping_add(c) as u32, word, addend),
+        }
     }
 }
 
@@ -200,7 +205,7 @@ impl Parametric for Scalar {
                     Operation::Shr { clamp } => apply2(|x: i64, y| x >> (amount(y, clamp) & 63), x, y),
                     Operation::Average | Operation::Mad => x,
                 };
-                store(args, 0, i, apply2(|x, c| with.finish(x, c) as u32, result, c));
+                store(args, 0, i, with.finish(result, c));
             }
         }
     }
@@ -231,6 +236,21 @@ struct PackedWith {
     accumulates: bool,
 }
 
+impl PackedWith {
+    /// The numbers that a source has for an element.
+    #[inline(always)]
+    fn numbers(&self, sources: [Block<u32>; 2], source: usize, element: usize) -> Block<i32> {
+        let width = u32::from(self.width) & 31;
+        let low = u32::from(self.elements[source][element]) * width;
+        let (left, unused) = ((32 - width - (low & 31)) & 31, (32 - width) & 31);
+        let word = sources[(low >= 32) as usize];
+        match self.signed[source] {
+            true => apply1(|x: u32| (x << left) as i32 >> unused, word),
+            false => apply1(|x: u32| (x << left >> unused) as i32, word),
+        }
+    }
+}
+
 impl Parametric for Packed {
     type With = PackedWith;
 
@@ -245,15 +265,8 @@ impl Parametric for Packed {
                 let sources: [Block<u32>; 2] = [load(args, 0, i), load(args, 1, i)];
                 let mut out: Block<u32> = load(args, 2, i);
                 for element in (0..32 / width as usize).filter(|&element| with.mask[element]) {
-                    let number = |source: usize| {
-                        let low = u32::from(with.elements[source][element]) * width;
-                        let (word, left) = (sources[(low >= 32) as usize], (32 - width - (low & 31)) & 31);
-                        match with.signed[source] {
-                            true => apply1(|x: u32| (x << left) as i32 >> unused, word),
-                            false => apply1(|x: u32| (x << left >> unused) as i32, word),
-                        }
-                    };
-                    let (x, y) = (number(0), number(1));
+                    let x = with.numbers(sources, 0, element);
+                    let y = with.numbers(sources, 1, element);
                     let mut result = match with.operation {
                         Operation::Add => apply2(|x: i32, y: i32| x + y, x, y),
                         Operation::Sub => apply2(|x: i32, y: i32| x - y, x, y),
@@ -261,7 +274,9 @@ impl Parametric for Packed {
                         Operation::Min => apply2(|x: i32, y: i32| x.min(y), x, y),
                         Operation::Max => apply2(|x: i32, y: i32| x.max(y), x, y),
                         // Of halves between two integers the one away from zero.
-                        Operation::Average => apply2(|x: i32, y: i32| (x + y + i32::from(x + y >= 0)) >> 1, x, y),
+                        Operation::Average => {
+                            apply2(|x: i32, y: i32| (x + y + i32::from(x + y >= 0)) >> 1, x, y)
+                        }
                         Operation::Set(holds) => {
                             apply2(|x: i32, y: i32| compare(holds, x.into(), y.into()) as i32, x, y)
                         }
@@ -270,7 +285,7 @@ impl Parametric for Packed {
                     if let Some((least, most)) = with.limits {
                         result = apply1(|x: i32| x.max(least).min(most), result);
                     }
-                    let place = element as u32 * width & 31;
+                    let place = (element as u32 * width) & 31;
                     let mask = (!0u32 >> unused) << place;
                     out = match with.accumulates {
                         true => apply2(|d: u32, x: i32| d.wrapping_add(x as u32), out, result),
@@ -316,7 +331,12 @@ fn operation(opcode: Opcode, picks: &Picks) -> Option<(Operation, Option<Unit>)>
     })
 }
 
-fn scalar(operation: Operation, sources: usize, picks: &Picks, [dtype, atype, btype]: [Type; 3]) -> ScalarWith {
+fn scalar(
+    operation: Operation,
+    sources: usize,
+    picks: &Picks,
+    [dtype, atype, btype]: [Type; 3],
+) -> ScalarWith {
     let parts = picks.parts;
     let shift = matches!(operation, Operation::Shl { .. } | Operation::Shr { .. });
     let (is_mad, is_set) = (operation == Operation::Mad, matches!(operation, Operation::Set(_)));

@@ -6,7 +6,7 @@
 use crate::approx;
 use crate::arith;
 use crate::compare::{MinMax, min_max_float};
-use crate::format::{F64_UPPER, Format};
+use crate::format::{F64, F64_UPPER, Format};
 use crate::operands::{Sources, each_lane, one};
 use crate::round::{Clamp, Mode, clamp};
 use isa::{Mod, Picks, Type};
@@ -92,9 +92,9 @@ pub fn div_approx(picks: &Picks, s: &[u64]) -> [u64; 2] {
     })
 }
 
-/// `rcp` with a rounding.
+/// `rcp` with a rounding. In `.f64` ptxas takes `.ftz`, which changes nothing.
 pub fn rcp(picks: &Picks, s: &[u64]) -> [u64; 2] {
-    float(picks, s, |f, mode, [a]| arith::rcp(f, mode, a))
+    float(picks, s, |f, mode, [a]| arith::rcp(f, Mode { ftz: mode.ftz && *f != F64, ..mode }, a))
 }
 
 /// `rcp.approx`, rounded to nearest here (the manual allows 1 ulp).

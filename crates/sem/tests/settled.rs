@@ -128,6 +128,9 @@ fn approximate_division() {
 /// The gross `.f64` approximations read and write the upper word only; subnormals are zero.
 #[test]
 fn gross_double_approximations() {
+    // The .ftz of a rounded one changes nothing.
+    assert_eq!(call("rcp.rn.ftz.f64", &[0x0008 << 48]), 0x7fe0 << 48);
+    assert_eq!(call("rcp.rn.ftz.f64", &[0x7fe0 << 48]), 0x0008 << 48);
     assert_eq!(call("rcp.approx.ftz.f64", &[0x4008_0000_0000_0000]), 0x3fd5_5555 << 32);
     assert_eq!(call("rcp.approx.ftz.f64", &[0x3ff0_0000_ffff_ffff]), 0x3ff0 << 48);
     assert_eq!(call("rcp.approx.ftz.f64", &[0x000f_ffff_ffff_ffff]), 0x7ff0 << 48);

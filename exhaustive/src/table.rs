@@ -1,0 +1,120 @@
+//! Every form of the table that has 2^32 operands or fewer, against `sem`: those of one source of 32 bits, and those of two
+//! of 16 bits or fewer.
+
+use super::{ROW, Sweep, Tally};
+use isa::enumerate::{Spelling, spellings};
+use isa::{Action, FORMS, FormId, LENIENT, Type};
+use lanes::{Handler, HostPath, LaneWidth, Operand, Signature};
+use sem::PureFn;
+
+/// Lanes that one call of a handler computes.
+const LANES: usize = 4096;
+
+/// How operands are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sources {
+    /// One of 32 bits: its upper half, and its lower.
+    Word,
+    /// Two of 16 bits or fewer.
+    Shorts,
+}
+
+/// An instruction with its handlers, by path.
+struct Instruction {
+    spelling: Spelling,
+    signature: Signature,
+    sem: PureFn,
+    handlers: Vec<Handler>,
+}
+
+/// All instructions with such sources.
+pub struct Table {
+    sources: Sources,
+    instructions: Vec<Instruction>,
+}
+
+/// A value as it stands in a register: 8 bits are extended to 16.
+fn in_register(ty: Type, bits: u64) -> u64 {
+    match (ty.bits(), ty.is_signed()) {
+        (8, true) => u64::from(bits as i8 as u16),
+        (64, _) => bits,
+        (width, _) => bits & ((1 << width) - 1),
+    }
+}
+
+impl Table {
+    /// The sweep on these paths.
+    pub fn new(sources: Sources, paths: &[HostPath]) -> Result<Table, String> {
+        let fits = |types: &[Type]| match (sources, types) {
+            (Sources::Word, [ty]) => ty.bits() == 32,
+            (Sources::Shorts, [a, b]) => [a, b].iter().all(|ty| (2..=16).contains(&ty.bits())),
+            _ => false,
+        };
+        let mut instructions = Vec::new();
+        for id in (0..FORMS.len() + LENIENT.len()).map(|id| FormId(id as u16)) {
+            let Action::Pure(name) = id.form().action else { continue };
+            let sem = sem::lookup(name).ok_or_else(|| format!("sem has no {name}"))?;
+            for spelling in spellings(id).filter(Spelling::is_legal) {
+                let Some(signature) = Signature::new(id.form(), &spelling.picks) else { continue };
+                if !fits(&signature.sources) {
+                    continue;
+                }
+                let handler = |&path| {
+                    let handler = Handler::new(id.form(), &spelling.picks, path);
+                    handler.ok_or_else(|| format!("{} has no vector handler", spelling.mnemonic()))
+                };
+                let handlers = paths.iter().map(handler).collect::<Result<_, _>>()?;
+                instructions.push(Instruction { spelling, signature, sem, handlers });
+            }
+        }
+        Ok(Table { sources, instructions })
+    }
+}
+
+impl Sweep for Table {
+    fn instructions(&self) -> usize {
+        self.instructions.len()
+    }
+
+    fn row(&self, a: u16, tallies: &mut [Tally]) {
+        for Instruction { spelling, signature, sem, handlers } in &self.instructions {
+            let width = |ty| LaneWidth::of(ty).unwrap_or(LaneWidth::B8);
+            let mut sources: Vec<Operand> =
+                signature.sources.iter().map(|&ty| Operand::new(width(ty), LANES)).collect();
+            let mut result = Operand::new(width(signature.destination), LANES);
+            let mut second = Operand::new(LaneWidth::Bit, LANES);
+            let mut expected = vec![[0; 2]; LANES];
+            for first in (0..ROW).step_by(LANES) {
+                for (lane, expected) in expected.iter_mut().enumerate() {
+                    let b = (first + lane) as u64;
+                    let numbers = match self.sources {
+                        Sources::Word => vec![u64::from(a) << 16 | b],
+                        Sources::Shorts => vec![u64::from(a), b],
+                    };
+                    let mut plain = numbers;
+                    for ((number, &ty), source) in plain.iter_mut().zip(&signature.sources).zip(&mut sources)
+                    {
+                        source.set(lane, in_register(ty, *number));
+                        *number &= u64::MAX >> (64 - ty.bits());
+                    }
+                    let [d, q] = sem(&spelling.picks, &plain);
+                    *expected = [in_register(signature.destination, d), q & 1];
+                }
+                let operands: Vec<&Operand> = sources.iter().collect();
+                for (handler, tally) in handlers.iter().zip(&mut *tallies) {
+                    handler.run(&mut result, handler.has_second().then_some(&mut second), &operands);
+                    let differs = |&lane: &usize| {
+                        let [d, q] = expected[lane];
+                        result.get(lane) != d || handler.has_second() && second.get(lane) != q
+                    };
+                    let differences = (0..LANES).filter(differs).count();
+                    tally.count(LANES, differences as u64, || {
+                        let lane = (0..LANES).find(differs).unwrap_or(0);
+                        let (name, b, got) = (spelling.mnemonic(), first + lane, result.get(lane));
+                        format!("{name} of {a:#06x}, {b:#06x}: {got:#x}, not {:#x}", expected[lane][0])
+                    });
+                }
+            }
+        }
+    }
+}
