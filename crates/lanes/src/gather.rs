@@ -200,6 +200,23 @@ unsafe fn split<T: Copy + Default, const N: usize>(dst: [*mut u8; N], src: *cons
     }
 }
 
+/// The same for vectors of four words: four lanes at a time.
+///
+/// # Safety
+/// As for [`deinterleave`].
+#[inline(always)]
+unsafe fn split_four<P: Path>(dst: [*mut u8; 4], src: *const u8, lanes: usize) {
+    for i in 0..lanes / 4 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let columns = P::transpose4(src.cast::<[[u32; 4]; 4]>().add(i).read_unaligned());
+            for k in 0..4 {
+                dst[k].cast::<[u32; 4]>().add(i).write(columns[k]);
+            }
+        }
+    }
+}
+
 /// Pairs of halves, by shifts, which vectorise better than moves of elements.
 ///
 /// # Safety
@@ -248,6 +265,7 @@ pub(super) unsafe fn deinterleave<P: Path>(dst: &[*mut u8], src: *const u8, widt
         match *dst {
             [a, b] if size_of::<T>() == 2 => split_words(a, b, src, lanes),
             [a, b] => split::<T, 2>([a, b], src, lanes),
+            [a, b, c, d] if size_of::<T>() == 4 => split_four::<P>([a, b, c, d], src, lanes),
             [a, b, c, d] => split::<T, 4>([a, b, c, d], src, lanes),
             _ => {}
         }
@@ -275,6 +293,21 @@ unsafe fn join<P: Path, T: Copy + Default, const N: usize>(dst: *mut u8, src: [*
     }
 }
 
+/// The same for vectors of four words.
+///
+/// # Safety
+/// As for [`interleave`].
+#[inline(always)]
+unsafe fn join_four<P: Path>(dst: *mut u8, src: [*const u8; 4], lanes: usize) {
+    for i in 0..lanes / 4 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let registers = src.map(|register| register.cast::<[u32; 4]>().add(i).read());
+            P::write(dst.cast::<[[u32; 4]; 4]>().add(i).cast(), P::transpose4(registers));
+        }
+    }
+}
+
 #[inline(always)]
 pub(super) unsafe fn interleave<P: Path>(dst: *mut u8, src: &[*const u8], width: LaneWidth, lanes: usize) {
     // SAFETY: the caller's promise.
@@ -282,6 +315,7 @@ pub(super) unsafe fn interleave<P: Path>(dst: *mut u8, src: &[*const u8], width:
         match *src {
             [a, b] if size_of::<T>() == 2 => join_words::<P>(dst, a, b, lanes),
             [a, b] => join::<P, T, 2>(dst, [a, b], lanes),
+            [a, b, c, d] if size_of::<T>() == 4 => join_four::<P>(dst, [a, b, c, d], lanes),
             [a, b, c, d] => join::<P, T, 4>(dst, [a, b, c, d], lanes),
             _ => {}
         }

@@ -29,6 +29,7 @@ mod divide;
 mod drive;
 mod encoding;
 mod float;
+mod fragment;
 mod gather;
 mod half;
 mod handler;
@@ -56,6 +57,7 @@ use std::mem::MaybeUninit;
 use std::sync::LazyLock;
 
 pub use chain::{Factor, Shape};
+pub use fragment::{MatrixElement, Tiles, Tiling};
 pub use handler::{Handler, LaneBits, Operand, Signature};
 pub use helpers::{Element, Extend, Helpers, LaneWidth, MemoryRows, helpers};
 pub use matrix::{MatrixHelpers, Multiply};

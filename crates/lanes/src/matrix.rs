@@ -1,12 +1,15 @@
 //! Matrix products in binary32, and the halves that they are made from. `sem::matrix` says what they compute.
 
 use super::HostPath;
+use super::fragment::{self, MatrixElement, Tiles};
 use super::macros::multiversion;
 use super::path::{BLOCK, Path};
 use std::sync::LazyLock;
 
-/// Rows and columns that one step of a product computes: enough sums to hide the latency of an addition.
-const ROWS: usize = 4;
+/// Rows and columns that one step of a product computes: enough sums to hide the latency of an addition, as long as there are
+/// so many rows.
+const ROWS: usize = 8;
+const FEW_ROWS: usize = 4;
 const COLUMNS: usize = 8;
 
 /// A product of matrices: [`MatrixHelpers::multiply`].
@@ -33,6 +36,13 @@ pub struct MatrixHelpers {
     pub multiply_scaled: MultiplyScaled,
     /// binary16 to binary32; the number of elements is a multiple of 16.
     pub widen: unsafe fn(&[u16], &mut [f32]),
+    /// `widen_words(from, words, element, to)`: the elements of words, a multiple of 16 of them, in order.
+    pub widen_words: unsafe fn(*const u32, usize, MatrixElement, *mut f32),
+    /// `gather(registers, tiles, element, to)`: a matrix from the registers of a warp, 32 words each. The pointers must be
+    /// those of so many words; panics if they, the tiles, the element and the matrix do not belong together.
+    pub gather: unsafe fn(&[*const u32], &Tiles, MatrixElement, &mut [f32]),
+    /// `spread(from, tiles, element, registers)`: the reverse, for words and binary16 (rounded as by `narrow`) in rows.
+    pub spread: unsafe fn(&[f32], &Tiles, MatrixElement, &[*mut u32]),
     /// binary32 to binary16, to nearest even, NaN to 0x7fff; the number of elements is a multiple of 16.
     pub narrow: unsafe fn(&[f32], &mut [u16]),
 }
@@ -59,6 +69,18 @@ fn make(path: HostPath) -> MatrixHelpers {
             // SAFETY: compiled for the path.
             unsafe { widen::<P>(from, to) }
         }),
+        widen_words: multiversion!(path, [] (from: *const u32, words: usize, element: MatrixElement, to: *mut f32), P => {
+            // SAFETY: compiled for the path; the caller's promise.
+            unsafe { fragment::widen::<P>(from, words, element, to) }
+        }),
+        gather: multiversion!(path, [] (registers: &[*const u32], tiles: &Tiles, element: MatrixElement, to: &mut [f32]), P => {
+            // SAFETY: as above.
+            unsafe { fragment::gather::<P>(registers, tiles, element, to) }
+        }),
+        spread: multiversion!(path, [] (from: &[f32], tiles: &Tiles, element: MatrixElement, registers: &[*mut u32]), P => {
+            // SAFETY: as above.
+            unsafe { fragment::spread::<P>(from, tiles, element, registers) }
+        }),
         narrow: multiversion!(path, [] (from: &[f32], to: &mut [u16]), P => {
             // SAFETY: compiled for the path.
             unsafe { narrow::<P>(from, to) }
@@ -68,23 +90,37 @@ fn make(path: HostPath) -> MatrixHelpers {
 
 #[inline(always)]
 fn multiply(m: usize, n: usize, k: usize, a: &[f32], b: &[f32], d: &mut [f32]) {
+    match m % ROWS {
+        0 => multiply_rows::<ROWS>(m, n, k, a, b, d),
+        _ => multiply_rows::<FEW_ROWS>(m, n, k, a, b, d),
+    }
+}
+
+#[inline(always)]
+fn multiply_rows<const ROWS: usize>(m: usize, n: usize, k: usize, a: &[f32], b: &[f32], d: &mut [f32]) {
+    assert!(m.is_multiple_of(ROWS) && n.is_multiple_of(COLUMNS));
+    assert!(a.len() >= m * k && b.len() >= k * n && d.len() >= m * n);
     for row in (0..m).step_by(ROWS) {
         for column in (0..n).step_by(COLUMNS) {
-            let mut sums = [[0.0; COLUMNS]; ROWS];
-            for (i, sums) in sums.iter_mut().enumerate() {
-                sums.copy_from_slice(&d[(row + i) * n + column..][..COLUMNS]);
-            }
-            for step in 0..k {
-                let b: &[f32] = &b[step * n + column..][..COLUMNS];
-                for (i, sums) in sums.iter_mut().enumerate() {
-                    let a = a[(row + i) * k + step];
-                    for (sum, &b) in sums.iter_mut().zip(b) {
-                        *sum = a.mul_add(b, *sum);
+            // SAFETY: the matrices have so many elements: `ROWS` rows from `row` on, `COLUMNS` columns from `column` on.
+            unsafe {
+                let a = a.as_ptr().add(row * k);
+                let b = b.as_ptr().add(column);
+                let d = d.as_mut_ptr().add(row * n + column);
+                let line = |i: usize| d.add(i * n).cast::<[f32; COLUMNS]>();
+                let mut sums: [[f32; COLUMNS]; ROWS] = std::array::from_fn(|i| line(i).read_unaligned());
+                for step in 0..k {
+                    let b = b.add(step * n).cast::<[f32; COLUMNS]>().read_unaligned();
+                    for (i, sums) in sums.iter_mut().enumerate() {
+                        let a = a.add(i * k + step).read();
+                        for (sum, b) in sums.iter_mut().zip(b) {
+                            *sum = a.mul_add(b, *sum);
+                        }
                     }
                 }
-            }
-            for (i, sums) in sums.iter().enumerate() {
-                d[(row + i) * n + column..][..COLUMNS].copy_from_slice(sums);
+                for (i, sums) in sums.into_iter().enumerate() {
+                    line(i).write_unaligned(sums);
+                }
             }
         }
     }

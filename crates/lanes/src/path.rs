@@ -75,6 +75,18 @@ pub(super) unsafe trait Path: 'static {
         from.map(|i| x[i as usize % WARP])
     }
 
+    /// Rows to columns.
+    #[inline(always)]
+    unsafe fn transpose4(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
+        std::array::from_fn(|column| rows.map(|row| row[column]))
+    }
+
+    /// Rows to columns.
+    #[inline(always)]
+    unsafe fn transpose8(rows: [[f32; 8]; 8]) -> [[f32; 8]; 8] {
+        std::array::from_fn(|column| rows.map(|row| row[column]))
+    }
+
     /// binary16 to binary32, exactly; a NaN becomes some NaN.
     unsafe fn f16_to_f32(x: Block<u16>) -> Block<f32> {
         let mut out = [0.0; BLOCK];

@@ -95,6 +95,53 @@ macro_rules! read_write {
     };
 }
 
+/// The methods of [`Path`] that transpose small matrices.
+macro_rules! transposes {
+    () => {
+        #[inline(always)]
+        unsafe fn transpose4(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
+            // SAFETY: every x86-64 processor has the instructions; arrays and vectors of the same 64 bytes.
+            unsafe {
+                let [a, b, c, d]: [__m128; 4] = transmute(rows);
+                let (ab, cd) = (_mm_unpacklo_ps(a, b), _mm_unpacklo_ps(c, d));
+                let (ab_high, cd_high) = (_mm_unpackhi_ps(a, b), _mm_unpackhi_ps(c, d));
+                transmute([
+                    _mm_movelh_ps(ab, cd),
+                    _mm_movehl_ps(cd, ab),
+                    _mm_movelh_ps(ab_high, cd_high),
+                    _mm_movehl_ps(cd_high, ab_high),
+                ])
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn transpose8(rows: [[f32; 8]; 8]) -> [[f32; 8]; 8] {
+            // SAFETY: AVX by the contract of `Path`; arrays and vectors of the same 256 bytes.
+            unsafe {
+                let rows: [__m256; 8] = transmute(rows);
+                // Pairs of rows, then fours of them, within the halves of vectors; then the halves change places.
+                let (mut pairs, mut fours, mut out) = (rows, rows, rows);
+                for i in 0..4 {
+                    pairs[2 * i] = _mm256_unpacklo_ps(rows[2 * i], rows[2 * i + 1]);
+                    pairs[2 * i + 1] = _mm256_unpackhi_ps(rows[2 * i], rows[2 * i + 1]);
+                }
+                for i in 0..2 {
+                    for high in 0..2 {
+                        let (a, b) = (pairs[4 * i + high], pairs[4 * i + 2 + high]);
+                        fours[4 * i + 2 * high] = _mm256_shuffle_ps::<0b01_00_01_00>(a, b);
+                        fours[4 * i + 2 * high + 1] = _mm256_shuffle_ps::<0b11_10_11_10>(a, b);
+                    }
+                }
+                for i in 0..4 {
+                    out[i] = _mm256_permute2f128_ps::<0x20>(fours[i], fours[4 + i]);
+                    out[4 + i] = _mm256_permute2f128_ps::<0x31>(fours[i], fours[4 + i]);
+                }
+                transmute(out)
+            }
+        }
+    };
+}
+
 /// AVX2, FMA, F16C, BMI2.
 pub(super) struct Avx2;
 
@@ -106,6 +153,7 @@ unsafe impl Path for Avx2 {
     const PATH: HostPath = HostPath::Avx2;
 
     read_write!(32: read256, write256, __m256i);
+    transposes!();
 
     #[inline(always)]
     unsafe fn top_bits16(x: Block<u16>) -> u16 {
@@ -262,6 +310,7 @@ unsafe impl Path for Avx512 {
     const PATH: HostPath = HostPath::Avx512;
 
     read_write!(64: read512, write512, __m512i; 32: read256, write256, __m256i);
+    transposes!();
 
     #[inline(always)]
     unsafe fn top_bits16(x: Block<u16>) -> u16 {

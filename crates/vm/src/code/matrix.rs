@@ -3,7 +3,7 @@
 use ir::MatrixKind;
 use isa::matrix::{Matrix, Shape, element_bits};
 use isa::{Mod, Space, Type};
-use lanes::MatrixHelpers;
+use lanes::{MatrixHelpers, Tiles};
 use sem::matrix::{BlockScale, Product, Sparsity};
 
 use super::Address;
@@ -23,6 +23,8 @@ pub(crate) struct Fragment {
     /// Element `part` of register `r` of lane `l` stands at `places[(r * 32 + l) * in_register + part]` of the matrix,
     /// which is stored row by row (one after the other, where there are several).
     pub places: Vec<u16>,
+    /// The same as tiles, if they are some.
+    pub tiles: Option<Tiles>,
 }
 
 /// A matrix that is multiplied.
@@ -217,7 +219,8 @@ impl Fragment {
                 places.extend(elements.map(|index| place(lane, index) as u16));
             }
         }
-        Fragment { registers, bits, in_register, rows, columns, places }
+        let tiles = if bits <= 32 { Tiles::find(&places, in_register, columns) } else { None };
+        Fragment { registers, bits, in_register, rows, columns, places, tiles }
     }
 }
 

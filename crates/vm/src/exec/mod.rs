@@ -149,6 +149,8 @@ pub(crate) struct Chunk<'l> {
     copies: Copies,
     /// Room for the operands of atomic operations.
     operands: Option<Box<atomic::Operands>>,
+    /// Room for the matrices of a product.
+    matrices: Option<Box<matrix::Matrices>>,
     /// Bytes that each lane has taken by `alloca`; empty if none has.
     stacks: Vec<u32>,
 }
@@ -194,6 +196,7 @@ impl<'l> Chunk<'l> {
             stopped: None,
             copies: Copies::default(),
             operands: None,
+            matrices: None,
             stacks: Vec::new(),
         }
     }

@@ -4,6 +4,7 @@ mod product;
 mod rows;
 mod shared;
 mod strided;
+mod tiled;
 
 use diag::Span;
 
@@ -13,6 +14,8 @@ use crate::code::{Fragment, MatrixOp};
 use crate::cta::Shared;
 use crate::mask::WARP_LANES;
 use crate::registers::{SlotRef, Window};
+
+pub(super) use tiled::Matrices;
 
 /// The words of one register in a warp; of lanes that do not exist, zero.
 type Words = [u64; WARP_LANES];
@@ -30,6 +33,9 @@ impl Chunk<'_> {
     pub(super) fn matrix(&mut self, op: &MatrixOp, active: &Active, shared: &mut Shared, span: Span) -> Step {
         match op {
             MatrixOp::Multiply(multiply) => {
+                if self.multiply_tiles(multiply, active, shared, span)? {
+                    return Ok(());
+                }
                 let results =
                     self.for_each_warp(active, multiply.d.registers.len(), |chunk, warp, out| {
                         chunk.multiply(
@@ -41,6 +47,9 @@ impl Chunk<'_> {
                 self.write_registers(&multiply.d.registers, active, &results);
             }
             MatrixOp::LoadRows(rows) => {
+                if self.load_row_tiles(rows, active, shared, span) {
+                    return Ok(());
+                }
                 let results = self.for_each_warp(active, rows.registers.len(), |chunk, warp, out| {
                     let bytes = chunk.load_rows(rows, active, warp, shared, span)?;
                     for (register, words) in out.iter_mut().enumerate() {
@@ -70,17 +79,25 @@ impl Chunk<'_> {
                 self.write_registers(&[*dst], active, &results);
             }
             MatrixOp::Load(strided) => {
+                if self.move_tiles(strided, active, shared, span, false)? {
+                    return Ok(());
+                }
                 let fragment = &strided.fragment;
                 let results = self.for_each_warp(active, fragment.registers.len(), |chunk, warp, out| {
-                    let area = chunk.area(strided, active, warp, shared, span, false)?;
+                    let addresses = chunk.addresses(&strided.address, active);
+                    let area = chunk.area(strided, &addresses, active, warp, shared, span, false)?;
                     fragment.spread(out, |place| area.read(place));
                     Ok(())
                 })?;
                 self.write_registers(&fragment.registers, active, &results);
             }
             MatrixOp::Store(strided) => {
+                if self.move_tiles(strided, active, shared, span, true)? {
+                    return Ok(());
+                }
                 self.for_each_warp(active, 0, |chunk, warp, _| {
-                    let area = chunk.area(strided, active, warp, shared, span, true)?;
+                    let addresses = chunk.addresses(&strided.address, active);
+                    let area = chunk.area(strided, &addresses, active, warp, shared, span, true)?;
                     chunk.each_element(&strided.fragment, active.window, warp, |place, bits| {
                         area.write(place, bits);
                     });

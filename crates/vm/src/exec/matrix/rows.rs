@@ -9,13 +9,71 @@ use crate::exec::access::{Request, Resolved};
 use crate::exec::transfer::address_of;
 use crate::exec::{Active, Chunk, Step};
 use crate::fault::FaultKind;
-use crate::mask::{CHUNK_LANES, WARP_LANES};
+use crate::mask::{CHUNK_LANES, Mask, WARP_LANES};
+use crate::registers::SlotRef;
+use smallvec::SmallVec;
 
 /// Bytes of a row that one lane's address stands for.
 const ROW_BYTES: usize = 16;
 type RowBytes = [u8; ROW_BYTES];
 
 impl Chunk<'_> {
+    /// `ldmatrix` of halves for all warps, if they are whole and all rows lie in one place; else false. A register of a warp is
+    /// made of the rows of its matrix, or of the columns, one after the other.
+    pub(super) fn load_row_tiles(
+        &mut self,
+        rows: &MatrixRows,
+        active: &Active,
+        shared: &Shared,
+        span: Span,
+    ) -> bool {
+        let Some(slots) = rows.registers.iter().copied().collect::<Option<SmallVec<[SlotRef; 4]>>>() else {
+            return false;
+        };
+        if rows.format != RowFormat::Halves || active.mask.warps().any(|(_, lanes)| lanes != u32::MAX) {
+            return false;
+        }
+        // The lanes that name rows.
+        let mut naming = *active;
+        let named = u32::MAX >> (WARP_LANES - 8 * slots.len());
+        let mut mask = Mask::EMPTY;
+        active.mask.warps().for_each(|(warp, _)| mask.set_warp(warp, named));
+        naming.set_mask(mask, self.lanes);
+        let request = Request { space: rows.address.space, bytes: ROW_BYTES as u64, write: false, span };
+        let mut addresses = self.addresses(&rows.address, &naming);
+        let Some(region) = self.checked_region(shared, &request, &mut addresses, mask) else { return false };
+        // Addresses may stand in a register that is loaded.
+        let mut places: [*mut u8; CHUNK_LANES] = [std::ptr::null_mut(); CHUNK_LANES];
+        // SAFETY: the region was found for these lanes.
+        mask.for_each(|lane| places[lane] = unsafe { region.at(address_of(&addresses, lane)) });
+        let arrays: SmallVec<[*mut u8; 4]> =
+            slots.into_iter().map(|slot| self.registers.update(active.window, slot)).collect();
+        for (warp, _) in active.mask.warps() {
+            let first = warp * WARP_LANES;
+            for (matrix, array) in arrays.iter().enumerate() {
+                let rows_of = &places[first + 8 * matrix..][..8];
+                // SAFETY: the region holds the rows, and the array the words of the warp.
+                unsafe {
+                    let to = array.add(first * 4).cast::<[u16; 8]>();
+                    if !rows.transposed {
+                        for (i, row) in rows_of.iter().enumerate() {
+                            to.add(i).write_unaligned(row.cast::<[u16; 8]>().read_unaligned());
+                        }
+                        continue;
+                    }
+                    let mut eight = [[0u16; 8]; 8];
+                    for (to, row) in eight.iter_mut().zip(rows_of) {
+                        *to = row.cast::<[u16; 8]>().read_unaligned();
+                    }
+                    for column in 0..8 {
+                        to.add(column).write_unaligned(std::array::from_fn(|row| eight[row][column]));
+                    }
+                }
+            }
+        }
+        true
+    }
+
     /// Where the rows of a warp's matrices lie, and the lanes that name them.
     fn row_places(
         &mut self,

@@ -13,7 +13,8 @@ use crate::mask::WARP_LANES;
 use crate::registers::Window;
 
 /// Bytes that stand together.
-const UNIT: u32 = 16;
+pub(super) const UNIT_BYTES: usize = 16;
+const UNIT: u32 = UNIT_BYTES as u32;
 
 /// Elements that stand together, along k or (`transposed`) across it: where they are, and the line and k of the first.
 pub(in crate::exec) struct Unit {
@@ -21,6 +22,17 @@ pub(in crate::exec) struct Unit {
     line: usize,
     k: usize,
     transposed: bool,
+}
+
+impl Unit {
+    /// The place of its first element in the matrix, and how far it is from each to the next.
+    pub(super) fn places(&self, factor: &MatrixFactor, matrix: Matrix) -> (usize, usize) {
+        let &Unit { line, k, transposed, .. } = self;
+        match matrix {
+            Matrix::A => (line * factor.columns + k, if transposed { factor.columns } else { 1 }),
+            _ => (k * factor.columns + line, if transposed { 1 } else { factor.columns }),
+        }
+    }
 }
 
 impl Chunk<'_> {
@@ -40,31 +52,44 @@ impl Chunk<'_> {
                 (matrix, bits, self.units(factor, warp.index, warp.window))
             }
         };
-        let lane = warp.index * WARP_LANES;
         let in_unit = (UNIT * 8 / bits) as usize;
+        let mask = u128::MAX >> (128 - bits);
+        self.each_checked_unit(&units, warp, |unit, bytes| {
+            let (all, (start, step)) = (u128::from_le_bytes(bytes), unit.places(factor, matrix));
+            for i in 0..in_unit {
+                f(start + i * step, (all >> (i as u32 * bits) & mask) as u64);
+            }
+        })
+    }
+
+    /// Calls `f` with the bytes of every unit, each of which is checked.
+    pub(super) fn each_checked_unit(
+        &self,
+        units: &[Unit],
+        warp: &Warp,
+        mut f: impl FnMut(&Unit, [u8; UNIT_BYTES]),
+    ) -> Step {
         let request = Request { space: Space::Shared, bytes: UNIT.into(), write: false, span: warp.span };
         let addresses = || units.iter().map(|unit| unit.address);
         let (least, greatest) = (addresses().min().unwrap_or(0), addresses().max().unwrap_or(0));
         let whole = self.region(warp.shared, &request, least, greatest);
-        let mask = u128::MAX >> (128 - bits);
-        for &Unit { address, line, k: first_k, transposed } in &units {
+        for unit in units {
             // They may lie in several variables.
-            let region = whole.or_else(|| self.region(warp.shared, &request, address, address));
+            let region = whole.or_else(|| self.region(warp.shared, &request, unit.address, unit.address));
             let Some(region) = region else {
-                return Err(self.access_fault(FaultKind::OutOfBounds, &request, lane, address));
+                let lane = warp.index * WARP_LANES;
+                return Err(self.access_fault(FaultKind::OutOfBounds, &request, lane, unit.address));
             };
             // SAFETY: the region holds the unit.
-            let all = unsafe { region.at(address).cast::<u128>().read_unaligned() };
-            for i in 0..in_unit {
-                let (line, k) = if transposed { (line + i, first_k) } else { (line, first_k + i) };
-                let place = match matrix {
-                    Matrix::A => line * factor.columns + k,
-                    _ => k * factor.columns + line,
-                };
-                f(place, (all >> (i as u32 * bits) & mask) as u64);
-            }
+            f(unit, unsafe { region.at(unit.address).cast::<[u8; UNIT_BYTES]>().read_unaligned() });
         }
         Ok(())
+    }
+
+    /// What decides which units a factor has, for the warps of a group: its descriptor, and whether it is transposed.
+    pub(super) fn shared_factor(&self, factor: &MatrixFactor, warp: &Warp) -> Option<(u64, u64)> {
+        let &MatrixSource::Shared { descriptor, transposed, .. } = &factor.source else { return None };
+        Some((self.number(descriptor, warp), transposed.map_or(0, |slot| self.number(slot, warp))))
     }
 
     /// The units of a factor of this warp; none if it stands in registers. Nothing is checked.

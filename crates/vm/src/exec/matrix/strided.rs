@@ -1,21 +1,97 @@
 //! Matrices in memory with a stride: `wmma.load` and `wmma.store`.
 
 use diag::Span;
+use lanes::{Tiling, memory};
+use smallvec::SmallVec;
 
 use crate::code::{Address, Fragment, Strided};
 use crate::cta::Shared;
 use crate::exec::access::Request;
-use crate::exec::transfer::{Region, address_of, read, write};
+use crate::exec::transfer::{Addresses, Region, address_of, read, write};
 use crate::exec::{Active, Chunk, Step};
 use crate::fault::FaultKind;
 use crate::mask::WARP_LANES;
+use crate::registers::SlotRef;
+
+/// The bytes of one line of a tile: 4 lanes of a register.
+type Line = [u32; 4];
 
 impl Chunk<'_> {
-    /// The memory of a warp's matrix, all of it checked. The lowest lane's address and stride count: they must be the
-    /// same in all.
-    pub(super) fn area(
+    /// Loads or stores the matrices of all warps line by line, if these are whole and lines of tiles stand together in memory;
+    /// else false.
+    pub(super) fn move_tiles(
         &mut self,
         op: &Strided,
+        active: &Active,
+        shared: &Shared,
+        span: Span,
+        write: bool,
+    ) -> Step<bool> {
+        let Fragment { registers, bits, tiles: Some(tiles), .. } = &op.fragment else { return Ok(false) };
+        let by_column = tiles.tiling() == Tiling::Columns;
+        let whole_warps = active.mask.warps().all(|(_, lanes)| lanes == u32::MAX);
+        let Some(slots) = registers.iter().copied().collect::<Option<SmallVec<[SlotRef; 8]>>>() else {
+            return Ok(false);
+        };
+        if !whole_warps || by_column != op.by_column {
+            return Ok(false);
+        }
+        let addresses = self.addresses(&op.address, active);
+        let mut areas: SmallVec<[(usize, Area); 8]> = SmallVec::new();
+        for (warp, _) in active.mask.warps() {
+            areas.push((warp, self.area(op, &addresses, active, warp, shared, span, write)?));
+        }
+        let arrays: SmallVec<[*mut u32; 8]> = slots
+            .iter()
+            .map(|&slot| match write {
+                true => self.registers.read(active.window, slot).cast_mut().cast(),
+                false => self.registers.update(active.window, slot).cast(),
+            })
+            .collect();
+        let each = if tiles.tiling() == Tiling::Pairs { 2 } else { 1 };
+        for (warp, area) in areas {
+            for (registers, (row, column)) in arrays.chunks_exact(each).zip(tiles.starts()) {
+                let (line, within) = if by_column { (column, row) } else { (row, column) };
+                for i in 0..8 {
+                    let offset =
+                        (line as u64 + i as u64).wrapping_mul(area.stride).wrapping_add(within as u64);
+                    let address = area.base.wrapping_add(offset.wrapping_mul(u64::from(bits / 8)));
+                    // SAFETY: the region holds every element of the matrix, the arrays have the words of the warp.
+                    unsafe {
+                        let memory = area.region.at(address);
+                        let lanes =
+                            |register: *mut u32| register.add(warp * WARP_LANES).cast::<Line>().add(i);
+                        match *registers {
+                            [register] if write => memory::write(memory, lanes(register).read_unaligned()),
+                            [register] => {
+                                lanes(register).write_unaligned(memory.cast::<Line>().read_unaligned())
+                            }
+                            [even, odd] if write => {
+                                let (even, odd) = (lanes(even).read_unaligned(), lanes(odd).read_unaligned());
+                                let line: [u32; 8] = std::array::from_fn(|i| [even, odd][i % 2][i / 2]);
+                                memory::write(memory, line);
+                            }
+                            [even, odd] => {
+                                let line = memory.cast::<[u32; 8]>().read_unaligned();
+                                lanes(even).write_unaligned(std::array::from_fn(|i| line[2 * i]));
+                                lanes(odd).write_unaligned(std::array::from_fn(|i| line[2 * i + 1]));
+                            }
+                            _ => {}
+                        }
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// The memory of a warp's matrix, all of it checked. The lowest lane's address and stride count: they must be the
+    /// same in all.
+    #[expect(clippy::too_many_arguments, reason = "where, who, and what for")]
+    pub(super) fn area(
+        &self,
+        op: &Strided,
+        addresses: &Addresses,
         active: &Active,
         warp: usize,
         shared: &Shared,
@@ -24,7 +100,7 @@ impl Chunk<'_> {
     ) -> Step<Area> {
         let lane = warp * WARP_LANES + active.mask.warp(warp).trailing_zeros() as usize;
         let Address { space, .. } = op.address;
-        let base = address_of(&self.addresses(&op.address, active), lane);
+        let base = address_of(addresses, lane);
         let Fragment { rows, columns, bits, .. } = op.fragment;
         let stride = match op.stride {
             Some(slot) => self.registers.get(active.window, slot, lane),
