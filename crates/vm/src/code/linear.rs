@@ -38,6 +38,8 @@ pub(crate) enum Linear {
     Shr(Range),
     /// `and` with ones that are the lowest bits, or all but these.
     And(Range),
+    /// `or` and `xor` of values of which no lane has a bit in common: the sum.
+    Or(Range),
     /// `setp` of integers of this range: uniform if the sources do not cross.
     Compare(CmpOp, Range),
     /// Conversion between integer types without saturation: the narrower of the two, if the result is extended.
@@ -62,6 +64,7 @@ impl Linear {
             Opcode::Shl => Linear::Shl,
             Opcode::Shr => Linear::Shr(ty.into()),
             Opcode::And => Linear::And(Range { bits: ty.bits(), signed: false }),
+            Opcode::Or | Opcode::Xor => Linear::Or(Range { bits: ty.bits(), signed: false }),
             Opcode::Setp if picks.bool_op().is_none() => match picks.cmp() {
                 Some(op) => Linear::Compare(op, ty.into()),
                 None => Linear::No,
@@ -109,6 +112,14 @@ impl Linear {
                     return None;
                 }
             }
+            Linear::Or(range) => {
+                let (a, b) = (extend(a, range, rows)?, extend(b, range, rows)?);
+                let ((a_low, a_high), (b_low, b_high)) = (bits_in_use(a, rows)?, bits_in_use(b, rows)?);
+                if a_high > b_low && b_high > a_low {
+                    return None;
+                }
+                a.plus(&b)
+            }
             Linear::Compare(op, range) => compare(op, range, a, b, rows)?,
             Linear::Convert(range) if range.bits < width.bits() => extend(a, range, rows)?,
             Linear::Convert(_) => a,
@@ -123,6 +134,14 @@ fn scaled(a: Scalar, factor: u64) -> Scalar {
 
 fn product(a: Scalar, b: Scalar) -> Option<Scalar> {
     if b.is_uniform() { Some(scaled(a, b.base)) } else { a.is_uniform().then(|| scaled(b, a.base)) }
+}
+
+/// The lowest bit that a lane of a value may have, and one past the highest. The value has been extended to 64 bits.
+fn bits_in_use(value: Scalar, rows: LaneRows) -> Option<(u32, u32)> {
+    let (_, greatest) = value.span(rows)?;
+    let most = value.base.checked_add_signed(greatest)?;
+    let Scalar { base, step, pitch, block_stride } = value;
+    Some(((base | step | pitch | block_stride).trailing_zeros(), u64::BITS - most.leading_zeros()))
 }
 
 /// The low `bits` bits of a value and the rest, if both step evenly: each is stepped by some of column, row and block,
@@ -294,6 +313,9 @@ mod tests {
             "shr.s64",
             "and.b32",
             "and.b64",
+            "or.b32",
+            "or.b64",
+            "xor.b32",
             "setp.lt.u32",
             "setp.le.s32",
             "setp.eq.u64",
