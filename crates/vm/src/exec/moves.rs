@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::{Active, Chunk};
 use crate::code::{Base, Special};
-use crate::mask::{Mask, WARP_LANES};
+use crate::mask::Mask;
 use crate::memory::resolve_generic;
 use crate::registers::{Registers, SlotRef, Window, lane_width};
 use crate::scalar::Scalar;
@@ -239,7 +239,7 @@ impl Chunk<'_> {
 
     #[inline(never)]
     pub(super) fn active_mask(&mut self, dst: SlotRef, active: &Active) {
-        self.write_lanes(dst, active, |_, lane| active.mask.warp(lane / WARP_LANES).into());
+        self.write_warps(dst, None, active, |_, lanes| lanes.into());
     }
 
     /// A part of the kernel's parameters, which the code has checked to be within them.

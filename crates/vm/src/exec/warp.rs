@@ -1,8 +1,8 @@
 //! Warp-level operations: shuffles, votes, matches, reductions. All lanes that must take part are active.
 
 use diag::Span;
-use ir::{ReduxOp, ShuffleMode, VoteMode};
-use isa::{Mod, Picks, Type};
+use ir::{ReduxOp, ShuffleMode, VoteMode, Width};
+use isa::Type;
 
 use super::{Active, Chunk, Step};
 use crate::code::{ShufflePattern, WarpOp, shuffle_source};
@@ -49,12 +49,65 @@ impl Chunk<'_> {
         }
     }
 
-    fn values(&self, slot: SlotRef, active: &Active) -> [u64; CHUNK_LANES] {
+    /// The values of a slot in all lanes of the active groups.
+    fn values(&mut self, slot: SlotRef, active: &Active) -> [u64; CHUNK_LANES] {
         let mut values = [0; CHUNK_LANES];
-        for lane in active.mask {
-            values[lane] = self.registers.get(active.window, slot, lane);
-        }
+        self.registers.widen(active.window, slot, &mut values[..active.lanes().1]);
         values
+    }
+
+    /// Writes words to the active lanes of a slot.
+    fn write_words(&mut self, dst: SlotRef, active: &Active, words: &[u32; CHUNK_LANES]) {
+        if dst.width != Width::W32 {
+            return self.write_lanes(dst, active, |_, lane| words[lane].into());
+        }
+        let lanes = self.lanes;
+        // SAFETY: the array has so many elements of 4 bytes.
+        self.produce(dst, active, |_, target| unsafe {
+            std::ptr::copy_nonoverlapping(words.as_ptr(), target.cast(), lanes);
+        });
+    }
+
+    /// The member mask, if it is the same in all lanes.
+    fn common_members(&self, members: Option<SlotRef>, active: &Active) -> Option<u32> {
+        match members {
+            Some(slot) => self.registers.uniform(active.window, slot).map(|members| members as u32),
+            None => Some(u32::MAX),
+        }
+    }
+
+    /// Writes `f` of a warp and its members to all its active lanes, if the member mask is the same in all; else `f` is asked for
+    /// each lane.
+    pub(super) fn write_warps(
+        &mut self,
+        dst: SlotRef,
+        members: Option<SlotRef>,
+        active: &Active,
+        f: impl Fn(usize, u32) -> u64,
+    ) {
+        let common = self.common_members(members, active);
+        let mut words = [0; CHUNK_LANES];
+        let mut holds = Mask::EMPTY;
+        for (warp, lanes) in active.mask.warps() {
+            let first = warp * WARP_LANES;
+            if let Some(common) = common {
+                let value = f(warp, common & lanes);
+                words[first..first + WARP_LANES].fill(value as u32);
+                holds.set_warp(warp, if value & 1 != 0 { u32::MAX } else { 0 });
+                continue;
+            }
+            for lane in (first..first + WARP_LANES).filter(|lane| lanes >> (lane % WARP_LANES) & 1 != 0) {
+                let value = f(warp, self.members(members, active, lane));
+                words[lane] = value as u32;
+                if value & 1 != 0 {
+                    holds.insert(lane);
+                }
+            }
+        }
+        match dst.width {
+            Width::Pred => self.registers.set_predicate(active.window, dst, holds, active.mask),
+            _ => self.write_words(dst, active, &words),
+        }
     }
 
     /// `shfl` (PTX ISA, "shfl.sync"). Reads of lanes that are not active are undefined: they give what the register
@@ -98,21 +151,28 @@ impl Chunk<'_> {
         [a, b, c]: [SlotRef; 3],
         active: &Active,
     ) {
+        let [values, b, c] = [a, b, c].map(|slot| self.registers.read(active.window, slot).cast::<u32>());
         let mut in_range = Mask::EMPTY;
-        let mut results = [0; CHUNK_LANES];
-        for lane in active.mask {
-            let [b, c] = [b, c].map(|slot| self.registers.get(active.window, slot, lane) as u32);
-            let (source, within) = shuffle_source(mode, (lane % WARP_LANES) as u32, b, c);
-            let source = lane / WARP_LANES * WARP_LANES + source as usize;
-            if source < self.lanes {
-                results[lane] = self.registers.get(active.window, a, source);
+        let mut words = [0; CHUNK_LANES];
+        for (warp, lanes) in active.mask.warps() {
+            let first = warp * WARP_LANES;
+            let mut within_warp = 0;
+            for lane in 0..WARP_LANES.min(self.lanes - first) {
+                // SAFETY: arrays have an element of 4 bytes for every lane.
+                unsafe {
+                    let (b, c) = (b.add(first + lane).read(), c.add(first + lane).read());
+                    let (source, within) = shuffle_source(mode, lane as u32, b, c);
+                    within_warp |= u32::from(within) << lane;
+                    // A warp may have 16 lanes.
+                    if first + (source as usize) < self.lanes {
+                        words[first + lane] = values.add(first + source as usize).read();
+                    }
+                }
             }
-            if within {
-                in_range.insert(lane);
-            }
+            in_range.set_warp(warp, within_warp & lanes);
         }
         if let Some(dst) = dst {
-            self.write_lanes(dst, active, |_, lane| results[lane]);
+            self.write_words(dst, active, &words);
         }
         if let Some(pred) = pred {
             self.registers.set_predicate(active.window, pred, in_range, active.mask);
@@ -132,9 +192,8 @@ impl Chunk<'_> {
         let Some(dst) = dst else { return };
         let predicate = self.registers.predicate(active.window, a);
         let predicate = active.mask & if negated { !predicate } else { predicate };
-        self.write_lanes(dst, active, |chunk, lane| {
-            let members = chunk.members(members, active, lane);
-            let votes = predicate.warp(lane / WARP_LANES) & members;
+        self.write_warps(dst, members, active, |warp, members| {
+            let votes = predicate.warp(warp) & members;
             match mode {
                 VoteMode::All => u64::from(votes == members),
                 VoteMode::Any => u64::from(votes != 0),
@@ -154,22 +213,33 @@ impl Chunk<'_> {
         members: Option<SlotRef>,
         active: &Active,
     ) {
-        let values = self.values(a, active);
+        let (values, common) = (self.values(a, active), self.common_members(members, active));
         let mut agree = Mask::EMPTY;
-        let mut results = [0; CHUNK_LANES];
-        for lane in active.mask {
-            let members = self.members(members, active, lane);
-            let first = lane / WARP_LANES * WARP_LANES;
-            let same = (0..WARP_LANES)
-                .filter(|l| members >> l & 1 != 0 && values[first + l] == values[lane])
-                .fold(0u32, |mask, l| mask | 1 << l);
-            if same == members {
-                agree.insert(lane);
+        let mut words = [0; CHUNK_LANES];
+        for (warp, lanes) in active.mask.warps() {
+            let first = warp * WARP_LANES;
+            let of_warp = &values[first..first + WARP_LANES];
+            let (mut rest, mut agreeing) = (lanes, 0);
+            while rest != 0 {
+                let lane = rest.trailing_zeros() as usize;
+                let alike = lanes_with(of_warp, of_warp[lane]) & lanes;
+                for lane in ones(alike) {
+                    let members = match common {
+                        Some(common) => common & lanes,
+                        None => self.members(members, active, first + lane),
+                    };
+                    let same = alike & members;
+                    if same == members {
+                        agreeing |= 1 << lane;
+                    }
+                    words[first + lane] = if all && same != members { 0 } else { same };
+                }
+                rest &= !alike;
             }
-            results[lane] = if all && same != members { 0 } else { same.into() };
+            agree.set_warp(warp, agreeing);
         }
         if let Some(dst) = dst {
-            self.write_lanes(dst, active, |_, lane| results[lane]);
+            self.write_words(dst, active, &words);
         }
         if let Some(pred) = pred {
             self.registers.set_predicate(active.window, pred, agree, active.mask);
@@ -185,11 +255,12 @@ impl Chunk<'_> {
         active: &Active,
     ) {
         let values = self.values(a, active);
-        self.write_lanes(dst, active, |chunk, lane| {
-            let members = chunk.members(members, active, lane);
-            let first = lane / WARP_LANES * WARP_LANES;
-            let taking_part = (0..WARP_LANES).filter(|l| members >> l & 1 != 0).map(|l| values[first + l]);
-            reduce.all(taking_part)
+        self.write_warps(dst, members, active, |warp, members| {
+            let of_warp = &values[warp * WARP_LANES..][..WARP_LANES];
+            match members {
+                u32::MAX => reduce.all(of_warp.iter().copied()),
+                _ => reduce.all(ones(members).map(|lane| of_warp[lane])),
+            }
         });
     }
 
@@ -229,31 +300,102 @@ struct Reduce {
 
 impl Reduce {
     fn all(&self, values: impl Iterator<Item = u64>) -> u64 {
-        let none = Picks::new(&[Type::F32], &[]);
-        let picks = if self.nan { none.with(Mod::NaN) } else { none };
-        let absolute = |v: u64| if self.abs { sem::float::abs(&none, &[v])[0] } else { v };
-        let pair = |x: u64, y: u64| {
-            if self.ty.is_float() {
-                return match self.op {
-                    ReduxOp::Min => sem::float::min(&picks, &[x, y])[0],
-                    _ => sem::float::max(&picks, &[x, y])[0],
-                };
-            }
-            let (a, b) = (x as u32, y as u32);
-            let signed = self.ty.is_signed();
-            u64::from(match self.op {
-                ReduxOp::Add => a.wrapping_add(b),
-                ReduxOp::Min if signed => (a as i32).min(b as i32) as u32,
-                ReduxOp::Max if signed => (a as i32).max(b as i32) as u32,
-                ReduxOp::Min => a.min(b),
-                ReduxOp::Max => a.max(b),
-                ReduxOp::And => a & b,
-                ReduxOp::Or => a | b,
-                ReduxOp::Xor => a ^ b,
-            })
+        let words = values.map(|value| value as u32);
+        let signed = self.ty.is_signed();
+        let result = match self.op {
+            ReduxOp::Min | ReduxOp::Max if self.ty.is_float() => return self.all_floats(words).into(),
+            ReduxOp::Add => words.reduce(u32::wrapping_add),
+            ReduxOp::Min if signed => words.map(|x| x as i32).min().map(|x| x as u32),
+            ReduxOp::Max if signed => words.map(|x| x as i32).max().map(|x| x as u32),
+            ReduxOp::Min => words.min(),
+            ReduxOp::Max => words.max(),
+            ReduxOp::And => words.reduce(|x, y| x & y),
+            ReduxOp::Or => words.reduce(|x, y| x | y),
+            ReduxOp::Xor => words.reduce(|x, y| x ^ y),
         };
-        let result = values.map(absolute).reduce(pair).unwrap_or(0);
-        // A NaN that is the result is the canonical one, also if it is the only member's.
-        if self.ty.is_float() { pair(result, result) } else { result }
+        result.unwrap_or(0).into()
+    }
+
+    /// As `min.f32` and `max.f32` of two after the other: NaNs do not count (`.NaN`: they win), and -0 is less than +0.
+    fn all_floats(&self, words: impl Iterator<Item = u32>) -> u32 {
+        const NAN: u32 = 0x7fff_ffff;
+        let sign = if self.abs { 0x7fff_ffff } else { u32::MAX };
+        // In the order of the numbers; this is its own inverse.
+        let key = |bits: i32| bits ^ (bits >> 31 & i32::MAX);
+        let (mut best, mut any_nan) = (None, false);
+        for bits in words.map(|bits| bits & sign) {
+            if bits & 0x7fff_ffff > 0x7f80_0000 {
+                any_nan = true;
+                continue;
+            }
+            let key = key(bits as i32);
+            best = Some(match (best, self.op) {
+                (None, _) => key,
+                (Some(best), ReduxOp::Min) => key.min(best),
+                (Some(best), _) => key.max(best),
+            });
+        }
+        if any_nan && self.nan { NAN } else { best.map_or(NAN, |best| key(best) as u32) }
+    }
+}
+
+/// The bits that are set, in ascending order.
+fn ones(mut bits: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+        bits &= bits - 1;
+        Some(lane)
+    })
+}
+
+/// The lanes of a warp that hold a value.
+fn lanes_with(values: &[u64], value: u64) -> u32 {
+    values.iter().enumerate().fold(0, |lanes, (lane, &other)| lanes | u32::from(other == value) << lane)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isa::{Mod, Picks};
+
+    #[test]
+    fn floats_are_reduced_as_sem_does() {
+        let numbers = [
+            0.0f32,
+            -0.0,
+            1.0,
+            -1.0,
+            1e-40,
+            -1e-40,
+            f32::INFINITY,
+            f32::NEG_INFINITY,
+            f32::NAN,
+            -f32::NAN,
+            7.5,
+        ];
+        let none = Picks::new(&[Type::F32], &[]);
+        let bits = |x: f32| u64::from(x.to_bits());
+        for case in 0..8 {
+            let (nan, abs) = (case & 1 != 0, case & 2 != 0);
+            let op = if case & 4 == 0 { ReduxOp::Min } else { ReduxOp::Max };
+            let picks = if nan { none.with(Mod::NaN) } else { none };
+            let reduce = Reduce { op, ty: Type::F32, nan, abs };
+            let two = |x: u64, y: u64| match op {
+                ReduxOp::Min => sem::float::min(&picks, &[x, y])[0],
+                _ => sem::float::max(&picks, &[x, y])[0],
+            };
+            let absolute = |x: u64| if abs { sem::float::abs(&none, &[x])[0] } else { x };
+            for a in numbers.map(bits) {
+                let alone = two(absolute(a), absolute(a));
+                assert_eq!(reduce.all([a].into_iter()), alone, "{op:?} {a:x} {nan} {abs}");
+                for b in numbers.map(bits) {
+                    for c in numbers.map(bits) {
+                        let expected = two(two(absolute(a), absolute(b)), absolute(c));
+                        let got = reduce.all([a, b, c].into_iter());
+                        assert_eq!(got, expected, "{op:?} {a:x} {b:x} {c:x} {nan} {abs}");
+                    }
+                }
+            }
+        }
     }
 }
