@@ -15,6 +15,9 @@ use crate::code::Atomic;
 use crate::cta::Shared;
 use crate::mask::{CHUNK_LANES, Mask};
 
+/// So few lanes are looked at one by one.
+const FEW_LANES: usize = 32;
+
 /// The operands of an atomic operation, one for each lane.
 pub(super) struct Operands {
     /// Where the lane's element stands, from a base on.
@@ -67,7 +70,23 @@ impl Chunk<'_> {
             return self.count(each, region, a as u32, active);
         }
         let mut operands = self.operands.take().unwrap_or_else(Operands::new);
-        let (first, end) = active.lanes();
+        if let Addresses::Even(even) = addresses
+            && even.scalar.is_uniform()
+        {
+            self.take_operands(op, active, &mut operands);
+            let update = Update::new(op.op, op.ty, op.flush && !own);
+            // SAFETY: the region holds the element, which is aligned.
+            unsafe { update.one_element(&mut operands, active, region.at(even.scalar.base)) };
+            self.write_old_values(op, active, &operands);
+            self.operands = Some(operands);
+            return;
+        }
+        if active.count <= FEW_LANES {
+            self.atomic_few(op, active, addresses, region, own, &mut operands);
+            self.operands = Some(operands);
+            return;
+        }
+        let end = active.lanes().1;
         let helpers = self.registers.helpers();
         let base = find_offsets(addresses, region, helpers, &mut operands.offsets[..end]);
         if let (Addresses::Each(_), 1..) = (addresses, region.stride) {
@@ -77,10 +96,7 @@ impl Chunk<'_> {
                 offsets.iter_mut().for_each(|o| *o = o.wrapping_add((block * region.stride) as u64));
             });
         }
-        self.registers.widen(active.window, op.a, &mut operands.a[..end]);
-        if let Some(b) = op.b {
-            self.registers.widen(active.window, b, &mut operands.b[..end]);
-        }
+        self.take_operands(op, active, &mut operands);
         let update = Update::new(op.op, op.ty, op.flush && !own);
         // SAFETY: the region holds the elements of all active lanes, which are aligned.
         unsafe {
@@ -89,15 +105,65 @@ impl Chunk<'_> {
                 _ => update.lanes::<u64>(&mut operands, active, base, own),
             }
         }
-        if let Some(dst) = op.dst {
-            self.produce(dst, active, |_, target| {
-                for lane in first..end {
-                    // SAFETY: the array has an element for every lane.
-                    unsafe { store(target, dst.width, lane, operands.old[lane]) }
-                }
-            });
-        }
+        self.write_old_values(op, active, &operands);
         self.operands = Some(operands);
+    }
+
+    /// Writes what the elements were before to the destination, if there is one.
+    fn write_old_values(&mut self, op: &Atomic, active: &Active, operands: &Operands) {
+        let (Some(dst), (first, end)) = (op.dst, active.lanes()) else { return };
+        self.produce(dst, active, |_, target| {
+            for lane in first..end {
+                // SAFETY: the array has an element for every lane.
+                unsafe { store(target, dst.width, lane, operands.old[lane]) }
+            }
+        });
+    }
+
+    /// The operands of all lanes of the active groups, or of the active lanes if these are few.
+    fn take_operands(&mut self, op: &Atomic, active: &Active, operands: &mut Operands) {
+        let (registers, Operands { a, b, .. }) = (&mut self.registers, operands);
+        for (slot, values) in [(Some(op.a), a), (op.b, b)] {
+            let Some(slot) = slot else { continue };
+            if active.count <= FEW_LANES {
+                active
+                    .mask
+                    .into_iter()
+                    .for_each(|lane| values[lane] = registers.get(active.window, slot, lane));
+            } else {
+                registers.widen(active.window, slot, &mut values[..active.lanes().1]);
+            }
+        }
+    }
+
+    /// The operation in so few lanes that looking at all would take longer.
+    fn atomic_few(
+        &mut self,
+        op: &Atomic,
+        active: &Active,
+        addresses: &Addresses,
+        region: Region,
+        own: bool,
+        operands: &mut Operands,
+    ) {
+        self.take_operands(op, active, operands);
+        let transfer = self.transfer(region, addresses, active, op.ty.bytes(), op.ty.bytes().into());
+        for lane in active.mask {
+            // SAFETY: the region holds the elements of all active lanes.
+            let at = unsafe { transfer.at(lane) };
+            operands.offsets[lane] = at.addr().wrapping_sub(region.storage.addr()) as u64;
+        }
+        let update = Update::new(op.op, op.ty, op.flush && !own);
+        // SAFETY: as above; elements are aligned.
+        unsafe {
+            match op.ty.bytes() {
+                4 => update.lanes::<u32>(operands, active, region.storage, own),
+                _ => update.lanes::<u64>(operands, active, region.storage, own),
+            }
+        }
+        if let Some(dst) = op.dst {
+            self.write_lanes(dst, active, |_, lane| operands.old[lane]);
+        }
     }
 
     /// Adds the same number for every active lane to elements of 4 bytes of this host thread's own memory.
@@ -212,7 +278,7 @@ fn find_offsets(addresses: &Addresses, region: Region, helpers: &Helpers, offset
 ///
 /// # Safety
 /// `at` must be valid for `bytes` bytes and aligned to them.
-pub(super) unsafe fn update_atomically(at: *mut u8, bytes: u32, f: impl Fn(u64) -> u64) -> u64 {
+pub(super) unsafe fn update_atomically(at: *mut u8, bytes: u32, mut f: impl FnMut(u64) -> u64) -> u64 {
     macro_rules! update {
         ($atomic:ty, $int:ty) => {{
             // SAFETY: the caller's promise; kernel memory is only reached through raw pointers and atomics.
@@ -314,6 +380,7 @@ impl Update {
         macro_rules! integers {
             ($($op:ident)*) => {
                 match self.op {
+                    AtomicOp::Add if self.ty == Type::F32 => each!(|old, a, _| self.add_f32(old, a)),
                     _ if self.ty.is_float() => each!(|old, a, b| self.apply(old, a, b)),
                     $(AtomicOp::$op => each!(|old, a, b| integer(AtomicOp::$op, self.ty, old, a, b)),)*
                 }
@@ -322,7 +389,33 @@ impl Update {
         integers!(And Or Xor Exchange CompareAndSwap Add Inc Dec Min Max);
     }
 
+    /// The operations of all active lanes on one element, in ascending order: for other host threads they are one.
+    ///
+    /// # Safety
+    /// `at` must be valid for an aligned element.
+    unsafe fn one_element(&self, operands: &mut Operands, active: &Active, at: *mut u8) {
+        operands.offsets[..active.lanes().1].fill(0);
+        let bytes = self.ty.bytes();
+        let all = |old: u64| {
+            let mut value = old;
+            let cell = (&raw mut value).cast::<u8>();
+            // SAFETY: the value has room for the element, its low bytes.
+            unsafe {
+                match bytes {
+                    4 => self.lanes::<u32>(operands, active, cell, true),
+                    _ => self.lanes::<u64>(operands, active, cell, true),
+                }
+            }
+            value
+        };
+        // SAFETY: the caller's promise.
+        unsafe { update_atomically(at, bytes, all) };
+    }
+
     pub fn apply(&self, old: u64, a: u64, b: u64) -> u64 {
+        if self.ty == Type::F32 && self.op == AtomicOp::Add {
+            return self.add_f32(old, a);
+        }
         if self.ty.is_float() {
             match self.op {
                 AtomicOp::Add => return sem::float::add(&self.picks, &[old, a])[0],
@@ -332,6 +425,21 @@ impl Update {
             }
         }
         integer(self.op, self.ty, old, a, b)
+    }
+}
+
+impl Update {
+    /// `add.rn.f32`, `.ftz` if it flushes; a NaN is left to `sem`.
+    #[inline(always)]
+    fn add_f32(&self, x: u64, y: u64) -> u64 {
+        let flushes = self.picks.has(Mod::Ftz);
+        let flush = |v: f32| if flushes && v.is_subnormal() { v * 0.0 } else { v };
+        let sum = flush(f32::from_bits(x as u32)) + flush(f32::from_bits(y as u32));
+        if sum.is_nan() {
+            return sem::float::add(&self.picks, &[x, y])[0];
+        }
+        // A sum that is subnormal is exact.
+        flush(sum).to_bits().into()
     }
 }
 
