@@ -18,31 +18,105 @@ use crate::mask::{CHUNK_LANES, Mask};
 
 /// Bytes of the longest copy.
 const LONGEST: usize = 16;
+type Bytes = [u8; LONGEST];
 
-/// A copy that was issued.
-struct Pending {
-    lane: usize,
-    /// The commits of the lane before it: the number of its group.
-    group: u32,
-    to: *mut u8,
+/// The copies that the lanes issued by one instruction.
+struct Batch {
+    lanes: Mask,
+    /// Lanes whose copy is not done.
+    left: Mask,
+    /// The commits of a lane before: the number of its group.
+    groups: Commits,
     bytes: usize,
-    data: [u8; LONGEST],
+    /// Of each of the lanes, in ascending order: where to, and what.
+    copies: Vec<(*mut u8, Bytes)>,
+}
+
+/// How often each lane has committed.
+#[derive(Clone)]
+enum Commits {
+    /// All so often.
+    All(u32),
+    Each(Box<[u32; CHUNK_LANES]>),
+}
+
+impl Commits {
+    fn of(&self, lane: usize) -> u32 {
+        match self {
+            Commits::All(count) => *count,
+            Commits::Each(counts) => counts[lane],
+        }
+    }
+
+    /// Once more for these lanes; `all`: no other lane is left.
+    fn add(&mut self, lanes: Mask, all: bool) {
+        match self {
+            Commits::All(count) if all => *count += 1,
+            Commits::All(count) => {
+                *self = Commits::Each(Box::new([*count; CHUNK_LANES]));
+                self.add(lanes, false);
+            }
+            Commits::Each(counts) => lanes.for_each(|lane| counts[lane] += 1),
+        }
+    }
+
+    /// The lanes that have committed at least `more` times since.
+    fn behind(&self, now: &Commits, more: u32, lanes: Mask) -> Mask {
+        let due = |lane| self.of(lane).checked_add(more).is_some_and(|due| due <= now.of(lane));
+        match (self, now) {
+            (Commits::All(_), Commits::All(_)) => {
+                if due(0) {
+                    lanes
+                } else {
+                    Mask::EMPTY
+                }
+            }
+            _ => {
+                let mut behind = Mask::EMPTY;
+                lanes.into_iter().filter(|&lane| due(lane)).for_each(|lane| behind.insert(lane));
+                behind
+            }
+        }
+    }
+}
+
+impl Batch {
+    /// Does the copies of these lanes, in ascending order.
+    fn write(&mut self, lanes: Mask) {
+        let (whole, mut next) = (lanes == self.lanes, 0);
+        let bytes = self.bytes;
+        self.lanes.for_each(|lane| {
+            let (to, data) = &self.copies[next];
+            next += 1;
+            if !whole && !lanes.contains(lane) {
+                return;
+            }
+            // SAFETY: the place was checked for so many bytes when the copy was issued. It is the block's shared memory, which this
+            // host thread alone touches, and which lives longer than the chunk.
+            unsafe {
+                match bytes {
+                    LONGEST => to.cast::<Bytes>().write_unaligned(*data),
+                    count => std::ptr::copy_nonoverlapping(data.as_ptr(), *to, count),
+                }
+            }
+        });
+        self.left = self.left.without(lanes);
+    }
 }
 
 /// The copies of a chunk's threads, in the order in which they were issued.
 pub(super) struct Copies {
-    pending: Vec<Pending>,
-    /// Lanes with pending copies: a superset.
-    lanes: Mask,
-    /// How often each lane has committed; empty if nothing is in use.
-    commits: Vec<u32>,
+    pending: Vec<Batch>,
+    commits: Commits,
     /// There were copies or commits in this block.
     used: bool,
+    /// Room for copies.
+    spare: Vec<Vec<(*mut u8, Bytes)>>,
 }
 
 impl Default for Copies {
     fn default() -> Self {
-        Copies { pending: Vec::new(), lanes: Mask::EMPTY, commits: Vec::new(), used: false }
+        Copies { pending: Vec::new(), commits: Commits::All(0), used: false, spare: Vec::new() }
     }
 }
 
@@ -51,42 +125,45 @@ impl Copies {
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.used) {
             self.pending.clear();
-            self.lanes = Mask::EMPTY;
-            self.commits.clear();
+            self.commits = Commits::All(0);
         }
     }
 
-    /// There are copies or commits from now on.
-    fn begin(&mut self) {
+    /// Issues copies of so many bytes each: one for each of the lanes, in ascending order.
+    fn issue(&mut self, lanes: Mask, bytes: usize, copies: Vec<(*mut u8, Bytes)>) {
         self.used = true;
-        self.commits.resize(CHUNK_LANES, 0);
+        self.pending.push(Batch { lanes, left: lanes, groups: self.commits.clone(), bytes, copies });
+    }
+
+    /// Room for the copies of an instruction.
+    fn room(&mut self) -> Vec<(*mut u8, Bytes)> {
+        self.spare.pop().unwrap_or_default()
     }
 
     /// Does all copies of these lanes.
     pub fn finish(&mut self, lanes: Mask) {
-        self.finish_groups(lanes, 0, true);
+        self.finish_groups(lanes, None);
     }
 
-    /// Does the copies of these lanes but those of the latest `keep` groups; `open`: also those of no group yet.
-    fn finish_groups(&mut self, lanes: Mask, keep: u32, open: bool) {
-        if (lanes & self.lanes).is_empty() {
-            return;
-        }
-        let commits = &self.commits;
-        self.pending.retain(|copy| {
-            let committed = commits[copy.lane];
-            let due = open || copy.group < committed.saturating_sub(keep);
-            if !due || !lanes.contains(copy.lane) {
-                return true;
+    /// Does the copies of these lanes but those of the latest `keep` groups and of no group yet; without a number, all.
+    fn finish_groups(&mut self, lanes: Mask, keep: Option<u32>) {
+        let Copies { pending, commits, spare, .. } = self;
+        pending.retain_mut(|batch| {
+            let mut due = batch.left & lanes;
+            if let Some(keep) = keep {
+                due = batch.groups.behind(commits, keep.saturating_add(1), due);
             }
-            // SAFETY: the place was checked for so many bytes when the copy was issued. It is the block's shared memory, which this
-            // host thread alone touches, and which lives longer than the chunk.
-            unsafe { std::ptr::copy_nonoverlapping(copy.data.as_ptr(), copy.to, copy.bytes) }
-            false
+            if !due.is_empty() {
+                batch.write(due);
+            }
+            let keeps = !batch.left.is_empty();
+            if !keeps {
+                let mut room = std::mem::take(&mut batch.copies);
+                room.clear();
+                spare.push(room);
+            }
+            keeps
         });
-        if self.pending.is_empty() {
-            self.lanes = Mask::EMPTY;
-        }
     }
 }
 
@@ -99,7 +176,6 @@ impl Chunk<'_> {
         shared: &mut Shared,
         span: Span,
     ) -> Step {
-        self.copies.begin();
         let bytes = u64::from(op.bytes);
         let to = Request { space: op.dst.space, bytes, write: true, span };
         let from = Request { space: op.src.space, bytes, write: false, span };
@@ -111,12 +187,34 @@ impl Chunk<'_> {
             None => Mask::EMPTY,
         };
         // Two sets of addresses cannot stand beside each other: each may fill the array of a register.
-        let sources = self.addresses(&op.src, active);
+        let mut sources = self.addresses(&op.src, active);
+        let source_region = match (op.size, op.ignore) {
+            (None, None) => self.checked_region(shared, &from, &mut sources, active.mask),
+            _ => None,
+        };
         let mut source = [0; CHUNK_LANES];
-        for lane in active.mask {
-            source[lane] = address_of(&sources, lane);
+        active.mask.for_each(|lane| source[lane] = address_of(&sources, lane));
+        let mut destinations = self.addresses(&op.dst, active);
+        let region = self.checked_region(shared, &to, &mut destinations, active.mask);
+        let mut copies = self.copies.room();
+        if let (Some(region), Some(source_region)) = (region, source_region) {
+            copies.reserve(active.count);
+            active.mask.for_each(|lane| {
+                let mut data = [0; LONGEST];
+                // SAFETY: the regions hold the copies of all active lanes.
+                unsafe {
+                    let (at, place) =
+                        (source_region.at(source[lane]), region.at(address_of(&destinations, lane)));
+                    match op.bytes as usize {
+                        LONGEST => data = at.cast::<Bytes>().read_unaligned(),
+                        count => std::ptr::copy_nonoverlapping(at, data.as_mut_ptr(), count),
+                    }
+                    copies.push((place, data));
+                }
+            });
+            self.copies.issue(active.mask, op.bytes as usize, copies);
+            return Ok(());
         }
-        let destinations = self.addresses(&op.dst, active);
         for lane in active.mask {
             let mut read = match op.size {
                 Some(slot) => self.registers.get(active.window, slot, lane).min(bytes),
@@ -157,15 +255,9 @@ impl Chunk<'_> {
                     }
                 }
             }
-            self.copies.pending.push(Pending {
-                lane,
-                group: self.copies.commits[lane],
-                to: place,
-                bytes: op.bytes as usize,
-                data,
-            });
+            copies.push((place, data));
         }
-        self.copies.lanes |= active.mask;
+        self.copies.issue(active.mask, op.bytes as usize, copies);
         Ok(())
     }
 
@@ -265,10 +357,10 @@ impl Chunk<'_> {
     pub(super) fn copy_group(&mut self, group: CopyGroup, lanes: Mask) {
         match group {
             CopyGroup::Commit => {
-                self.copies.begin();
-                lanes.into_iter().for_each(|lane| self.copies.commits[lane] += 1);
+                self.copies.used = true;
+                self.copies.commits.add(lanes, lanes == self.alive);
             }
-            CopyGroup::Wait(keep) => self.copies.finish_groups(lanes, keep, false),
+            CopyGroup::Wait(keep) => self.copies.finish_groups(lanes, Some(keep)),
             CopyGroup::WaitAll => self.copies.finish(lanes),
         }
     }
