@@ -118,8 +118,8 @@ impl Shared {
         self.alive.clear();
         self.alive.resize(blocks * self.warps, !0);
         if !threads.is_multiple_of(WARP_LANES) {
-            // Such a block runs alone.
-            self.alive[self.warps - 1] = (1 << (threads % WARP_LANES)) - 1;
+            let last = self.alive.iter_mut().skip(self.warps - 1).step_by(self.warps);
+            last.for_each(|warp| *warp = (1 << (threads % WARP_LANES)) - 1);
         }
     }
 
@@ -230,6 +230,17 @@ impl Shared {
         if let [warp] = rest {
             *warp &= !lanes.warp(2 * pairs.len());
         }
+        self.complete_all();
+    }
+
+    /// The same of warps that are not those of the chunk, each with its lanes that end.
+    pub fn end_warps(&mut self, warps: impl Iterator<Item = (usize, u32)>) {
+        warps.for_each(|(warp, lanes)| self.alive[warp] &= !lanes);
+        self.complete_all();
+    }
+
+    /// Completes the barriers that wait for nobody any more.
+    fn complete_all(&mut self) {
         if self.no_barrier_used() {
             return;
         }

@@ -11,7 +11,7 @@ use crate::code::{Code, array_bytes, build};
 use crate::launch::LaunchError;
 use crate::loaded::{Image, KernelAttributes};
 use crate::shared::{SharedLayout, SharedVariable, append};
-use crate::team::keeps_blocks_apart;
+use crate::team::{keeps_blocks_apart, sees_warps};
 use crate::undefined::undefined;
 
 /// Threads of a block.
@@ -31,6 +31,8 @@ pub(crate) struct Kernel {
     pub param_bytes: u64,
     /// Its blocks do not run together in a team.
     pub apart: bool,
+    /// It has instructions that know the lanes of a warp.
+    pub sees_warps: bool,
     /// It may wait for the grid.
     pub waits_for_grid: bool,
     /// The shared variables of the functions that it can reach.
@@ -71,6 +73,7 @@ impl Kernel {
             refused,
             param_offsets: layout.iter().map(|&(offset, _)| offset).collect(),
             param_bytes,
+            sees_warps: sees_warps(functions().map(|(_, function)| function.as_ref())),
             apart: keeps_blocks_apart(functions().map(|(_, function)| function.as_ref())),
             waits_for_grid: names.any(|builtin| builtin == Some(Builtin::GridSynchronize)),
             shared: SharedVariable::used(module, &reached),

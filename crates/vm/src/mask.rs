@@ -109,6 +109,14 @@ impl Mask {
         (self.0[warp / 2] >> (warp % 2 * 32)) as u32
     }
 
+    /// The 32 lanes from `first` on; of those that there cannot be, none.
+    pub fn lanes_from(self, first: usize) -> u32 {
+        let (word, shift) = (first / 64, first % 64);
+        let low = self.0.get(word).map_or(0, |word| word >> shift);
+        let high = self.0.get(word + 1).map_or(0, |word| word << 1 << (63 - shift));
+        (low | high) as u32
+    }
+
     /// The warps that have lanes in the set, and these lanes.
     pub fn warps(self) -> impl Iterator<Item = (usize, u32)> {
         (0..CHUNK_LANES / WARP_LANES)
@@ -133,6 +141,16 @@ impl Mask {
     /// Lanes of `self` that are not in `other`.
     pub fn without(self, other: Mask) -> Mask {
         self & !other
+    }
+
+    /// The first of `count` lanes and one past the last, if there are no others between; else `(0, 0)`. `groups` are those that hold any.
+    pub fn range_of(self, groups: (usize, usize), count: usize) -> (usize, usize) {
+        if count == 0 {
+            return (0, 0);
+        }
+        let first = groups.0 * GROUP_LANES + self.group(groups.0).trailing_zeros() as usize;
+        let end = groups.1 * GROUP_LANES - self.group(groups.1 - 1).leading_zeros() as usize;
+        if end - first == count { (first, end) } else { (0, 0) }
     }
 
     /// The range of groups that hold any lane: first, and one past the last. `(0, 0)` when empty.

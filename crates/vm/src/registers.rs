@@ -307,8 +307,9 @@ impl Registers {
 
     /// Groups that stand one after the other.
     fn spaced(&self, array: *const u8, step: usize) -> Factor {
-        let pitch = step * (self.rows.width() / GROUP_LANES);
-        Factor { array, step, pitch, block_stride: pitch * self.rows.in_block(), splat: false }
+        let (groups, rows, _) = self.rows.groups();
+        let pitch = step * groups;
+        Factor { array, step, pitch, block_stride: pitch * rows, splat: false }
     }
 
     /// Sets a slot to zero.
@@ -376,10 +377,10 @@ impl Registers {
                     std::ptr::copy_nonoverlapping(memory.at_group(group), array.add(group * bytes), bytes);
                 }
             } else if forms & form::ROWS != 0 {
-                let groups = rows.width() / GROUP_LANES;
-                let of_block = lanes::MemoryRows { count: rows.in_block(), groups, pitch: memory.pitch };
-                for block in 0..rows.blocks() {
-                    let to = array.add(block * rows.block_lanes() * slot.width.bytes());
+                let (groups, count, blocks) = rows.groups();
+                let of_block = lanes::MemoryRows { count, groups, pitch: memory.pitch };
+                for block in 0..blocks {
+                    let to = array.add(block * count * groups * usize::from(slot.group_bytes));
                     let from = memory.array.wrapping_add(block.wrapping_mul(memory.block_stride));
                     (self.helpers.copy_rows)(to, width, from, of_block, memory.splat);
                 }
@@ -390,8 +391,18 @@ impl Registers {
             } else {
                 for row in 0..rows.count() {
                     let lane = row * rows.width();
-                    let array = array.add(lane * slot.width.bytes());
-                    (self.helpers.ramp)(array, width, scalar.at(lane, rows), scalar.step, rows.width());
+                    let (start, room) = (scalar.at(lane, rows), rows.lanes - lane);
+                    let to = array.add(lane * slot.width.bytes());
+                    // Rows are filled in ascending order: what is filled behind their ends is filled again.
+                    let filled = rows.width().next_multiple_of(GROUP_LANES);
+                    if filled <= room {
+                        (self.helpers.ramp)(to, width, start, scalar.step, filled);
+                        continue;
+                    }
+                    for column in 0..rows.width() {
+                        let value = start.wrapping_add(scalar.step.wrapping_mul(column as u64));
+                        store(to, slot.width, column, value);
+                    }
                 }
             }
         }
@@ -489,11 +500,12 @@ impl Registers {
         }
         if state.forms & form::ROWS != 0 {
             let Factor { array, step, pitch, block_stride, splat } = state.memory;
-            let (column, row, block) = self.rows.place(lane);
-            let (group, in_group) = (column as usize / GROUP_LANES, column as usize % GROUP_LANES);
+            let (groups, rows, _) = self.rows.groups();
+            let (group, in_group) = (lane / GROUP_LANES, lane % GROUP_LANES);
+            let (row, group) = (group / groups, group % groups);
             let at =
-                array.wrapping_add(group.wrapping_mul(step)).wrapping_add((row as usize).wrapping_mul(pitch));
-            let at = at.wrapping_add((block as usize).wrapping_mul(block_stride));
+                array.wrapping_add(group.wrapping_mul(step)).wrapping_add((row % rows).wrapping_mul(pitch));
+            let at = at.wrapping_add((row / rows).wrapping_mul(block_stride));
             // SAFETY: as above.
             return unsafe { load_unaligned(at, slot.width, if splat { 0 } else { in_group }) };
         }

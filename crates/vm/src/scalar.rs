@@ -1,16 +1,18 @@
 //! Values that step evenly from lane to lane, kept as a base and three steps.
 
-use crate::mask::{CHUNK_LANES, WARP_LANES};
+use crate::mask::{CHUNK_LANES, GROUP_LANES, WARP_LANES};
 
 /// The lanes of a chunk as rows of blocks: a row is as wide as the block where that suits, so that both `%tid.x` and
-/// `%tid.y` step evenly, else a warp.
+/// `%tid.y` step evenly, else a warp. Blocks that are no multiple of a warp are a row each where several run together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LaneRows {
     /// Logarithm of the width of a row; one row has all lanes if there is but one.
     shift: u32,
     pub lanes: usize,
+    width: usize,
     /// Rows of one block.
     in_block: usize,
+    block_lanes: usize,
     /// The last column, the last row of a block, and the last block.
     last: (i64, i64, i64),
 }
@@ -18,6 +20,12 @@ pub(crate) struct LaneRows {
 impl LaneRows {
     /// The rows of chunks of `blocks` blocks of this extent, or of `lanes` lanes of one.
     pub fn of(block: [u32; 3], lanes: usize, blocks: usize) -> LaneRows {
+        let threads = block.iter().product::<u32>() as usize;
+        if blocks > 1 && !threads.is_multiple_of(WARP_LANES) {
+            let last = (threads as i64 - 1, 0, blocks as i64 - 1);
+            let shift = CHUNK_LANES.ilog2();
+            return LaneRows { shift, lanes, width: threads, in_block: 1, block_lanes: threads, last };
+        }
         let width = match block[0] as usize {
             // A row of a block with several.
             n @ (16 | 32 | 64 | 128) if block[1] * block[2] > 1 => n,
@@ -27,12 +35,13 @@ impl LaneRows {
         let shift = if block_lanes.is_multiple_of(width) { width } else { CHUNK_LANES }.ilog2();
         let in_block = block_lanes >> shift | usize::from(block_lanes < 1 << shift);
         let width = (1 << shift).min(lanes);
-        LaneRows { shift, lanes, in_block, last: (width as i64 - 1, in_block as i64 - 1, blocks as i64 - 1) }
+        let last = (width as i64 - 1, in_block as i64 - 1, blocks as i64 - 1);
+        LaneRows { shift, lanes, width, in_block, block_lanes: in_block * width, last }
     }
 
     /// Lanes of a row.
     pub fn width(self) -> usize {
-        (1 << self.shift).min(self.lanes)
+        self.width
     }
 
     /// Number of rows of a block.
@@ -52,12 +61,27 @@ impl LaneRows {
 
     /// Lanes of a block.
     pub fn block_lanes(self) -> usize {
-        self.in_block * self.width()
+        self.block_lanes
+    }
+
+    /// No group has lanes of several rows.
+    #[inline]
+    pub fn has_whole_groups(self) -> bool {
+        self.last.2 == 0 || self.width.is_multiple_of(GROUP_LANES)
+    }
+
+    /// How groups lie in rows and rows in blocks: groups of a row, rows of a block, blocks. All groups are one row where some have
+    /// lanes of several.
+    pub fn groups(self) -> (usize, usize, usize) {
+        match self.has_whole_groups() {
+            true => (self.width / GROUP_LANES, self.in_block, self.blocks()),
+            false => (self.lanes / GROUP_LANES, 1, 1),
+        }
     }
 
     /// The block of a lane.
     pub fn block_of(self, lane: usize) -> usize {
-        if self.last.2 == 0 { 0 } else { lane / self.block_lanes() }
+        if self.last.2 == 0 { 0 } else { lane / self.block_lanes }
     }
 
     /// The least and the greatest of `column * step + row * pitch + block * block_stride`, for steps well below 2^56.
@@ -70,12 +94,13 @@ impl LaneRows {
     /// Column, row and block of a lane.
     #[inline]
     pub fn place(self, lane: usize) -> (u64, u64, u64) {
+        // Divisions are slow, those of 64 bits slower.
+        let (block, lane) = match self.last.2 {
+            0 => (0, lane),
+            _ => (lane as u32 / self.block_lanes as u32, (lane as u32 % self.block_lanes as u32) as usize),
+        };
         let (column, row) = (lane & ((1 << self.shift) - 1), lane >> self.shift);
-        if self.last.2 == 0 {
-            // Divisions are slow.
-            return (column as u64, row as u64, 0);
-        }
-        (column as u64, (row % self.in_block) as u64, (row / self.in_block) as u64)
+        (column as u64, row as u64, block.into())
     }
 }
 
@@ -130,8 +155,7 @@ impl Scalar {
     /// It steps by `step` from each lane to the next, over the ends of rows and blocks.
     #[inline]
     pub fn is_linear(self, step: u64, rows: LaneRows) -> bool {
-        let blocks_join =
-            self.block_stride == (step << rows.shift).wrapping_mul(rows.in_block as u64) || rows.last.2 == 0;
+        let blocks_join = self.block_stride == step.wrapping_mul(rows.block_lanes as u64) || rows.last.2 == 0;
         self.is_linear_in_block(step, rows) && blocks_join
     }
 

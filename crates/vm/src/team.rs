@@ -12,6 +12,10 @@ use crate::registers::REGISTER_LIMIT;
 /// The most shared memory of the blocks of a team: what fits into a processor's own cache.
 const SHARED_BYTES: u64 = 128 * 1024;
 
+/// The most blocks of a team that are no multiple of a warp; and with shared memory, each of which has its own.
+const SMALL_BLOCKS: usize = 256;
+const SMALL_BLOCKS_SHARED: usize = 64;
+
 /// How the blocks of a launch are dealt to chunks.
 #[derive(Clone, Copy)]
 pub(crate) struct Teams {
@@ -28,6 +32,13 @@ pub(crate) fn axis(grid: [u32; 3]) -> usize {
     grid.iter().position(|&extent| extent > 1).unwrap_or(0)
 }
 
+/// How many blocks of so many threads, which are no multiple of a warp, run together: they should fill groups of lanes.
+fn small_blocks(most: usize, threads: usize, shared: bool) -> usize {
+    let blocks = (most / threads).min(if shared { SMALL_BLOCKS_SHARED } else { SMALL_BLOCKS });
+    let fill_groups = (1..=GROUP_LANES).find(|n| (n * threads).is_multiple_of(GROUP_LANES)).unwrap_or(1);
+    if blocks >= fill_groups { blocks / fill_groups * fill_groups } else { blocks }
+}
+
 impl Teams {
     /// The teams of a launch.
     pub fn of(launch: &Launch) -> Teams {
@@ -41,24 +52,27 @@ impl Teams {
         while most > WARP_LANES && launch.kernel.most_register_bytes(most) > REGISTER_LIMIT {
             most /= 2;
         }
+        let whole_warps = threads.is_multiple_of(WARP_LANES);
         let together = !launch.shuffled
             && !config.deterministic
             && launch.shared.bytes <= SHARED_BYTES
-            && threads.is_multiple_of(WARP_LANES)
+            // Who looks at warps sees that lanes of several blocks are in one.
+            && (whole_warps || !launch.kernel.sees_warps && config.profile.is_none() && config.observer.is_none())
             && threads <= most
             && !launch.kernel.apart;
-        let blocks = if together { (most / threads) as u64 } else { 1 };
+        let blocks = match together {
+            false => 1,
+            true if whole_warps => (most / threads) as u64,
+            true => small_blocks(most, threads, launch.shared.bytes > 0) as u64,
+        };
         let blocks = blocks.min(SHARED_BYTES / launch.shared.bytes.max(1));
         // Enough for all host threads. How many these are shows only where blocks race: in the order in which they come to an
         // atomic operation, and in the clock.
         let fair = width * rows / (2 * config.host_threads() as u64);
         let blocks = blocks.min(fair).min(width).max(1);
         // As many teams of about the same size.
-        let blocks = width.div_ceil(width.div_ceil(blocks)) as usize;
-        let lanes = match blocks {
-            1 => threads.next_multiple_of(GROUP_LANES).min(most),
-            _ => threads * blocks,
-        };
+        let blocks = if whole_warps { width.div_ceil(width.div_ceil(blocks)) } else { blocks } as usize;
+        let lanes = (threads * blocks).next_multiple_of(GROUP_LANES).min(most);
         Teams { blocks, lanes, grid: (width, rows) }
     }
 
@@ -94,6 +108,14 @@ pub(crate) fn keeps_blocks_apart<'a>(functions: impl Iterator<Item = Option<&'a 
                 || function.blocks.iter().any(|b| matches!(b.terminator, Terminator::ClusterBarrier { .. }))
         }
     })
+}
+
+/// Among these functions are instructions that know the lanes of a warp.
+pub(crate) fn sees_warps<'a>(functions: impl Iterator<Item = Option<&'a ir::Function>>) -> bool {
+    functions
+        .flatten()
+        .flat_map(|function| &function.ops)
+        .any(|op| matches!(op.kind, OpKind::Warp { .. } | OpKind::ActiveMask { .. }))
 }
 
 /// It knows the shared and local memory of one block only.

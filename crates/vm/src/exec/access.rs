@@ -6,6 +6,7 @@
 use diag::Span;
 use ir::Width;
 use isa::Space;
+use lanes::LaneWidth;
 
 use smallvec::SmallVec;
 
@@ -51,7 +52,9 @@ impl Chunk<'_> {
         // 32-bit addresses wrap at 32 bits.
         let narrow = slot.width != Width::W64;
         let scalar = self.registers.scalar(active.window, slot).ok_or(slot)?;
-        Even::new(scalar, address.offset, narrow, rows).ok_or(slot)
+        let even = Even::new(scalar, address.offset, narrow, rows).ok_or(slot)?;
+        // Addresses of groups that have lanes of several blocks are better looked at one by one.
+        if even.group_step().is_some() { Ok(even) } else { Err(slot) }
     }
 
     /// Evaluates an address in the active lanes.
@@ -284,6 +287,9 @@ impl Chunk<'_> {
         let request = Request { space: op.address.space, bytes, write: false, span };
         let mut addresses = self.addresses(&op.address, active);
         let Some(region) = self.checked_region(shared, &request, &mut addresses, active.mask) else {
+            if self.load_local(op, active, &request, &addresses) {
+                return Ok(());
+            }
             return self.load_each(op, active, shared, &request, &addresses, read);
         };
         if let Addresses::Even(even) = &addresses {
@@ -299,11 +305,13 @@ impl Chunk<'_> {
                 }
             }
         }
-        let addresses = self.kept(op, addresses);
         let transfer = self.transfer(region, &addresses, active, op.bytes, bytes);
+        // Before their destinations are written, which may hold the addresses, vectors are brought together.
         if self.load_vectors(op, active, &transfer) {
             return Ok(());
         }
+        let addresses = self.kept(op, addresses);
+        let transfer = self.transfer(region, &addresses, active, op.bytes, bytes);
         for (element, slot) in op.dst.iter().enumerate() {
             let Some(slot) = *slot else { continue };
             self.produce(slot, active, |_, target| {
@@ -344,23 +352,44 @@ impl Chunk<'_> {
         Transfer { helpers, rows, region, addresses, active, bytes, stride }
     }
 
-    /// A load of vectors that stand one after the other in memory, for whole groups; false if it is not one.
+    /// Room for vectors of all lanes of up to 16 bytes: both scratch arrays.
+    fn vector_room(&self) -> *mut u8 {
+        self.registers.scratch(1)
+    }
+
+    /// A load of vectors of up to 16 bytes that brings them together first; false if it is not one.
     fn load_vectors(&mut self, op: &Load, active: &Active, transfer: &Transfer) -> bool {
-        let Some((start, first, lanes)) = transfer.consecutive_vectors() else { return false };
-        let mut arrays: SmallVec<[*mut u8; 4]> = SmallVec::new();
-        for slot in &op.dst {
-            match *slot {
-                Some(slot) if slot.width.bytes() == op.bytes as usize && self.whole(active, slot) => {
-                    let array = self.registers.overwrite(active.window, slot);
-                    // SAFETY: the group lies within the array.
-                    arrays.push(unsafe { array.add(group_offset(slot, first)) });
-                }
-                _ => return false,
+        let (count, bytes) = (op.dst.len(), op.bytes as usize);
+        let as_it_is = |slot: SlotRef| slot.width.bytes() == bytes;
+        let from_bytes = |slot: SlotRef| bytes == 1 && slot.width == Width::W16;
+        let fits = |slot: &Option<SlotRef>| {
+            slot.is_some_and(|slot| (as_it_is(slot) || from_bytes(slot)) && self.whole(active, slot))
+        };
+        if !matches!(count, 2 | 4) || count * bytes > 16 || !op.dst.iter().all(fits) {
+            return false;
+        }
+        let first = active.groups.0;
+        let lanes = (active.groups.1 - first) * GROUP_LANES;
+        // SAFETY: there is room for vectors of all lanes.
+        let vectors = unsafe { transfer.pack_vectors(self.vector_room()) };
+        let arrays: SmallVec<[*mut u8; 4]> = op
+            .dst
+            .iter()
+            .flatten()
+            // SAFETY: the group lies within the array.
+            .map(|&slot| unsafe {
+                self.registers.overwrite(active.window, slot).add(group_offset(slot, first))
+            })
+            .collect();
+        // SAFETY: there are vectors for all lanes of the groups, the arrays are those of different slots.
+        unsafe {
+            match bytes {
+                1 => split_bytes(&arrays, vectors, op.signed, lanes),
+                2 => (self.registers.helpers().deinterleave)(&arrays, vectors, LaneWidth::B2, lanes),
+                4 => (self.registers.helpers().deinterleave)(&arrays, vectors, LaneWidth::B4, lanes),
+                _ => (self.registers.helpers().deinterleave)(&arrays, vectors, LaneWidth::B8, lanes),
             }
         }
-        let Some(Some(slot)) = op.dst.first() else { return false };
-        // SAFETY: the region holds the accesses of all lanes, the arrays are those of different slots.
-        unsafe { (self.registers.helpers().deinterleave)(&arrays, start, lane_width(slot.width), lanes) }
         true
     }
 
@@ -379,7 +408,8 @@ impl Chunk<'_> {
         }
     }
 
-    /// Where the results of an operation can be written at once, if all active lanes store them one after the other.
+    /// Where the results of an operation can be written at once, if all active lanes ([`Active::range`], from a group's first on)
+    /// store them one after the other.
     pub(super) fn store_target(
         &mut self,
         op: &Store,
@@ -387,7 +417,8 @@ impl Chunk<'_> {
         shared: &Shared,
         span: Span,
     ) -> Option<*mut u8> {
-        if !active.whole_groups {
+        let (first, end) = active.range;
+        if first == end || !first.is_multiple_of(GROUP_LANES) {
             return None;
         }
         if let Some((plan, start)) = self.planned(&op.address, active) {
@@ -404,7 +435,7 @@ impl Chunk<'_> {
             return None;
         }
         // SAFETY: the first active lane's access lies within the region.
-        Some(unsafe { region.at(even.at(active.groups.0 * GROUP_LANES)) })
+        Some(unsafe { region.at(even.at(first)) })
     }
 
     /// Lane by lane: local memory, and accesses that fault or are spread over several allocations.
@@ -449,10 +480,9 @@ impl Chunk<'_> {
             && slot.width.bytes() == op.bytes as usize
             && let Some(target) = self.store_target(op, active, shared, span)
         {
-            let (first, end) = active.groups;
-            let bytes = usize::from(slot.group_bytes);
+            let ((first, end), bytes) = (active.range, op.bytes as usize);
             let array = self.registers.read(active.window, slot);
-            // SAFETY: the array has the groups, and the target room for them.
+            // SAFETY: the array has the lanes, and the target room for them.
             unsafe {
                 let copy = self.registers.helpers().copy;
                 copy(target, array.add(first * bytes), (end - first) * bytes);
@@ -463,6 +493,9 @@ impl Chunk<'_> {
         let request = Request { space: op.address.space, bytes, write: true, span };
         let mut addresses = self.addresses(&op.address, active);
         let Some(region) = self.checked_region(shared, &request, &mut addresses, active.mask) else {
+            if self.store_local(op, active, &request, &addresses) {
+                return Ok(());
+            }
             // Values may still stand in the memory that is written now.
             for slot in &op.src {
                 self.registers.read(active.window, *slot);
@@ -483,10 +516,13 @@ impl Chunk<'_> {
 
     /// The reverse of [`Chunk::load_vectors`].
     fn store_vectors(&mut self, op: &Store, active: &Active, transfer: &Transfer) -> bool {
-        let Some((start, first, lanes)) = transfer.consecutive_vectors() else { return false };
-        if op.src.iter().any(|slot| slot.width.bytes() != op.bytes as usize) {
+        let (count, bytes) = (op.src.len(), op.bytes as usize);
+        let fits = |slot: &SlotRef| slot.width.bytes() == bytes;
+        if !matches!(count, 2 | 4) || count * bytes > 16 || !op.src.iter().all(fits) {
             return false;
         }
+        let first = active.groups.0;
+        let lanes = (active.groups.1 - first) * GROUP_LANES;
         let arrays: SmallVec<[*const u8; 4]> = op
             .src
             .iter()
@@ -496,8 +532,35 @@ impl Chunk<'_> {
                 unsafe { array.add(group_offset(slot, first)) }
             })
             .collect();
-        // SAFETY: the region holds the accesses of all lanes.
-        unsafe { (self.registers.helpers().interleave)(start, &arrays, lane_width(op.src[0].width), lanes) }
+        let (interleave, width) = (self.registers.helpers().interleave, lane_width(op.src[0].width));
+        // SAFETY: the region holds the accesses of all active lanes, and there is room for vectors of all lanes.
+        unsafe {
+            match transfer.vectors_target() {
+                Some(start) => interleave(start, &arrays, width, lanes),
+                None => {
+                    interleave(self.vector_room(), &arrays, width, lanes);
+                    transfer.store_vectors(self.vector_room());
+                }
+            }
+        }
         true
+    }
+}
+
+/// Lanes of 2 bytes from vectors of bytes, extended.
+///
+/// # Safety
+/// There must be vectors for so many lanes, and room for them in every array.
+unsafe fn split_bytes(arrays: &[*mut u8], vectors: *const u8, signed: bool, lanes: usize) {
+    let count = arrays.len();
+    for (i, array) in arrays.iter().enumerate() {
+        let to = array.cast::<u16>();
+        for lane in 0..lanes {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let byte = vectors.add(lane * count + i).read();
+                *to.add(lane) = if signed { byte as i8 as u16 } else { byte.into() };
+            }
+        }
     }
 }

@@ -11,6 +11,8 @@ pub(crate) struct Active {
     pub count: usize,
     /// The groups that hold them: the first, and one past the last.
     pub groups: (usize, usize),
+    /// The first active lane and one past the last, if all between are active; else `(0, 0)`.
+    pub range: (usize, usize),
     /// All lanes of these groups are active.
     pub whole_groups: bool,
     /// All lanes of the chunk are active.
@@ -31,6 +33,7 @@ impl Active {
             mask: Mask::EMPTY,
             count: 0,
             groups: (0, 0),
+            range: (0, 0),
             whole_groups: false,
             all_lanes: false,
             alone: false,
@@ -51,6 +54,7 @@ impl Active {
         self.mask = mask;
         self.count = mask.count() as usize;
         self.groups = mask.group_span();
+        self.range = mask.range_of(self.groups, self.count);
         let all = self.groups.1 * GROUP_LANES;
         self.whole_groups = self.count == all - self.groups.0 * GROUP_LANES;
         self.all_lanes = self.whole_groups && all == lanes && self.groups.0 == 0;
@@ -61,6 +65,7 @@ impl Active {
     pub fn set_everyone(&mut self, everyone: &Everyone) {
         (self.mask, self.count, self.groups) =
             (everyone.mask, everyone.threads, (0, everyone.threads.div_ceil(GROUP_LANES)));
+        self.range = (0, everyone.threads);
         (self.whole_groups, self.all_lanes) = (everyone.whole_groups, everyone.all_lanes);
         self.place[2..].copy_from_slice(&[0, self.groups.1 as u32]);
     }

@@ -74,9 +74,8 @@ impl Chunk<'_> {
                 factor.array = group.as_ptr();
             }
         }
-        let rows = self.registers.rows();
-        let shape =
-            Shape { groups: rows.width() / GROUP_LANES, rows: rows.in_block(), blocks: rows.blocks() };
+        let (groups, rows, blocks) = self.registers.rows().groups();
+        let shape = Shape { groups, rows, blocks };
         // SAFETY: factors are registers that have not been written since, or memory that the load checked and nothing in this
         // block writes before the chain ends; both live as long as the chunk. A register that is the target steps as it does.
         unsafe { (self.registers.helpers().fma_chain)(target, first, products, shape) }

@@ -127,12 +127,22 @@ impl Chunk<'_> {
         if let Some(value) = self.registers.uniform(active.window, slot) {
             return [(value, active.mask)].into_iter().collect();
         }
+        // In the order of their lowest lanes.
         let mut found: SmallVec<[(u64, Mask); 4]> = SmallVec::new();
+        // Where the last few values were found, by their low bits.
+        let mut places = [usize::MAX; 16];
         for lane in active.mask {
             let value = self.registers.get(active.window, slot, lane);
-            match found.iter_mut().find(|(v, _)| *v == value) {
-                Some((_, mask)) => mask.insert(lane),
-                None => found.push((value, Mask::single(lane))),
+            let place = &mut places[value as usize % 16];
+            match found.get_mut(*place) {
+                Some((known, mask)) if *known == value => mask.insert(lane),
+                _ => {
+                    *place = found.iter().position(|(known, _)| *known == value).unwrap_or(found.len());
+                    match found.get_mut(*place) {
+                        Some((_, mask)) => mask.insert(lane),
+                        None => found.push((value, Mask::single(lane))),
+                    }
+                }
             }
         }
         found
@@ -248,7 +258,13 @@ impl Chunk<'_> {
         self.copies.finish(path.mask);
         self.alive = self.alive.without(path.mask);
         let mask = path.mask;
-        shared.end(self.first_thread as usize / WARP_LANES, mask);
+        if self.registers.rows().blocks() > 1 && !self.has_whole_warps() {
+            if !shared.no_barrier_used() || !self.alive.is_empty() {
+                shared.end_warps(self.warps_of_blocks(mask));
+            }
+        } else {
+            shared.end(self.first_thread as usize / WARP_LANES, mask);
+        }
         self.launch.grid_barrier.end(|| mask.count());
         self.frames.release(path.frame);
         path.mask = Mask::EMPTY;
@@ -261,6 +277,27 @@ impl Chunk<'_> {
     }
 
     // Barriers.
+
+    /// The warps of the blocks are those of the chunk.
+    fn has_whole_warps(&self) -> bool {
+        self.registers.rows().block_lanes().is_multiple_of(WARP_LANES)
+    }
+
+    /// Of a set of lanes, those of a warp of the blocks, which are counted through, and need not be warps of the chunk.
+    fn warp_of_blocks(&self, mask: Mask, warp: usize) -> u32 {
+        let threads = self.registers.rows().block_lanes();
+        let warps = threads.div_ceil(WARP_LANES);
+        let (block, first) = (warp / warps, warp % warps * WARP_LANES);
+        mask.lanes_from(block * threads + first)
+            & (u64::from(u32::MAX) >> WARP_LANES.saturating_sub(threads - first)) as u32
+    }
+
+    /// The warps of the blocks that have lanes in a set, and these lanes.
+    fn warps_of_blocks(&self, mask: Mask) -> impl Iterator<Item = (usize, u32)> + use<'_> {
+        let rows = self.registers.rows();
+        let warps = rows.blocks() * rows.block_lanes().div_ceil(WARP_LANES);
+        (0..warps).map(move |warp| (warp, self.warp_of_blocks(mask, warp))).filter(|&(_, lanes)| lanes != 0)
+    }
 
     /// Threads arrive at a barrier. True if the path goes on.
     fn barrier(
@@ -308,9 +345,16 @@ impl Chunk<'_> {
             let index = number as usize;
             for (block, mask) in self.parts(together) {
                 let generation = shared.barrier(block, index).generation;
-                for (warp, lanes) in mask.warps() {
-                    let in_block = self.first_thread as usize / WARP_LANES + warp;
-                    shared.arrive(index, in_block, lanes, threads, predicate.map(|p| p.warp(warp)));
+                if self.registers.rows().blocks() > 1 && !self.has_whole_warps() {
+                    let holds = |warp| predicate.map(|p| self.warp_of_blocks(p, warp));
+                    for (warp, lanes) in self.warps_of_blocks(mask) {
+                        shared.arrive(index, warp, lanes, threads, holds(warp));
+                    }
+                } else {
+                    for (warp, lanes) in mask.warps() {
+                        let in_block = self.first_thread as usize / WARP_LANES + warp;
+                        shared.arrive(index, in_block, lanes, threads, predicate.map(|p| p.warp(warp)));
+                    }
                 }
                 shared.complete(block, index);
                 let wait = Wait::Barrier { block: block as u8, index: index as u8, generation, from };

@@ -14,6 +14,7 @@ mod chain;
 mod control;
 mod copy;
 mod frame;
+mod local;
 mod matrix;
 mod mbarrier;
 mod meet;

@@ -75,8 +75,11 @@ impl AccessPlan {
         }
         let (start, end) = (even.bounds.0, even.bounds.1 + bytes);
         region.holding(start, end)?;
-        let groups = rows.width() / GROUP_LANES;
         let consecutive = even.consecutive(bytes);
+        if !consecutive && !rows.has_whole_groups() {
+            return None;
+        }
+        let groups = rows.width() / GROUP_LANES;
         let between_blocks = (scalar.block_stride as usize, rows.block_lanes() * bytes as usize);
         let joined = even.consecutive_in_block(bytes);
         let (rows, blocks) = match () {
@@ -117,6 +120,9 @@ impl AccessPlan {
 fn joined_rows(lanes: usize, bytes: u64) -> lanes::MemoryRows {
     lanes::MemoryRows { count: lanes / GROUP_LANES, groups: 1, pitch: bytes as usize * GROUP_LANES }
 }
+
+/// Groups whose results are computed before they are stored.
+const PART_GROUPS: usize = 16;
 
 /// A pure operation on registers in certain forms.
 pub(super) struct PurePlan {
@@ -315,19 +321,46 @@ impl Chunk<'_> {
         }
     }
 
-    /// Runs a pure operation whose plan fits, with its result elsewhere.
+    /// Runs a pure operation whose plan fits, and stores its results one after the other in memory that others may read
+    /// ([`lanes::memory`]): part by part, so that some are computed while others are on their way to memory.
     ///
     /// # Safety
-    /// The target must have room for the lanes of the active groups.
-    pub(super) unsafe fn pure_planned_into(&mut self, op: &Pure, active: &Active, target: *mut u8) {
+    /// The target must have room for the active lanes, which are one range from a group's first on, of `group_bytes` for 16.
+    pub(super) unsafe fn pure_planned_store(
+        &mut self,
+        op: &Pure,
+        active: &Active,
+        target: *mut u8,
+        group_bytes: usize,
+    ) {
         if self.pure_plans[op.plan].memory {
             self.find_memory(op, active);
         }
-        let plan = &mut self.pure_plans[op.plan];
-        let register = std::mem::replace(&mut plan.args.dst[0], target);
-        // SAFETY: as above, and the caller's promise.
-        unsafe { plan.handler.call(&plan.args) }
-        plan.args.dst[0] = register;
+        let PurePlan { args, handler, memory, .. } = &self.pure_plans[op.plan];
+        let groups = args.lanes / GROUP_LANES;
+        let all = (active.range.1 - active.range.0) * (group_bytes / GROUP_LANES);
+        // Sources may stand in memory where the target is: then nothing is written there before all are read.
+        let overlaps = |i: usize| {
+            let ahead = target.addr().wrapping_sub(args.src[i].addr());
+            let behind = args.src[i].addr().wrapping_sub(target.addr());
+            args.step[i] > 0 && (ahead < groups * args.step[i] || behind < groups * group_bytes)
+        };
+        let part = if *memory && (0..op.sources.min(4)).any(overlaps) { groups } else { PART_GROUPS };
+        let (results, copy) = (self.registers.scratch(0), self.registers.helpers().copy);
+        let mut first = 0;
+        while first < groups {
+            let count = part.min(groups - first);
+            let src = std::array::from_fn(|i| args.src[i].wrapping_add(first * args.step[i]));
+            let part =
+                LaneArgs { dst: [results, args.dst[1]], src, step: args.step, lanes: count * GROUP_LANES };
+            // SAFETY: as above, of some of the groups; the caller's promise; scratch arrays have room for all lanes.
+            unsafe {
+                handler.call(&part);
+                let done = first * group_bytes;
+                copy(target.add(done), results, (count * group_bytes).min(all - done));
+            }
+            first += count;
+        }
     }
 
     fn may_write(&self, active: &Active, slot: Option<SlotRef>) -> bool {

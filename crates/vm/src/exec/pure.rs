@@ -160,15 +160,8 @@ impl Chunk<'_> {
                 args.dst[0] = array.wrapping_add(group_offset(result, active.groups.0));
                 self.plan_pure(pure, active, args, forms);
             }
-            let (results, copy) = (self.registers.scratch(0), self.registers.helpers().copy);
-            let bytes = (active.groups.1 - active.groups.0) * usize::from(result.group_bytes);
-            // SAFETY: the scratch array and the target have room for the lanes of the active groups. Sources may stand in memory where
-            // the target is: nothing is written there before all are read.
-            unsafe {
-                // The host may read the target meanwhile ([`lanes::memory`]).
-                self.pure_planned_into(pure, active, results);
-                copy(target, results, bytes);
-            }
+            // SAFETY: the target has room for the lanes of the active groups.
+            unsafe { self.pure_planned_store(pure, active, target, result.group_bytes.into()) }
             return Ok(());
         }
         self.pure(pure, active);

@@ -4,10 +4,8 @@ use ir::Width;
 use lanes::{Element, Helpers, memory};
 
 use super::Active;
-use crate::bytes::{load, store};
 use crate::mask::{CHUNK_LANES, GROUP_LANES, Mask};
 use crate::pattern::Pattern;
-use crate::registers::lane_width;
 use crate::scalar::{LaneRows, Scalar};
 
 /// The addresses of the active lanes.
@@ -58,6 +56,9 @@ impl Even {
         let (rows, Scalar { base, step, block_stride, .. }) = (self.rows, self.scalar);
         let join = |(a, b): (u64, u64), (c, d): (u64, u64)| (a.min(c), b.max(d));
         let order = |first: u64, last: u64| (first.min(last), first.max(last));
+        if !rows.has_whole_groups() {
+            return mask.into_iter().map(|lane| (self.at(lane), self.at(lane))).reduce(join);
+        }
         let lanes = if rows.blocks() == 1 { CHUNK_LANES } else { rows.block_lanes() };
         if self.scalar.is_linear_in_block(step, rows) && lanes.is_multiple_of(64) {
             let blocks = mask.words().chunks(lanes / 64).enumerate();
@@ -87,6 +88,13 @@ impl Even {
     pub fn aligned(&self, bytes: u64) -> bool {
         let Scalar { base, step, pitch, block_stride } = self.scalar;
         (base | step | pitch | block_stride) & (bytes - 1) == 0
+    }
+
+    /// The step from lane to lane that all groups have.
+    #[inline]
+    pub fn group_step(&self) -> Option<u64> {
+        let Scalar { step, .. } = self.scalar;
+        (self.rows.has_whole_groups() || self.scalar.is_linear(step, self.rows)).then_some(step)
     }
 
     /// The elements of `bytes` bytes stand one after the other in each block.
@@ -162,7 +170,7 @@ impl Region {
     #[inline]
     pub unsafe fn at(self, address: u64) -> *mut u8 {
         // Not `add`: memory of the host is many of its objects (`Extent::resolve`).
-        self.storage.wrapping_add((address - self.base) as usize)
+        self.storage.wrapping_add(address.wrapping_sub(self.base) as usize)
     }
 }
 
@@ -185,45 +193,127 @@ impl Transfer<'_> {
     #[inline]
     fn step(&self, group: usize) -> Option<u64> {
         match self.addresses {
-            Addresses::Even(even) => Some(even.scalar.step),
+            Addresses::Even(even) => even.group_step(),
+            Addresses::Each(_) if self.splits_groups() => None,
             Addresses::Each(each) => each.pattern.step(group),
         }
     }
 
-    /// If the vectors of all lanes of the active groups stand one after the other: where they start, the first
-    /// group, and the number of lanes.
-    pub fn consecutive_vectors(&self) -> Option<(*mut u8, usize, usize)> {
+    /// A group has lanes of several blocks, which have memory of their own.
+    #[inline]
+    fn splits_groups(&self) -> bool {
+        self.region.stride > 0 && !self.rows.has_whole_groups()
+    }
+
+    /// If the vectors of all lanes of the active groups stand one after the other: where they start.
+    fn consecutive_vectors(&self) -> Option<*mut u8> {
         match self.addresses {
-            Addresses::Even(even) if even.consecutive(self.stride) && self.bytes > 1 => {
-                let (first, end) = self.active.groups;
-                if !matches!(self.stride / u64::from(self.bytes), 2 | 4) || !self.active.whole_groups {
-                    return None;
-                }
+            Addresses::Even(even) if even.consecutive(self.stride) && self.active.whole_groups => {
                 // SAFETY: the first lane's access lies within the region.
-                Some((
-                    unsafe { self.region.at(even.at(first * GROUP_LANES)) },
-                    first,
-                    (end - first) * GROUP_LANES,
-                ))
+                Some(unsafe { self.region.at(even.at(self.active.lanes().0)) })
             }
             _ => None,
         }
     }
 
-    /// If the elements of all lanes of the active groups stand one after the other, as registers of this width hold
-    /// them: where they start, and the groups.
+    /// The vectors of the active lanes one after the other, with gaps for others of the active groups: in memory, or
+    /// brought together in an array.
+    ///
+    /// # Safety
+    /// The array must have room for a vector for all lanes of the active groups.
+    pub unsafe fn pack_vectors(&self, room: *mut u8) -> *const u8 {
+        if let Some(start) = self.consecutive_vectors() {
+            return start;
+        }
+        // SAFETY: the caller's promise; the region holds the accesses of all active lanes.
+        unsafe {
+            match self.stride {
+                2 => self.pack::<[u8; 2]>(room),
+                4 => self.pack::<[u8; 4]>(room),
+                8 => self.pack::<[u8; 8]>(room),
+                _ => self.pack::<[u8; 16]>(room),
+            }
+        }
+        room
+    }
+
+    /// # Safety
+    /// As [`Transfer::pack_vectors`].
+    unsafe fn pack<T: Copy>(&self, room: *mut u8) {
+        let (first, end) = self.active.groups;
+        let to = room.cast::<T>();
+        for group in first..end {
+            let (lanes, lane) = (self.active.mask.group(group), group * GROUP_LANES);
+            // SAFETY: the caller's promise; the region holds the accesses of all active lanes.
+            unsafe {
+                let to = to.add((group - first) * GROUP_LANES);
+                if lanes != u16::MAX {
+                    // No lane shows what the array held before.
+                    std::ptr::write_bytes(to, 0, GROUP_LANES);
+                }
+                match self.step(group) {
+                    Some(step) => {
+                        let (start, step) = (self.at(lane), step as usize);
+                        let read =
+                            |i: usize| start.wrapping_add(i.wrapping_mul(step)).cast::<T>().read_unaligned();
+                        ones(lanes).for_each(|i| to.add(i).write_unaligned(read(i)));
+                    }
+                    None => ones(lanes).for_each(|i| {
+                        to.add(i).write_unaligned(self.at(lane + i).cast::<T>().read_unaligned())
+                    }),
+                }
+            }
+        }
+    }
+
+    /// Where the vectors of the active groups can be written one after the other, if all lanes of these store them so.
+    pub fn vectors_target(&self) -> Option<*mut u8> {
+        self.consecutive_vectors()
+    }
+
+    /// Stores vectors that stand one after the other in an array, those of the active lanes, in ascending order.
+    ///
+    /// # Safety
+    /// The array must have a vector for all lanes of the active groups.
+    pub unsafe fn store_vectors(&self, from: *const u8) {
+        // SAFETY: the caller's promise; the region holds the accesses of all active lanes.
+        unsafe {
+            match self.stride {
+                2 => self.unpack::<[u8; 2]>(from),
+                4 => self.unpack::<[u8; 4]>(from),
+                8 => self.unpack::<[u8; 8]>(from),
+                _ => self.unpack::<[u8; 16]>(from),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Transfer::store_vectors`].
+    unsafe fn unpack<T: Copy>(&self, from: *const u8) {
+        let first = self.active.lanes().0;
+        for group in self.active.groups.0..self.active.groups.1 {
+            for i in ones(self.active.mask.group(group)) {
+                let lane = group * GROUP_LANES + i;
+                // SAFETY: the caller's promise; the region holds the accesses of all active lanes.
+                unsafe { memory::write(self.at(lane), from.cast::<T>().add(lane - first).read_unaligned()) }
+            }
+        }
+    }
+
+    /// If the elements of all active lanes stand one after the other, as registers of this width hold them: where they start, and
+    /// the lanes.
     fn consecutive(&self, width: Width) -> Option<(*mut u8, usize, usize)> {
         let bytes = u64::from(self.bytes);
+        let (first, end) = self.active.range;
         match self.addresses {
             Addresses::Even(even)
-                if even.consecutive(bytes)
+                if first < end
                     && self.stride == bytes
                     && width.bytes() as u64 == bytes
-                    && self.active.whole_groups =>
+                    && even.consecutive(bytes) =>
             {
-                let (first, end) = self.active.groups;
                 // SAFETY: the first lane's access lies within the region.
-                Some((unsafe { self.region.at(even.at(first * GROUP_LANES)) }, first, end))
+                Some((unsafe { self.region.at(even.at(first)) }, first, end))
             }
             _ => None,
         }
@@ -244,7 +334,8 @@ impl Transfer<'_> {
     /// The step from lane to lane that all groups share, if they are whole.
     fn common_step(&self) -> Option<u64> {
         match self.addresses {
-            Addresses::Even(even) => self.active.whole_groups.then_some(even.scalar.step),
+            Addresses::Even(even) => even.group_step().filter(|_| self.active.whole_groups),
+            Addresses::Each(_) if self.splits_groups() => None,
             Addresses::Each(each) => each.pattern.common_step,
         }
     }
@@ -252,7 +343,7 @@ impl Transfer<'_> {
     /// The addresses, if they follow no pattern that is worth a closer look.
     fn scattered(&self) -> Option<&Each> {
         match self.addresses {
-            Addresses::Each(each) if !each.pattern.has_steps() => Some(each),
+            Addresses::Each(each) if self.splits_groups() || !each.pattern.has_steps() => Some(each),
             _ => None,
         }
     }
@@ -294,10 +385,11 @@ impl Transfer<'_> {
     /// `to` must be an array of `width` for all lanes.
     pub unsafe fn load(&self, element: usize, signed: bool, width: Width, to: *mut u8) {
         if let Some((start, first, end)) = self.consecutive(width) {
-            let (offset, bytes) =
-                (first * GROUP_LANES * width.bytes(), (end - first) * GROUP_LANES * width.bytes());
+            let size = width.bytes();
             // SAFETY: the region holds the accesses of all these lanes, and `to` has room for them.
-            return unsafe { std::ptr::copy_nonoverlapping(start, to.add(offset), bytes) };
+            return unsafe {
+                std::ptr::copy_nonoverlapping(start, to.add(first * size), (end - first) * size);
+            };
         }
         let kind = self.kind(width, signed);
         if let Some(step) = self.common_step()
@@ -321,37 +413,60 @@ impl Transfer<'_> {
             }
             return;
         }
+        // SAFETY: the caller's promise.
+        unsafe {
+            match (self.bytes, signed, width) {
+                (1, false, Width::W16) => self.load_groups(element, to, |x: u8| u16::from(x)),
+                (1, true, Width::W16) => self.load_groups(element, to, |x: i8| i16::from(x)),
+                (1, false, Width::W32) => self.load_groups(element, to, |x: u8| u32::from(x)),
+                (1, true, Width::W32) => self.load_groups(element, to, |x: i8| i32::from(x)),
+                (1, false, _) => self.load_groups(element, to, |x: u8| u64::from(x)),
+                (1, true, _) => self.load_groups(element, to, |x: i8| i64::from(x)),
+                (2, _, Width::W16) => self.load_groups(element, to, |x: u16| x),
+                (2, false, Width::W32) => self.load_groups(element, to, |x: u16| u32::from(x)),
+                (2, true, Width::W32) => self.load_groups(element, to, |x: i16| i32::from(x)),
+                (2, false, _) => self.load_groups(element, to, |x: u16| u64::from(x)),
+                (2, true, _) => self.load_groups(element, to, |x: i16| i64::from(x)),
+                (4, false, Width::W64) => self.load_groups(element, to, |x: u32| u64::from(x)),
+                (4, true, Width::W64) => self.load_groups(element, to, |x: i32| i64::from(x)),
+                (4, ..) => self.load_groups(element, to, |x: u32| x),
+                _ => self.load_groups(element, to, |x: u64| x),
+            }
+        }
+    }
+
+    /// Loads one element of `M` for each active lane into an array of `R`, group by group.
+    ///
+    /// # Safety
+    /// `to` must be an array of `R` for all lanes.
+    unsafe fn load_groups<M: Copy, R: Copy>(&self, element: usize, to: *mut u8, extend: impl Fn(M) -> R) {
         let offset = element * self.bytes as usize;
-        let size = width.bytes();
+        // SAFETY: the region holds the accesses of all active lanes.
+        let read = |at: *mut u8| unsafe { extend(at.cast::<M>().read_unaligned()) };
         let (first, end) = self.active.groups;
         for group in first..end {
-            let lanes = self.active.mask.group(group);
-            // SAFETY: the region holds the accesses of all active lanes, and `to` the group.
+            let (lanes, lane) = (self.active.mask.group(group), group * GROUP_LANES);
+            // SAFETY: `to` has the group, of whose lanes only active ones are read.
             unsafe {
-                let to = to.add(group * GROUP_LANES * size);
-                if lanes == u16::MAX && kind.is_some() {
-                    match self.step(group) {
-                        Some(step) if step == u64::from(self.bytes) && step == self.stride => {
-                            let at = self.at(group * GROUP_LANES);
-                            match kind {
-                                Some(Element::U8 | Element::S8) => {
-                                    (self.helpers.widen_bytes)(to, at, signed, GROUP_LANES);
-                                }
-                                _ => std::ptr::copy_nonoverlapping(at, to, size * GROUP_LANES),
-                            }
-                            continue;
+                let to = to.cast::<R>().add(lane);
+                match self.step(group) {
+                    Some(step) => {
+                        let start = self.at(lane).wrapping_add(offset);
+                        let step = step as usize;
+                        if lanes != u16::MAX {
+                            ones(lanes)
+                                .for_each(|i| *to.add(i) = read(start.wrapping_add(i.wrapping_mul(step))));
+                        } else if step == size_of::<M>() {
+                            let all = start.cast::<[M; GROUP_LANES]>().read_unaligned();
+                            (0..GROUP_LANES).for_each(|i| *to.add(i) = extend(all[i]));
+                        } else {
+                            (0..GROUP_LANES)
+                                .for_each(|i| *to.add(i) = read(start.wrapping_add(i.wrapping_mul(step))));
                         }
-                        Some(0) => {
-                            let value = read(self.at(group * GROUP_LANES).add(offset), self.bytes, signed);
-                            (self.helpers.fill)(to, lane_width(width), value, GROUP_LANES);
-                            continue;
-                        }
-                        _ => {}
                     }
-                }
-                for i in ones(lanes) {
-                    let at = self.at(group * GROUP_LANES + i).add(offset);
-                    store(to, width, i, read(at, self.bytes, signed));
+                    None => {
+                        ones(lanes).for_each(|i| *to.add(i) = read(self.at(lane + i).wrapping_add(offset)))
+                    }
                 }
             }
         }
@@ -383,10 +498,9 @@ impl Transfer<'_> {
     /// `from` must be an array of `width` for all lanes.
     pub unsafe fn store(&self, element: usize, width: Width, from: *const u8) {
         if let Some((start, first, end)) = self.consecutive(width) {
-            let (offset, bytes) =
-                (first * GROUP_LANES * width.bytes(), (end - first) * GROUP_LANES * width.bytes());
+            let size = width.bytes();
             // SAFETY: the region holds the accesses of all these lanes, and `from` has them.
-            return unsafe { (self.helpers.copy)(start, from.add(offset), bytes) };
+            return unsafe { (self.helpers.copy)(start, from.add(first * size), (end - first) * size) };
         }
         let kind = self.kind(width, false);
         if let (Some(each), Some(kind)) = (self.scattered(), kind) {
@@ -397,29 +511,54 @@ impl Transfer<'_> {
             }
             return;
         }
+        // SAFETY: the caller's promise.
+        unsafe {
+            match (self.bytes, width) {
+                (1, Width::W16) => self.store_groups(element, from, |x: u16| x as u8),
+                (1, Width::W32) => self.store_groups(element, from, |x: u32| x as u8),
+                (1, _) => self.store_groups(element, from, |x: u64| x as u8),
+                (2, Width::W16) => self.store_groups(element, from, |x: u16| x),
+                (2, Width::W32) => self.store_groups(element, from, |x: u32| x as u16),
+                (2, _) => self.store_groups(element, from, |x: u64| x as u16),
+                (4, Width::W64) => self.store_groups(element, from, |x: u64| x as u32),
+                (4, _) => self.store_groups(element, from, |x: u32| x),
+                _ => self.store_groups(element, from, |x: u64| x),
+            }
+        }
+    }
+
+    /// Stores one element of `M` for each active lane from an array of `R`, group by group.
+    ///
+    /// # Safety
+    /// `from` must be an array of `R` for all lanes.
+    unsafe fn store_groups<R: Copy, M: Copy>(&self, element: usize, from: *const u8, cut: impl Fn(R) -> M) {
         let offset = element * self.bytes as usize;
-        let size = width.bytes();
         let (first, end) = self.active.groups;
         for group in first..end {
-            let lanes = self.active.mask.group(group);
+            let (lanes, lane) = (self.active.mask.group(group), group * GROUP_LANES);
             // SAFETY: the region holds the accesses of all active lanes, and `from` the group.
             unsafe {
-                let from = from.add(group * GROUP_LANES * size);
-                if lanes == u16::MAX
-                    && let Some(kind) = kind
-                    && self.stride == u64::from(self.bytes)
-                    && self.step(group) == Some(self.stride)
-                {
-                    let at = self.at(group * GROUP_LANES);
-                    match kind {
-                        Element::U8 | Element::S8 => (self.helpers.narrow_bytes)(at, from, GROUP_LANES),
-                        _ => (self.helpers.copy)(at, from, size * GROUP_LANES),
+                let from = from.cast::<R>().add(lane);
+                let Some(step) = self.step(group) else {
+                    for i in ones(lanes) {
+                        memory::write(self.at(lane + i).wrapping_add(offset), cut(from.add(i).read()));
                     }
                     continue;
-                }
-                for i in ones(lanes) {
-                    let at = self.at(group * GROUP_LANES + i).add(offset);
-                    write(at, self.bytes, load(from, width, i));
+                };
+                let (start, step) = (self.at(lane).wrapping_add(offset), step as usize);
+                let write = |i: usize| {
+                    memory::write(start.wrapping_add(i.wrapping_mul(step)), cut(from.add(i).read()));
+                };
+                match (step, lanes) {
+                    (_, 0) => {}
+                    // The last lane's element is what stays.
+                    (0, lanes) => write(lanes.ilog2() as usize),
+                    (step, u16::MAX) if step == size_of::<M>() => {
+                        let all: [M; GROUP_LANES] = std::array::from_fn(|i| cut(from.add(i).read()));
+                        memory::write(start, all);
+                    }
+                    (_, u16::MAX) => (0..GROUP_LANES).for_each(write),
+                    (_, lanes) => ones(lanes).for_each(write),
                 }
             }
         }

@@ -90,6 +90,39 @@ impl LocalMemory {
         }
     }
 
+    /// The words of all lanes in the part of an address, and the address where it begins.
+    pub fn words(&self, address: u64) -> (&[u32], u64) {
+        if address >= STACK_BASE { (&self.stack.words, STACK_BASE) } else { (&self.frames.words, 0) }
+    }
+
+    /// The word at a multiple of 4, in all lanes; the caller has checked the bounds.
+    pub fn word(&mut self, address: u64) -> &mut [u32] {
+        let (part, address) = match address.checked_sub(STACK_BASE) {
+            Some(offset) => (&mut self.stack, offset),
+            None => (&mut self.frames, address),
+        };
+        &mut part.words[(address / 4) as usize * self.lanes..][..self.lanes]
+    }
+
+    /// The same for writing.
+    pub fn word_to_write(&mut self, address: u64) -> &mut [u32] {
+        let (part, offset) = match address.checked_sub(STACK_BASE) {
+            Some(offset) => (&mut self.stack, offset),
+            None => (&mut self.frames, address),
+        };
+        part.written = part.written.max((offset / 4) as usize + 1);
+        self.word(address)
+    }
+
+    /// Are all bytes from `first` to `last + bytes` valid, and of one part?
+    pub fn contains_all(&self, first: u64, last: u64, bytes: u64) -> bool {
+        self.contains(first, 1)
+            && last
+                .checked_sub(first)
+                .and_then(|more| more.checked_add(bytes))
+                .is_some_and(|all| self.contains(first, all))
+    }
+
     /// Reads `bytes` (at most 8) little-endian bytes of `lane`; the caller has checked the bounds.
     pub fn read(&self, lane: usize, address: u64, bytes: u32) -> u64 {
         let (words, address) = match address.checked_sub(STACK_BASE) {
