@@ -65,9 +65,8 @@ impl Chunk<'_> {
                     for (to, row) in eight.iter_mut().zip(rows_of) {
                         *to = row.cast::<[u16; 8]>().read_unaligned();
                     }
-                    for column in 0..8 {
-                        to.add(column).write_unaligned(std::array::from_fn(|row| eight[row][column]));
-                    }
+                    let columns: [[u16; 8]; 8] = std::array::from_fn(|column| eight.map(|row| row[column]));
+                    to.cast::<[[u16; 8]; 8]>().write_unaligned(columns);
                 }
             }
         }
