@@ -1070,10 +1070,7 @@ fn engines_agree_on_every_form() {
             ended += usize::from(results[0].0.is_none());
             // Stores of several threads to one texel race.
             let races = opcode == "sust";
-            let same = |a: &(Option<FaultKind>, Vec<u32>, Vec<u8>),
-                        b: &(Option<FaultKind>, Vec<u32>, Vec<u8>)| {
-                a.0 == b.0 && a.1 == b.1 && (races || a.2 == b.2)
-            };
+            let same = |a: &Left, b: &Left| a.0 == b.0 && a.1 == b.1 && (races || a.2 == b.2);
             assert!(
                 same(&results[0], &results[1]),
                 "{text} {:?}\n{:x?}\n{:x?}",
