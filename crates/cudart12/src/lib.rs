@@ -1,0 +1,3 @@
+//! `libcudart.so.12`: the symbols of the CUDA runtime as CUDA 12 has them. What they do stands in `ptxvm_libcudart`.
+
+include!(concat!(env!("OUT_DIR"), "/exports.rs"));

@@ -1,0 +1,9 @@
+//! A program that registers kernels as nvcc's do, on `libcudart.so.12`.
+
+#[path = "../../libcudart/tests/c/mod.rs"]
+mod c;
+
+#[test]
+fn a_registered_kernel_runs() {
+    c::works(12);
+}

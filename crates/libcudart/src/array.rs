@@ -1,0 +1,227 @@
+//! Arrays (CUDA Runtime API, "Memory Management"): the driver's, whose elements the runtime describes by the bits of their channels.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use cudarc::driver::sys::{CUDA_ARRAY3D_DESCRIPTOR, CUarray_format};
+
+use crate::api::api;
+use crate::context::enter;
+use crate::driver::cu;
+use crate::error::Error;
+use crate::types::{ChannelDesc, Extent};
+use crate::{Handle, read, write};
+
+/// `cudaChannelFormatKind`
+const SIGNED: c_int = 0;
+const UNSIGNED: c_int = 1;
+const FLOAT: c_int = 2;
+const NONE: c_int = 3;
+
+/// What the driver calls elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Format {
+    /// Of a channel.
+    pub format: CUarray_format,
+    /// How many there are.
+    pub channels: c_uint,
+}
+
+/// Both names of formats.
+const FORMATS: [(c_int, c_int, CUarray_format); 8] = [
+    (UNSIGNED, 8, CUarray_format::CU_AD_FORMAT_UNSIGNED_INT8),
+    (UNSIGNED, 16, CUarray_format::CU_AD_FORMAT_UNSIGNED_INT16),
+    (UNSIGNED, 32, CUarray_format::CU_AD_FORMAT_UNSIGNED_INT32),
+    (SIGNED, 8, CUarray_format::CU_AD_FORMAT_SIGNED_INT8),
+    (SIGNED, 16, CUarray_format::CU_AD_FORMAT_SIGNED_INT16),
+    (SIGNED, 32, CUarray_format::CU_AD_FORMAT_SIGNED_INT32),
+    (FLOAT, 16, CUarray_format::CU_AD_FORMAT_HALF),
+    (FLOAT, 32, CUarray_format::CU_AD_FORMAT_FLOAT),
+];
+
+/// The driver's name of elements.
+///
+/// # Errors
+/// When there are no such elements.
+pub fn format_of(desc: ChannelDesc) -> Result<Format, Error> {
+    let bits = [desc.x, desc.y, desc.z, desc.w];
+    let channels = bits.iter().take_while(|&&bits| bits != 0).count();
+    let alike = bits[..channels].iter().all(|&other| other == desc.x)
+        && bits[channels..].iter().all(|&other| other == 0);
+    let format = FORMATS.iter().find(|(kind, bits, _)| (*kind, *bits) == (desc.kind, desc.x));
+    match format {
+        Some(&(.., format)) if alike && matches!(channels, 1 | 2 | 4) => {
+            Ok(Format { format, channels: channels as c_uint })
+        }
+        _ => Err(Error::INVALID_CHANNEL_DESCRIPTOR),
+    }
+}
+
+/// The runtime's description of elements.
+pub fn desc_of(format: CUarray_format, channels: c_uint) -> ChannelDesc {
+    let Some(&(kind, bits, _)) = FORMATS.iter().find(|(.., other)| *other == format) else {
+        return ChannelDesc { kind: NONE, ..ChannelDesc::default() };
+    };
+    let of = |channel| if channel < channels { bits } else { 0 };
+    ChannelDesc { x: of(0), y: of(1), z: of(2), w: of(3), kind }
+}
+
+/// What the driver knows of an array.
+fn descriptor(array: Handle) -> Result<CUDA_ARRAY3D_DESCRIPTOR, Error> {
+    let mut descriptor = std::mem::MaybeUninit::<CUDA_ARRAY3D_DESCRIPTOR>::uninit();
+    // SAFETY: it is passed what it wants, and fills it unless it fails.
+    unsafe {
+        cu!(cuArray3DGetDescriptor_v2(descriptor.as_mut_ptr(), array))?;
+        Ok(descriptor.assume_init())
+    }
+}
+
+/// Bytes of an element of an array.
+///
+/// # Errors
+/// When it is none.
+pub fn element_bytes(array: Handle) -> Result<usize, Error> {
+    let descriptor = descriptor(array)?;
+    let ChannelDesc { x, .. } = desc_of(descriptor.Format, descriptor.NumChannels);
+    Ok((x / 8) as usize * descriptor.NumChannels as usize)
+}
+
+/// Bytes of a row of an array.
+///
+/// # Errors
+/// When it is none.
+pub fn row_bytes(array: Handle) -> Result<usize, Error> {
+    Ok(element_bytes(array)? * descriptor(array)?.Width)
+}
+
+/// The driver's description of a new array.
+///
+/// # Safety
+/// What is not null must be one.
+unsafe fn described(
+    desc: *const ChannelDesc,
+    extent: Extent,
+    flags: c_uint,
+) -> Result<CUDA_ARRAY3D_DESCRIPTOR, Error> {
+    // SAFETY: the caller's promise.
+    let format = format_of(unsafe { read(desc) }?)?;
+    Ok(CUDA_ARRAY3D_DESCRIPTOR {
+        Width: extent.width,
+        Height: extent.height,
+        Depth: extent.depth,
+        Format: format.format,
+        NumChannels: format.channels,
+        Flags: flags,
+    })
+}
+
+api! { API:
+    /// Describes elements.
+    fn cudaCreateChannelDesc(x: c_int, y: c_int, z: c_int, w: c_int, kind: c_int) -> ChannelDesc {
+        ChannelDesc { x, y, z, w, kind }
+    }
+    /// Makes an array of rows.
+    cudaMallocArray(array: *mut Handle, desc: *const ChannelDesc, width: usize, height: usize, flags: c_uint) {
+        enter()?;
+        let descriptor = described(desc, Extent { width, height, depth: 0 }, flags)?;
+        cu!(cuArray3DCreate_v2(array, &raw const descriptor))
+    }
+    /// Makes an array of slices or layers.
+    cudaMalloc3DArray(array: *mut Handle, desc: *const ChannelDesc, extent: Extent, flags: c_uint) {
+        enter()?;
+        let descriptor = described(desc, extent, flags)?;
+        cu!(cuArray3DCreate_v2(array, &raw const descriptor))
+    }
+    /// Makes an array of levels.
+    cudaMallocMipmappedArray(array: *mut Handle, desc: *const ChannelDesc, extent: Extent, levels: c_uint, flags: c_uint) {
+        enter()?;
+        let descriptor = described(desc, extent, flags)?;
+        cu!(cuMipmappedArrayCreate(array, &raw const descriptor, levels))
+    }
+    /// A level of an array.
+    cudaGetMipmappedArrayLevel(level_array: *mut Handle, array: Handle, level: c_uint) {
+        enter()?;
+        cu!(cuMipmappedArrayGetLevel(level_array, array, level))
+    }
+    /// Gives an array back.
+    cudaFreeArray(array: Handle) {
+        enter()?;
+        if array.is_null() {
+            return Ok(());
+        }
+        cu!(cuArrayDestroy(array))
+    }
+    /// Gives an array of levels back.
+    cudaFreeMipmappedArray(array: Handle) {
+        enter()?;
+        if array.is_null() {
+            return Ok(());
+        }
+        cu!(cuMipmappedArrayDestroy(array))
+    }
+    /// What the elements of an array are.
+    cudaGetChannelDesc(desc: *mut ChannelDesc, array: Handle) {
+        enter()?;
+        let descriptor = descriptor(array)?;
+        write(desc, desc_of(descriptor.Format, descriptor.NumChannels))
+    }
+    /// What an array is.
+    cudaArrayGetInfo(desc: *mut ChannelDesc, extent: *mut Extent, flags: *mut c_uint, array: Handle) {
+        enter()?;
+        let descriptor = descriptor(array)?;
+        if !desc.is_null() {
+            write(desc, desc_of(descriptor.Format, descriptor.NumChannels))?;
+        }
+        if !extent.is_null() {
+            write(extent, Extent { width: descriptor.Width, height: descriptor.Height, depth: descriptor.Depth })?;
+        }
+        if flags.is_null() { Ok(()) } else { write(flags, descriptor.Flags) }
+    }
+    /// A plane of an array.
+    cudaArrayGetPlane(plane: *mut Handle, array: Handle, index: c_uint) {
+        enter()?;
+        cu!(cuArrayGetPlane(plane, array, index))
+    }
+    /// What memory an array needs.
+    cudaArrayGetMemoryRequirements(requirements: *mut c_void, array: Handle, device: c_int) {
+        enter()?;
+        cu!(cuArrayGetMemoryRequirements(requirements, array, device))
+    }
+    /// What memory an array of levels needs.
+    cudaMipmappedArrayGetMemoryRequirements(requirements: *mut c_void, array: Handle, device: c_int) {
+        enter()?;
+        cu!(cuMipmappedArrayGetMemoryRequirements(requirements, array, device))
+    }
+    /// How a sparse array is divided.
+    cudaArrayGetSparseProperties(properties: *mut c_void, array: Handle) {
+        enter()?;
+        cu!(cuArrayGetSparseProperties(properties, array))
+    }
+    /// How a sparse array of levels is divided.
+    cudaMipmappedArrayGetSparseProperties(properties: *mut c_void, array: Handle) {
+        enter()?;
+        cu!(cuMipmappedArrayGetSparseProperties(properties, array))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_have_both_names() {
+        for &(kind, bits, format) in &FORMATS {
+            for channels in [1, 2, 4] {
+                let desc = desc_of(format, channels);
+                assert_eq!(desc.kind, kind);
+                assert_eq!(desc.x, bits);
+                assert_eq!(format_of(desc), Ok(Format { format, channels }));
+            }
+        }
+        let three = ChannelDesc { x: 8, y: 8, z: 8, w: 0, kind: UNSIGNED };
+        let mixed = ChannelDesc { x: 8, y: 16, z: 0, w: 0, kind: UNSIGNED };
+        let holes = ChannelDesc { x: 8, y: 0, z: 8, w: 0, kind: UNSIGNED };
+        for desc in [three, mixed, holes, ChannelDesc::default()] {
+            assert_eq!(format_of(desc), Err(Error::INVALID_CHANNEL_DESCRIPTOR));
+        }
+    }
+}

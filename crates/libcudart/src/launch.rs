@@ -1,0 +1,136 @@
+//! Launches (CUDA Runtime API, "Execution Control").
+
+use std::cell::RefCell;
+use std::ffi::{c_uint, c_void};
+
+use cudarc::driver::sys::CUlaunchConfig;
+
+use crate::api::{Default, api};
+use crate::context::enter;
+use crate::driver::cu;
+use crate::error::Error;
+use crate::registry::kernel;
+use crate::types::{Dim3, LaunchConfig};
+use crate::{Handle, NULL, read, write};
+
+/// What `<<<...>>>` says.
+#[derive(Clone, Copy)]
+struct Configuration {
+    grid: Dim3,
+    block: Dim3,
+    shared: usize,
+    stream: Handle,
+}
+
+thread_local! {
+    /// Configurations of launches that have begun; arguments of a launch may launch, too.
+    static CONFIGURATIONS: RefCell<Vec<Configuration>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What the runtime tells of a launch that the driver refuses: bad extents have an error of their own.
+fn refused(error: Error, block: Dim3) -> Error {
+    let threads = u64::from(block.x).saturating_mul(block.y.into()).saturating_mul(block.z.into());
+    let bad = threads == 0 || threads > 1024 || block.z > 64;
+    match error {
+        Error::INVALID_VALUE if bad => Error::INVALID_CONFIGURATION,
+        Error::INVALID_RESOURCE_HANDLE => Error::INVALID_DEVICE_FUNCTION,
+        error => error,
+    }
+}
+
+/// # Safety
+/// As for `cudaLaunchKernel`.
+unsafe fn launch(
+    host: *const c_void,
+    configuration: Configuration,
+    arguments: *mut Handle,
+    cooperative: bool,
+) -> Result<(), Error> {
+    enter()?;
+    let Configuration { grid, block, shared, stream } = configuration;
+    let shared = c_uint::try_from(shared).map_err(|_| Error::INVALID_VALUE)?;
+    if [grid.x, grid.y, grid.z].contains(&0) {
+        return Err(Error::INVALID_CONFIGURATION);
+    }
+    let kernel = kernel(host)?;
+    // SAFETY: the caller's promise.
+    let launched = unsafe {
+        match cooperative {
+            false => cu!(cuLaunchKernel(
+                kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z, shared, stream, arguments, NULL
+            )),
+            true => cu!(cuLaunchCooperativeKernel(
+                kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z, shared, stream, arguments
+            )),
+        }
+    };
+    launched.map_err(|error| refused(error, block))
+}
+
+/// The driver's form of a configuration with attributes, which are the same in both.
+///
+/// # Safety
+/// What is not null must be one.
+pub unsafe fn of_driver(config: *const LaunchConfig, default: Default) -> Result<CUlaunchConfig, Error> {
+    // SAFETY: the caller's promise.
+    let LaunchConfig { grid, block, shared, stream, attributes, count } = unsafe { read(config) }?;
+    Ok(CUlaunchConfig {
+        gridDimX: grid.x,
+        gridDimY: grid.y,
+        gridDimZ: grid.z,
+        blockDimX: block.x,
+        blockDimY: block.y,
+        blockDimZ: block.z,
+        sharedMemBytes: c_uint::try_from(shared).map_err(|_| Error::INVALID_VALUE)?,
+        hStream: default.of(stream).cast(),
+        attrs: attributes.cast(),
+        numAttrs: count,
+    })
+}
+
+api! { API:
+    /// Remembers what `<<<...>>>` says.
+    fn __cudaPushCallConfiguration(grid: Dim3, block: Dim3, shared: usize, stream: Handle) -> c_uint {
+        CONFIGURATIONS.with_borrow_mut(|all| all.push(Configuration { grid, block, shared, stream }));
+        0
+    }
+    /// Takes back what `<<<...>>>` said.
+    __cudaPopCallConfiguration(grid: *mut Dim3, block: *mut Dim3, shared: *mut usize, stream: *mut Handle) {
+        let last = CONFIGURATIONS.with_borrow_mut(Vec::pop).ok_or(Error::MISSING_CONFIGURATION)?;
+        write(grid, last.grid)?;
+        write(block, last.block)?;
+        write(shared, last.shared)?;
+        write(stream, last.stream)
+    }
+    /// Launches a kernel.
+    cudaLaunchKernel / cudaLaunchKernel_ptsz (
+        host: *const c_void, grid: Dim3, block: Dim3, arguments: *mut Handle, shared: usize, stream: Handle
+    ) |default| {
+        launch(host, Configuration { grid, block, shared, stream: default.of(stream) }, arguments, false)
+    }
+    /// Launches a kernel.
+    __cudaLaunchKernel / __cudaLaunchKernel_ptsz (
+        host: *const c_void, grid: Dim3, block: Dim3, arguments: *mut Handle, shared: usize, stream: Handle
+    ) |default| {
+        launch(host, Configuration { grid, block, shared, stream: default.of(stream) }, arguments, false)
+    }
+    /// Launches a kernel whose blocks may wait for each other.
+    cudaLaunchCooperativeKernel / cudaLaunchCooperativeKernel_ptsz (
+        host: *const c_void, grid: Dim3, block: Dim3, arguments: *mut Handle, shared: usize, stream: Handle
+    ) |default| {
+        launch(host, Configuration { grid, block, shared, stream: default.of(stream) }, arguments, true)
+    }
+    /// Launches a kernel with attributes.
+    cudaLaunchKernelExC / cudaLaunchKernelExC_ptsz (config: *const LaunchConfig, host: *const c_void, arguments: *mut Handle) |default| {
+        enter()?;
+        let block = read(config)?.block;
+        let config = of_driver(config, default)?;
+        let kernel = kernel(host)?;
+        cu!(cuLaunchKernelEx(&raw const config, kernel, arguments, NULL)).map_err(|error| refused(error, block))
+    }
+    /// Calls a function of the program when all work before is done.
+    cudaLaunchHostFunc / cudaLaunchHostFunc_ptsz (stream: Handle, function: Handle, data: Handle) |default| {
+        enter()?;
+        cu!(cuLaunchHostFunc(default.of(stream), function, data))
+    }
+}

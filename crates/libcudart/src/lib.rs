@@ -1,0 +1,96 @@
+//! The CUDA runtime over a CUDA driver: what programs that nvcc compiles call. Two libraries, `libcudart.so.12` and `libcudart.so.13`, export
+//! what stands here under the names that each major version has for it (`crates/cudart12`, `crates/cudart13`).
+//!
+//! A function of the runtime is a call of the driver's public functions, after the context is made that the program never asked for. The
+//! runtime's own are the registry of compiled kernels and variables, the configurations of launches, and the last error of each thread.
+//!
+//! Each file has a group of functions of the manual, declared with `api!`. `docs/libcudart.md` lists them all.
+#![recursion_limit = "512"]
+
+pub mod api;
+pub mod array;
+pub mod context;
+pub mod copy;
+pub mod device;
+pub mod driver;
+pub mod error;
+pub mod event;
+pub mod exports;
+pub mod function;
+pub mod graph;
+pub mod launch;
+pub mod library;
+pub mod log;
+pub mod memory;
+mod names;
+pub mod nodes;
+pub mod pool;
+pub mod properties;
+pub mod registry;
+pub mod stream;
+pub mod texture;
+pub mod types;
+pub mod unsupported;
+
+use std::ffi::c_void;
+
+pub use api::{Function, functions};
+use error::Error;
+
+/// What the program holds instead of objects of the driver.
+pub type Handle = *mut c_void;
+
+/// No handle.
+pub const NULL: Handle = std::ptr::null_mut();
+
+/// The functions, a table for each file.
+static TABLES: &[&[Function]] = &[
+    array::API,
+    copy::API,
+    device::API,
+    error::API,
+    event::API,
+    function::API,
+    graph::API,
+    launch::API,
+    library::API,
+    memory::API,
+    nodes::API,
+    pool::API,
+    properties::API,
+    registry::API,
+    stream::API,
+    texture::API,
+    unsupported::API,
+];
+
+/// Writes a result where the program wants it.
+///
+/// # Errors
+/// When that is nowhere.
+///
+/// # Safety
+/// What is not null must point to a place for a `T`.
+unsafe fn write<T>(place: *mut T, value: T) -> Result<(), Error> {
+    if place.is_null() {
+        return Err(Error::INVALID_VALUE);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { place.write(value) };
+    Ok(())
+}
+
+/// Reads a value of the program.
+///
+/// # Errors
+/// When there is none.
+///
+/// # Safety
+/// What is not null must point to a `T`.
+unsafe fn read<T: Copy>(place: *const T) -> Result<T, Error> {
+    if place.is_null() {
+        return Err(Error::INVALID_VALUE);
+    }
+    // SAFETY: the caller's promise.
+    Ok(unsafe { place.read() })
+}

@@ -1,0 +1,475 @@
+//! Nodes of graphs, and their parameters (CUDA Runtime API, "Graph Management"). Most are the driver's; those of kernels name them by addresses of
+//! the host, and those of copies are described in the runtime's terms.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use cudarc::driver::sys::{CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D};
+
+use crate::api::api;
+use crate::context::enter;
+use crate::copy::{described, from_symbol, linear, to_symbol};
+use crate::driver::cu;
+use crate::error::Error;
+use crate::registry::{host_of, kernel};
+use crate::types::{Dim3, KernelNode, Memcpy3D};
+use crate::{Handle, NULL, read, write};
+
+/// The driver's parameters of a kernel.
+///
+/// # Safety
+/// What is not null must be some.
+unsafe fn kernel_params(params: *const KernelNode) -> Result<CUDA_KERNEL_NODE_PARAMS, Error> {
+    // SAFETY: the caller's promise.
+    let KernelNode { host, grid, block, shared, arguments, extra } = unsafe { read(params) }?;
+    let kernel = kernel(host)?;
+    // SAFETY: it has numbers and pointers.
+    let mut params = unsafe { std::mem::zeroed::<CUDA_KERNEL_NODE_PARAMS>() };
+    (params.gridDimX, params.gridDimY, params.gridDimZ) = (grid.x, grid.y, grid.z);
+    (params.blockDimX, params.blockDimY, params.blockDimZ) = (block.x, block.y, block.z);
+    (params.sharedMemBytes, params.kernelParams, params.extra) = (shared, arguments, extra);
+    // Handles of functions are taken here, too.
+    match is_kernel(kernel) {
+        true => params.kern = kernel.cast(),
+        false => params.func = kernel.cast(),
+    }
+    Ok(params)
+}
+
+/// The driver knows it as a kernel.
+fn is_kernel(handle: Handle) -> bool {
+    let mut name = std::ptr::null::<c_char>();
+    // SAFETY: it is passed what it wants.
+    unsafe { cu!(cuKernelGetName(&raw mut name, handle)) }.is_ok()
+}
+
+/// The runtime's description of a copy.
+fn copy_of_driver(copy: &CUDA_MEMCPY3D) -> Memcpy3D {
+    use cudarc::driver::sys::CUmemorytype as Type;
+    let position = |x: usize, y, z, array: Handle| {
+        let element =
+            if array.is_null() { 1 } else { crate::array::element_bytes(array).unwrap_or(1).max(1) };
+        crate::types::Extent { width: x / element, height: y, depth: z }
+    };
+    let at = |kind: Type, host: *mut c_void, device: u64, pitch, height| {
+        let pointer = match kind {
+            Type::CU_MEMORYTYPE_HOST => host,
+            Type::CU_MEMORYTYPE_ARRAY => NULL,
+            _ => std::ptr::without_provenance_mut(device as usize),
+        };
+        crate::types::PitchedPtr { pointer, pitch, width: pitch, height }
+    };
+    let kind = match (copy.srcMemoryType, copy.dstMemoryType) {
+        (Type::CU_MEMORYTYPE_UNIFIED, _) | (_, Type::CU_MEMORYTYPE_UNIFIED) => crate::copy::BY_ADDRESS,
+        (from, to) => {
+            let (from_host, to_host) = (from == Type::CU_MEMORYTYPE_HOST, to == Type::CU_MEMORYTYPE_HOST);
+            c_int::from(!to_host) + 2 * c_int::from(!from_host)
+        }
+    };
+    let array = if copy.dstArray.is_null() { copy.srcArray } else { copy.dstArray };
+    Memcpy3D {
+        from_array: copy.srcArray.cast(),
+        from_position: position(copy.srcXInBytes, copy.srcY, copy.srcZ, copy.srcArray.cast()),
+        from: at(copy.srcMemoryType, copy.srcHost.cast_mut(), copy.srcDevice, copy.srcPitch, copy.srcHeight),
+        to_array: copy.dstArray.cast(),
+        to_position: position(copy.dstXInBytes, copy.dstY, copy.dstZ, copy.dstArray.cast()),
+        to: at(copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstPitch, copy.dstHeight),
+        extent: position(copy.WidthInBytes, copy.Height, copy.Depth, array.cast()),
+        kind,
+    }
+}
+
+fn context() -> Result<Handle, Error> {
+    enter()?;
+    let mut context = NULL;
+    // SAFETY: it is passed what it wants.
+    unsafe { cu!(cuCtxGetCurrent(&raw mut context)) }?;
+    Ok(context)
+}
+
+/// # Safety
+/// As for `cudaGraphAddMemcpyNode`.
+unsafe fn add_copy(
+    node: *mut Handle,
+    graph: Handle,
+    dependencies: *const Handle,
+    count: usize,
+    copy: Result<CUDA_MEMCPY3D, Error>,
+) -> Result<(), Error> {
+    let (context, copy) = (context()?, copy?);
+    // SAFETY: the caller's promise.
+    unsafe { cu!(cuGraphAddMemcpyNode(node, graph, dependencies, count, &raw const copy, context)) }
+}
+
+/// # Safety
+/// As for `cudaGraphMemcpyNodeSetParams`.
+unsafe fn set_copy(node: Handle, copy: Result<CUDA_MEMCPY3D, Error>) -> Result<(), Error> {
+    enter()?;
+    let copy = copy?;
+    // SAFETY: the caller's promise.
+    unsafe { cu!(cuGraphMemcpyNodeSetParams(node, &raw const copy)) }
+}
+
+/// # Safety
+/// As for `cudaGraphExecMemcpyNodeSetParams`.
+unsafe fn set_exec_copy(
+    graph: Handle,
+    node: Handle,
+    copy: Result<CUDA_MEMCPY3D, Error>,
+) -> Result<(), Error> {
+    let (context, copy) = (context()?, copy?);
+    // SAFETY: the caller's promise.
+    unsafe { cu!(cuGraphExecMemcpyNodeSetParams(graph, node, &raw const copy, context)) }
+}
+
+/// `cudaGraphNodeParams`: a type, and a union.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct NodeParams {
+    kind: c_int,
+    reserved: [c_int; 3],
+    union: [u64; 30],
+}
+
+const _: () = assert!(size_of::<NodeParams>() == size_of::<cudarc::driver::sys::CUgraphNodeParams>());
+
+/// Types of nodes whose parameters are not the driver's.
+const KERNEL: c_int = 0;
+const COPY: c_int = 1;
+
+/// `cudaMemcpyNodeParams`
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct CopyNode {
+    flags: c_int,
+    reserved: c_int,
+    context: Handle,
+    copy: Memcpy3D,
+}
+
+/// `CUDA_MEMCPY_NODE_PARAMS`
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct DriverCopyNode {
+    flags: c_int,
+    reserved: c_int,
+    context: Handle,
+    copy: CUDA_MEMCPY3D,
+}
+
+/// Lets the driver do something with parameters of a node, which it may write to.
+///
+/// # Safety
+/// What is not null must be `cudaGraphNodeParams`.
+unsafe fn with_params(
+    params: *mut NodeParams,
+    work: impl FnOnce(*mut NodeParams) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let context = context()?;
+    // SAFETY: the caller's promise; the union has room for each of its members.
+    unsafe {
+        let mut of_driver = read(params)?;
+        let (from, to) = ((&raw const (*params).union), (&raw mut of_driver.union));
+        match of_driver.kind {
+            KERNEL => {
+                let mut kernel = kernel_params(from.cast::<KernelNode>())?;
+                kernel.ctx = context.cast();
+                of_driver.union = [0; 30];
+                to.cast::<CUDA_KERNEL_NODE_PARAMS>().write(kernel);
+                work(&raw mut of_driver)
+            }
+            COPY => {
+                let CopyNode { flags, copy, .. } = from.cast::<CopyNode>().read();
+                let copy = described(&copy)?;
+                of_driver.union = [0; 30];
+                to.cast::<DriverCopyNode>().write(DriverCopyNode { flags, reserved: 0, context, copy });
+                work(&raw mut of_driver)
+            }
+            _ => work(params),
+        }
+    }
+}
+
+/// # Safety
+/// As for `cudaGraphAddNode`.
+unsafe fn add_node(
+    node: *mut Handle,
+    graph: Handle,
+    dependencies: *const Handle,
+    edges: *const c_void,
+    count: usize,
+    params: *mut NodeParams,
+) -> Result<(), Error> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        with_params(params, |params| cu!(cuGraphAddNode_v2(node, graph, dependencies, edges, count, params)))
+    }
+}
+
+api! { API:
+    /// Adds a node to a graph.
+    cudaGraphAddNode[12](node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, params: *mut NodeParams) {
+        add_node(node, graph, dependencies, std::ptr::null(), count, params)
+    }
+    /// Adds a node to a graph.
+    cudaGraphAddNode_v2[12, 13 as cudaGraphAddNode](
+        node: *mut Handle, graph: Handle, dependencies: *const Handle, edges: *const c_void, count: usize, params: *mut NodeParams
+    ) {
+        add_node(node, graph, dependencies, edges, count, params)
+    }
+    /// Changes the parameters of a node.
+    cudaGraphNodeSetParams(node: Handle, params: *mut NodeParams) {
+        with_params(params, |params| cu!(cuGraphNodeSetParams(node, params)))
+    }
+    /// Changes the parameters of a node of an executable graph.
+    cudaGraphExecNodeSetParams(graph: Handle, node: Handle, params: *mut NodeParams) {
+        with_params(params, |params| cu!(cuGraphExecNodeSetParams(graph, node, params)))
+    }
+    /// Adds a node that launches a kernel.
+    cudaGraphAddKernelNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, params: *const KernelNode) {
+        enter()?;
+        let params = kernel_params(params)?;
+        cu!(cuGraphAddKernelNode_v2(node, graph, dependencies, count, &raw const params))
+    }
+    /// What a node launches.
+    cudaGraphKernelNodeGetParams(node: Handle, result: *mut KernelNode) {
+        enter()?;
+        // SAFETY: it has numbers and pointers.
+    let mut params = unsafe { std::mem::zeroed::<CUDA_KERNEL_NODE_PARAMS>() };
+        cu!(cuGraphKernelNodeGetParams_v2(node, &raw mut params))?;
+        let handle = if params.kern.is_null() { params.func.cast() } else { params.kern.cast() };
+        write(result, KernelNode {
+            host: host_of(handle),
+            grid: Dim3 { x: params.gridDimX, y: params.gridDimY, z: params.gridDimZ },
+            block: Dim3 { x: params.blockDimX, y: params.blockDimY, z: params.blockDimZ },
+            shared: params.sharedMemBytes,
+            arguments: params.kernelParams,
+            extra: params.extra,
+        })
+    }
+    /// Changes what a node launches.
+    cudaGraphKernelNodeSetParams(node: Handle, params: *const KernelNode) {
+        enter()?;
+        let params = kernel_params(params)?;
+        cu!(cuGraphKernelNodeSetParams_v2(node, &raw const params))
+    }
+    /// Changes what a node of an executable graph launches.
+    cudaGraphExecKernelNodeSetParams(graph: Handle, node: Handle, params: *const KernelNode) {
+        enter()?;
+        let params = kernel_params(params)?;
+        cu!(cuGraphExecKernelNodeSetParams_v2(graph, node, &raw const params))
+    }
+    /// Gives a node the attributes of another one.
+    cudaGraphKernelNodeCopyAttributes(to: Handle, from: Handle) {
+        enter()?;
+        cu!(cuGraphKernelNodeCopyAttributes(to, from))
+    }
+    /// An attribute of a node that launches a kernel.
+    cudaGraphKernelNodeGetAttribute(node: Handle, attribute: c_int, value: *mut c_void) {
+        enter()?;
+        cu!(cuGraphKernelNodeGetAttribute(node, attribute, value))
+    }
+    /// Changes an attribute of a node that launches a kernel.
+    cudaGraphKernelNodeSetAttribute(node: Handle, attribute: c_int, value: *const c_void) {
+        enter()?;
+        cu!(cuGraphKernelNodeSetAttribute(node, attribute, value))
+    }
+    /// Adds a node that copies.
+    cudaGraphAddMemcpyNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, params: *const Memcpy3D) {
+        enter()?;
+        add_copy(node, graph, dependencies, count, described(&read(params)?))
+    }
+    /// Adds a node that copies bytes.
+    cudaGraphAddMemcpyNode1D(
+        node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, to: *mut c_void, from: *const c_void, bytes: usize, kind: c_int
+    ) {
+        enter()?;
+        add_copy(node, graph, dependencies, count, linear(to, from, bytes, kind))
+    }
+    /// Adds a node that copies bytes to a variable.
+    cudaGraphAddMemcpyNodeToSymbol(
+        node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, symbol: *const c_void, from: *const c_void, bytes: usize,
+        offset: usize, kind: c_int
+    ) {
+        enter()?;
+        add_copy(node, graph, dependencies, count, to_symbol(symbol, from, bytes, offset, kind))
+    }
+    /// Adds a node that copies bytes from a variable.
+    cudaGraphAddMemcpyNodeFromSymbol(
+        node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, to: *mut c_void, symbol: *const c_void, bytes: usize,
+        offset: usize, kind: c_int
+    ) {
+        enter()?;
+        add_copy(node, graph, dependencies, count, from_symbol(to, symbol, bytes, offset, kind))
+    }
+    /// What a node copies.
+    cudaGraphMemcpyNodeGetParams(node: Handle, result: *mut Memcpy3D) {
+        enter()?;
+        let mut copy = std::mem::MaybeUninit::<CUDA_MEMCPY3D>::uninit();
+        cu!(cuGraphMemcpyNodeGetParams(node, copy.as_mut_ptr()))?;
+        write(result, copy_of_driver(&copy.assume_init()))
+    }
+    /// Changes what a node copies.
+    cudaGraphMemcpyNodeSetParams(node: Handle, params: *const Memcpy3D) {
+        enter()?;
+        set_copy(node, described(&read(params)?))
+    }
+    /// Changes what a node copies, to bytes.
+    cudaGraphMemcpyNodeSetParams1D(node: Handle, to: *mut c_void, from: *const c_void, bytes: usize, kind: c_int) {
+        enter()?;
+        set_copy(node, linear(to, from, bytes, kind))
+    }
+    /// Changes what a node copies, to bytes to a variable.
+    cudaGraphMemcpyNodeSetParamsToSymbol(node: Handle, symbol: *const c_void, from: *const c_void, bytes: usize, offset: usize, kind: c_int) {
+        enter()?;
+        set_copy(node, to_symbol(symbol, from, bytes, offset, kind))
+    }
+    /// Changes what a node copies, to bytes from a variable.
+    cudaGraphMemcpyNodeSetParamsFromSymbol(node: Handle, to: *mut c_void, symbol: *const c_void, bytes: usize, offset: usize, kind: c_int) {
+        enter()?;
+        set_copy(node, from_symbol(to, symbol, bytes, offset, kind))
+    }
+    /// Changes what a node of an executable graph copies.
+    cudaGraphExecMemcpyNodeSetParams(graph: Handle, node: Handle, params: *const Memcpy3D) {
+        enter()?;
+        set_exec_copy(graph, node, described(&read(params)?))
+    }
+    /// Changes what a node of an executable graph copies, to bytes.
+    cudaGraphExecMemcpyNodeSetParams1D(graph: Handle, node: Handle, to: *mut c_void, from: *const c_void, bytes: usize, kind: c_int) {
+        enter()?;
+        set_exec_copy(graph, node, linear(to, from, bytes, kind))
+    }
+    /// Changes what a node of an executable graph copies, to bytes to a variable.
+    cudaGraphExecMemcpyNodeSetParamsToSymbol(
+        graph: Handle, node: Handle, symbol: *const c_void, from: *const c_void, bytes: usize, offset: usize, kind: c_int
+    ) {
+        enter()?;
+        set_exec_copy(graph, node, to_symbol(symbol, from, bytes, offset, kind))
+    }
+    /// Changes what a node of an executable graph copies, to bytes from a variable.
+    cudaGraphExecMemcpyNodeSetParamsFromSymbol(
+        graph: Handle, node: Handle, to: *mut c_void, symbol: *const c_void, bytes: usize, offset: usize, kind: c_int
+    ) {
+        enter()?;
+        set_exec_copy(graph, node, from_symbol(to, symbol, bytes, offset, kind))
+    }
+    /// Adds a node that fills memory.
+    cudaGraphAddMemsetNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, params: *const c_void) {
+        let context = context()?;
+        cu!(cuGraphAddMemsetNode(node, graph, dependencies, count, params, context))
+    }
+    /// What a node fills.
+    cudaGraphMemsetNodeGetParams(node: Handle, params: *mut c_void) {
+        enter()?;
+        cu!(cuGraphMemsetNodeGetParams(node, params))
+    }
+    /// Changes what a node fills.
+    cudaGraphMemsetNodeSetParams(node: Handle, params: *const c_void) {
+        enter()?;
+        cu!(cuGraphMemsetNodeSetParams(node, params))
+    }
+    /// Changes what a node of an executable graph fills.
+    cudaGraphExecMemsetNodeSetParams(graph: Handle, node: Handle, params: *const c_void) {
+        let context = context()?;
+        cu!(cuGraphExecMemsetNodeSetParams(graph, node, params, context))
+    }
+    /// Adds a node that calls a function of the program.
+    cudaGraphAddHostNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, params: *const c_void) {
+        enter()?;
+        cu!(cuGraphAddHostNode(node, graph, dependencies, count, params))
+    }
+    /// What a node calls.
+    cudaGraphHostNodeGetParams(node: Handle, params: *mut c_void) {
+        enter()?;
+        cu!(cuGraphHostNodeGetParams(node, params))
+    }
+    /// Changes what a node calls.
+    cudaGraphHostNodeSetParams(node: Handle, params: *const c_void) {
+        enter()?;
+        cu!(cuGraphHostNodeSetParams(node, params))
+    }
+    /// Changes what a node of an executable graph calls.
+    cudaGraphExecHostNodeSetParams(graph: Handle, node: Handle, params: *const c_void) {
+        enter()?;
+        cu!(cuGraphExecHostNodeSetParams(graph, node, params))
+    }
+    /// Adds a node that runs another graph.
+    cudaGraphAddChildGraphNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, child: Handle) {
+        enter()?;
+        cu!(cuGraphAddChildGraphNode(node, graph, dependencies, count, child))
+    }
+    /// The graph that a node runs.
+    cudaGraphChildGraphNodeGetGraph(node: Handle, graph: *mut Handle) {
+        enter()?;
+        cu!(cuGraphChildGraphNodeGetGraph(node, graph))
+    }
+    /// Changes the graph that a node of an executable graph runs.
+    cudaGraphExecChildGraphNodeSetParams(graph: Handle, node: Handle, child: Handle) {
+        enter()?;
+        cu!(cuGraphExecChildGraphNodeSetParams(graph, node, child))
+    }
+    /// Adds a node that does nothing.
+    cudaGraphAddEmptyNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize) {
+        enter()?;
+        cu!(cuGraphAddEmptyNode(node, graph, dependencies, count))
+    }
+    /// Adds a node that records an event.
+    cudaGraphAddEventRecordNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, event: Handle) {
+        enter()?;
+        cu!(cuGraphAddEventRecordNode(node, graph, dependencies, count, event))
+    }
+    /// The event that a node records.
+    cudaGraphEventRecordNodeGetEvent(node: Handle, event: *mut Handle) {
+        enter()?;
+        cu!(cuGraphEventRecordNodeGetEvent(node, event))
+    }
+    /// Changes the event that a node records.
+    cudaGraphEventRecordNodeSetEvent(node: Handle, event: Handle) {
+        enter()?;
+        cu!(cuGraphEventRecordNodeSetEvent(node, event))
+    }
+    /// Changes the event that a node of an executable graph records.
+    cudaGraphExecEventRecordNodeSetEvent(graph: Handle, node: Handle, event: Handle) {
+        enter()?;
+        cu!(cuGraphExecEventRecordNodeSetEvent(graph, node, event))
+    }
+    /// Adds a node that waits for an event.
+    cudaGraphAddEventWaitNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, event: Handle) {
+        enter()?;
+        cu!(cuGraphAddEventWaitNode(node, graph, dependencies, count, event))
+    }
+    /// The event that a node waits for.
+    cudaGraphEventWaitNodeGetEvent(node: Handle, event: *mut Handle) {
+        enter()?;
+        cu!(cuGraphEventWaitNodeGetEvent(node, event))
+    }
+    /// Changes the event that a node waits for.
+    cudaGraphEventWaitNodeSetEvent(node: Handle, event: Handle) {
+        enter()?;
+        cu!(cuGraphEventWaitNodeSetEvent(node, event))
+    }
+    /// Changes the event that a node of an executable graph waits for.
+    cudaGraphExecEventWaitNodeSetEvent(graph: Handle, node: Handle, event: Handle) {
+        enter()?;
+        cu!(cuGraphExecEventWaitNodeSetEvent(graph, node, event))
+    }
+    /// Adds a node that allocates memory.
+    cudaGraphAddMemAllocNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, params: *mut c_void) {
+        enter()?;
+        cu!(cuGraphAddMemAllocNode(node, graph, dependencies, count, params))
+    }
+    /// What a node allocates.
+    cudaGraphMemAllocNodeGetParams(node: Handle, params: *mut c_void) {
+        enter()?;
+        cu!(cuGraphMemAllocNodeGetParams(node, params))
+    }
+    /// Adds a node that gives memory back.
+    cudaGraphAddMemFreeNode(node: *mut Handle, graph: Handle, dependencies: *const Handle, count: usize, pointer: *mut c_void) {
+        enter()?;
+        cu!(cuGraphAddMemFreeNode(node, graph, dependencies, count, pointer))
+    }
+    /// The memory that a node gives back.
+    cudaGraphMemFreeNodeGetParams(node: Handle, pointer: *mut c_void) {
+        enter()?;
+        cu!(cuGraphMemFreeNodeGetParams(node, pointer))
+    }
+}

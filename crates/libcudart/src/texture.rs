@@ -1,0 +1,239 @@
+//! Texture and surface objects (CUDA Runtime API, "Texture Object Management", "Surface Object Management").
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use cudarc::driver::sys::CUarray_format;
+
+use crate::api::api;
+use crate::array::{desc_of, format_of};
+use crate::context::enter;
+use crate::driver::cu;
+use crate::error::Error;
+use crate::types::{ChannelDesc, TextureDesc};
+use crate::{read, write};
+
+/// `cudaResourceType`; the driver has the same numbers.
+const ARRAY: c_int = 0;
+const MIPMAPPED: c_int = 1;
+const LINEAR: c_int = 2;
+const PITCH_2D: c_int = 3;
+
+/// `cudaResourceDesc` of 12; that of 13 goes on. What follows `kind` is a union.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ResourceDesc {
+    kind: c_int,
+    pointer: u64,
+    desc: ChannelDesc,
+    /// Bytes of linear memory, or width, height and pitch of rows.
+    sizes: [usize; 3],
+}
+
+const _: () = assert!(size_of::<ResourceDesc>() == 64);
+
+/// `CUDA_RESOURCE_DESC`, whose union this spells out.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct DriverResourceDesc {
+    kind: c_int,
+    pointer: u64,
+    format: c_int,
+    channels: c_uint,
+    sizes: [usize; 3],
+    rest: [u8; 88],
+    flags: c_uint,
+}
+
+const _: () =
+    assert!(size_of::<DriverResourceDesc>() == size_of::<cudarc::driver::sys::CUDA_RESOURCE_DESC>());
+
+/// `CUDA_TEXTURE_DESC`
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct DriverTextureDesc {
+    address_mode: [c_int; 3],
+    filter_mode: c_int,
+    flags: c_uint,
+    max_anisotropy: c_uint,
+    mipmap_filter_mode: c_int,
+    mipmap_level_bias: f32,
+    min_mipmap_level: f32,
+    max_mipmap_level: f32,
+    border: [f32; 4],
+    reserved: [c_int; 12],
+}
+
+const _: () = assert!(size_of::<DriverTextureDesc>() == size_of::<cudarc::driver::sys::CUDA_TEXTURE_DESC>());
+
+/// Bytes of `cudaResourceViewDesc` of 12; the driver's and that of 13 go on with zeros.
+const VIEW_BYTES: usize = 48;
+type DriverViewDesc = [u64; 14];
+
+const _: () =
+    assert!(size_of::<DriverViewDesc>() == size_of::<cudarc::driver::sys::CUDA_RESOURCE_VIEW_DESC>());
+
+/// Flags of a texture of the driver.
+const READ_AS_INTEGER: c_uint = 1;
+const NORMALIZED_COORDINATES: c_uint = 2;
+const SRGB: c_uint = 0x10;
+const DISABLE_TRILINEAR_OPTIMIZATION: c_uint = 0x20;
+const SEAMLESS_CUBEMAP: c_uint = 0x40;
+
+/// `cudaReadModeElementType`
+const ELEMENT_TYPE: c_int = 0;
+
+/// # Safety
+/// What is not null must be a `cudaResourceDesc`.
+unsafe fn resource(desc: *const ResourceDesc) -> Result<DriverResourceDesc, Error> {
+    // SAFETY: the caller's promise.
+    let ResourceDesc { kind, pointer, desc, sizes } = unsafe { read(desc) }?;
+    let mut resource =
+        DriverResourceDesc { kind, pointer, format: 0, channels: 0, sizes: [0; 3], rest: [0; 88], flags: 0 };
+    match kind {
+        ARRAY | MIPMAPPED => {}
+        LINEAR | PITCH_2D => {
+            let format = format_of(desc)?;
+            (resource.format, resource.channels) = (format.format as c_int, format.channels);
+            resource.sizes = if kind == LINEAR { [sizes[0], 0, 0] } else { sizes };
+        }
+        _ => return Err(Error::INVALID_VALUE),
+    }
+    Ok(resource)
+}
+
+/// # Safety
+/// What is not null must be a place for a `cudaResourceDesc`.
+unsafe fn tell_resource(result: *mut ResourceDesc, resource: &DriverResourceDesc) -> Result<(), Error> {
+    // SAFETY: the driver knows only formats that it has a name for.
+    let format = unsafe { std::mem::transmute::<c_int, CUarray_format>(resource.format.max(1)) };
+    let desc = match resource.kind {
+        LINEAR | PITCH_2D => desc_of(format, resource.channels),
+        _ => ChannelDesc::default(),
+    };
+    let DriverResourceDesc { kind, pointer, sizes, .. } = *resource;
+    // SAFETY: the caller's promise.
+    unsafe { write(result, ResourceDesc { kind, pointer, desc, sizes }) }
+}
+
+fn texture(desc: &TextureDesc) -> DriverTextureDesc {
+    let flags = [
+        (desc.read_mode == ELEMENT_TYPE, READ_AS_INTEGER),
+        (desc.normalized_coordinates != 0, NORMALIZED_COORDINATES),
+        (desc.srgb != 0, SRGB),
+        (desc.disable_trilinear_optimization != 0, DISABLE_TRILINEAR_OPTIMIZATION),
+        (desc.seamless_cubemap != 0, SEAMLESS_CUBEMAP),
+    ];
+    DriverTextureDesc {
+        address_mode: desc.address_mode,
+        filter_mode: desc.filter_mode,
+        flags: flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag).sum(),
+        max_anisotropy: desc.max_anisotropy,
+        mipmap_filter_mode: desc.mipmap_filter_mode,
+        mipmap_level_bias: desc.mipmap_level_bias,
+        min_mipmap_level: desc.min_mipmap_level,
+        max_mipmap_level: desc.max_mipmap_level,
+        border: desc.border,
+        reserved: [0; 12],
+    }
+}
+
+fn texture_of_driver(desc: &DriverTextureDesc) -> TextureDesc {
+    let has = |flag| c_int::from(desc.flags & flag != 0);
+    TextureDesc {
+        address_mode: desc.address_mode,
+        filter_mode: desc.filter_mode,
+        read_mode: if has(READ_AS_INTEGER) != 0 { ELEMENT_TYPE } else { 1 },
+        srgb: has(SRGB),
+        border: desc.border,
+        normalized_coordinates: has(NORMALIZED_COORDINATES),
+        max_anisotropy: desc.max_anisotropy,
+        mipmap_filter_mode: desc.mipmap_filter_mode,
+        mipmap_level_bias: desc.mipmap_level_bias,
+        min_mipmap_level: desc.min_mipmap_level,
+        max_mipmap_level: desc.max_mipmap_level,
+        disable_trilinear_optimization: has(DISABLE_TRILINEAR_OPTIMIZATION),
+        seamless_cubemap: has(SEAMLESS_CUBEMAP),
+    }
+}
+
+/// # Safety
+/// As for `cudaGetTextureObjectResourceViewDesc`.
+unsafe fn tell_view(result: *mut c_void, object: u64, bytes: usize) -> Result<(), Error> {
+    enter()?;
+    let mut view: DriverViewDesc = [0; 14];
+    // SAFETY: the caller's promise.
+    unsafe {
+        cu!(cuTexObjectGetResourceViewDesc(&raw mut view, object))?;
+        if result.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        std::ptr::copy_nonoverlapping(view.as_ptr().cast::<u8>(), result.cast(), bytes);
+    }
+    Ok(())
+}
+
+api! { API:
+    /// Makes a texture object.
+    cudaCreateTextureObject(result: *mut u64, of: *const ResourceDesc, desc: *const TextureDesc, view: *const c_void) {
+        enter()?;
+        let (resource, texture) = (resource(of)?, texture(&read(desc)?));
+        let mut of_driver: DriverViewDesc = [0; 14];
+        let mut chosen = std::ptr::null();
+        if !view.is_null() {
+            std::ptr::copy_nonoverlapping(view.cast::<u8>(), of_driver.as_mut_ptr().cast(), VIEW_BYTES);
+            chosen = &raw const of_driver;
+        }
+        cu!(cuTexObjectCreate(result, &raw const resource, &raw const texture, chosen))
+    }
+    /// Destroys a texture object.
+    cudaDestroyTextureObject(object: u64) {
+        enter()?;
+        if object == 0 {
+            return Ok(());
+        }
+        cu!(cuTexObjectDestroy(object))
+    }
+    /// What a texture object reads.
+    cudaGetTextureObjectResourceDesc(result: *mut ResourceDesc, object: u64) {
+        enter()?;
+        let mut resource = std::mem::zeroed::<DriverResourceDesc>();
+        cu!(cuTexObjectGetResourceDesc(&raw mut resource, object))?;
+        tell_resource(result, &resource)
+    }
+    /// How a texture object reads.
+    cudaGetTextureObjectTextureDesc(result: *mut TextureDesc, object: u64) {
+        enter()?;
+        let mut texture = std::mem::zeroed::<DriverTextureDesc>();
+        cu!(cuTexObjectGetTextureDesc(&raw mut texture, object))?;
+        write(result, texture_of_driver(&texture))
+    }
+    /// Which part of its resource a texture object shows.
+    cudaGetTextureObjectResourceViewDesc_12[12 as cudaGetTextureObjectResourceViewDesc](result: *mut c_void, object: u64) {
+        tell_view(result, object, VIEW_BYTES)
+    }
+    /// Which part of its resource a texture object shows.
+    cudaGetTextureObjectResourceViewDesc_13[13 as cudaGetTextureObjectResourceViewDesc](result: *mut c_void, object: u64) {
+        tell_view(result, object, size_of::<DriverViewDesc>())
+    }
+    /// Makes a surface object.
+    cudaCreateSurfaceObject(result: *mut u64, of: *const ResourceDesc) {
+        enter()?;
+        let resource = resource(of)?;
+        cu!(cuSurfObjectCreate(result, &raw const resource))
+    }
+    /// Destroys a surface object.
+    cudaDestroySurfaceObject(object: u64) {
+        enter()?;
+        if object == 0 {
+            return Ok(());
+        }
+        cu!(cuSurfObjectDestroy(object))
+    }
+    /// What a surface object reads and writes.
+    cudaGetSurfaceObjectResourceDesc(result: *mut ResourceDesc, object: u64) {
+        enter()?;
+        let mut resource = std::mem::zeroed::<DriverResourceDesc>();
+        cu!(cuSurfObjectGetResourceDesc(&raw mut resource, object))?;
+        tell_resource(result, &resource)
+    }
+}

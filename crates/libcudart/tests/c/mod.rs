@@ -1,0 +1,48 @@
+//! A program in C on a library, as the dynamic linker finds it. These tests need `gcc`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+// It is found beside the runtime.
+use ptxvm_libcuda as _;
+
+/// Where cargo puts the libraries that it builds for this test.
+fn libraries() -> PathBuf {
+    let test = std::env::current_exe().expect("the path of this test");
+    test.parent().expect("the folder of this test").to_owned()
+}
+
+/// Compiles the program for a major version of CUDA, and runs it.
+pub fn registered(major: u32) -> Output {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (library, name) in [
+        (format!("libptxvm_cudart{major}.so"), format!("libcudart.so.{major}")),
+        ("libptxvm_libcuda.so".to_owned(), "libcuda.so.1".to_owned()),
+    ] {
+        std::os::unix::fs::symlink(libraries().join(library), folder.path().join(name)).expect("a link");
+    }
+    let program = folder.path().join("registered");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../libcudart/tests/c/registered.c");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-prio-ctor-dtor", "-pthread"]);
+    gcc.arg(format!("-DMAJOR={major}")).arg(source).arg("-o").arg(&program);
+    gcc.arg("-L")
+        .arg(folder.path())
+        .arg(format!("-l:libcudart.so.{major}"))
+        .args(["-ldl", "-Wl,--allow-shlib-undefined"]);
+    let compiled = gcc.output().expect("gcc");
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    let mut run = Command::new(program);
+    run.env("LD_LIBRARY_PATH", folder.path()).env("PTXVM_DEVICE", "sm_90");
+    run.output().expect("the program")
+}
+
+/// Runs it, and asserts that everything is as it says.
+pub fn works(major: u32) {
+    let output = registered(major);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}\n{errors}", output.status);
+    assert_eq!(output.stdout, b"done\n");
+    // The fault of its last kernel is reported.
+    assert!(errors.contains("scale"), "{errors}");
+}
