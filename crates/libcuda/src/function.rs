@@ -71,14 +71,15 @@ impl Function {
 
     /// Answers `cuFuncGetAttribute`.
     pub fn attribute(&self, attribute: u32, chip: &Chip) -> Result<i32, Status> {
-        let version = self.module.loaded.module().program().module.version;
+        let target = self.module.loaded.module().program().module.target;
         Ok(match attribute {
             0 => self.attributes.max_threads as i32,
             1 => self.attributes.shared_bytes as i32,
             2 => self.attributes.const_bytes as i32,
             3 => self.attributes.local_bytes as i32,
             4 => self.registers() as i32,
-            5 => i32::from(version.major) * 10 + i32::from(version.minor),
+            // What the manual calls the PTX version is the architecture that the PTX is for: CUB chooses by it.
+            5 => i32::from(target.number),
             6 => chip.capability as i32,
             7 | 10..=13 => 0,
             8 => self.most_dynamic.load(Ordering::Relaxed) as i32,

@@ -213,7 +213,7 @@ int main(void) {
     CHECK(version / 1000 == MAJOR);
     function_t attributes;
     OK(cudaFuncGetAttributes(&attributes, (const void *)scale));
-    CHECK(attributes.max_threads == 1024 && attributes.constant == 4);
+    CHECK(attributes.max_threads == 1024 && attributes.constant == 4 && attributes.rest[0] == 70);
     OK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, (const void *)scale, 1024, 0));
     CHECK(blocks == 2);
     OK(cudaGetSymbolSize(&bytes, &launches));
