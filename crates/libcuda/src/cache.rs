@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use ptxvm::{Color, Error, Module};
 
 use crate::Status;
+use crate::config::Config;
 use crate::image::{Refusal, Source, source_file};
 use crate::log::log;
 
@@ -24,7 +25,8 @@ pub fn compiled(source: &Source) -> Result<Module, Refusal> {
         return Ok(module.clone());
     }
     // Without the lock: compiling takes a while.
-    let module = Module::compile(source_file(source), &ptxvm::Options::default()).map_err(|error| {
+    let options = ptxvm::Options { lenient: Config::get().lenient, ..ptxvm::Options::default() };
+    let module = Module::compile(source_file(source), &options).map_err(|error| {
         let message = error.render(Color::Never);
         log!(warn, "{message}");
         Refusal { status: status(&error), message }

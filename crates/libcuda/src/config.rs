@@ -16,6 +16,8 @@ pub struct Config {
     pub count: u32,
     /// Bytes of memory of each.
     pub memory: u64,
+    /// They take forms of instructions that ptxas rejects and tinygrad emits (`sin.approx.f64`).
+    pub lenient: bool,
 }
 
 const DEFAULT: u32 = 90;
@@ -24,7 +26,7 @@ const MOST_DEVICES: u32 = 64;
 
 impl Config {
     /// The configuration of this process: `PTXVM_DEVICE` (`sm_90`), `PTXVM_DEVICE_NAME`, `PTXVM_DEVICE_COUNT`, `PTXVM_DEVICE_MEMORY` (bytes, or
-    /// with `K`, `M`, `G`), and `CUDA_VISIBLE_DEVICES`, of which only an empty list or `-1` means something: no device.
+    /// with `K`, `M`, `G`), `PTXVM_LENIENT=1`, and `CUDA_VISIBLE_DEVICES`, of which only an empty list or `-1` means something: no device.
     pub fn get() -> &'static Config {
         static CONFIG: OnceLock<Config> = OnceLock::new();
         CONFIG.get_or_init(|| Config::of(|name| std::env::var(name).ok()))
@@ -49,7 +51,8 @@ impl Config {
         // A program that takes all memory of the device must not take all of the host's.
         let memory = memory.unwrap_or_else(|| (u64::from(chip.memory) << 30).min(host_memory() / 4 * 3));
         let name = variable("PTXVM_DEVICE_NAME").unwrap_or_else(|| chip.name.to_owned());
-        Config { chip, name, count, memory }
+        let lenient = variable("PTXVM_LENIENT").is_some_and(|value| value == "1");
+        Config { chip, name, count, memory, lenient }
     }
 }
 
@@ -105,6 +108,7 @@ mod tests {
         assert_eq!(with(&[("PTXVM_DEVICE_MEMORY", "2G")]).memory, 2 << 30);
         assert_eq!(with(&[("PTXVM_DEVICE_MEMORY", "512MiB")]).memory, 512 << 20);
         assert_eq!(with(&[("PTXVM_DEVICE_COUNT", "4")]).count, 4);
+        assert!(with(&[("PTXVM_LENIENT", "1")]).lenient && !with(&[]).lenient);
         assert_eq!(with(&[("CUDA_VISIBLE_DEVICES", "")]).count, 0);
         assert_eq!(with(&[("CUDA_VISIBLE_DEVICES", "0")]).count, 1);
     }

@@ -74,6 +74,19 @@ impl Context {
         Ok(context)
     }
 
+    /// The context in which something is given back: the current one, or that of what is given back where the thread has none. (The manual
+    /// wants a current one, and programs that close down rely on it that none is needed.)
+    ///
+    /// # Errors
+    /// When there is neither, or it is broken.
+    pub fn current_or(owner: Option<u64>) -> Result<Arc<Context>, Status> {
+        driver()?;
+        let of_owner = || CONTEXTS.find(|context| Some(context.id) == owner);
+        let context = top().or_else(of_owner).ok_or(Status::CUDA_ERROR_INVALID_CONTEXT)?;
+        context.check()?;
+        Ok(context)
+    }
+
     /// Whether it still works.
     ///
     /// # Errors

@@ -15,7 +15,18 @@ use crate::log::log;
 pub struct Source {
     pub name: String,
     pub text: Vec<u8>,
+    /// Registers that a thread may have, as the program told the compiler. Nothing here needs any; programs ask what became of it.
+    pub max_registers: u32,
 }
+
+impl Source {
+    fn new(name: impl Into<String>, text: Vec<u8>) -> Source {
+        Source { name: name.into(), text, max_registers: MAX_REGISTERS }
+    }
+}
+
+/// Registers that a thread may have at most.
+const MAX_REGISTERS: u32 = 255;
 
 /// Why something could not be loaded, with what there is to say about it.
 #[derive(Debug)]
@@ -30,16 +41,19 @@ impl From<Status> for Refusal {
     }
 }
 
-/// What our own linker returns: this, then each text with its name, both with a length before.
+/// What our own linker returns: this, then each text behind its name, both with a length before, and how many registers it may have.
 const LINKED: &[u8; 8] = b"\x01PTXVML\n";
 
 /// Packs sources into one image.
 pub fn pack(sources: &[Source]) -> Vec<u8> {
     let mut image = LINKED.to_vec();
     image.extend((sources.len() as u64).to_le_bytes());
-    for part in sources.iter().flat_map(|source| [source.name.as_bytes(), &source.text]) {
-        image.extend((part.len() as u64).to_le_bytes());
-        image.extend(part);
+    for source in sources {
+        for part in [source.name.as_bytes(), &source.text] {
+            image.extend((part.len() as u64).to_le_bytes());
+            image.extend(part);
+        }
+        image.extend(u64::from(source.max_registers).to_le_bytes());
     }
     image
 }
@@ -78,7 +92,7 @@ pub unsafe fn sources(image: *const c_void, name: &str) -> Result<Vec<Source>, R
             return Ok(unpack(bytes.add(LINKED.len())));
         }
         let text = CStr::from_ptr(bytes.cast::<c_char>()).to_bytes().to_vec();
-        Ok(vec![Source { name: name.to_owned(), text }])
+        Ok(vec![Source::new(name, text)])
     }
 }
 
@@ -99,7 +113,7 @@ pub fn sources_of_bytes(image: &[u8], name: &str) -> Result<Vec<Source>, Refusal
         // SAFETY: the caller has the whole image, which tells its own size, and was made here; or it is a wrapper in memory.
         return unsafe { sources(image.as_ptr().cast(), name) };
     }
-    Ok(vec![Source { name: name.to_owned(), text: image[..end].to_vec() }])
+    Ok(vec![Source::new(name, image[..end].to_vec())])
 }
 
 fn no_ptx(what: String) -> Refusal {
@@ -109,7 +123,7 @@ fn no_ptx(what: String) -> Refusal {
 
 fn fat_binary(bytes: &[u8], name: &str) -> Result<Vec<Source>, Refusal> {
     match fatbin::ptx_for(bytes, Config::get().chip.capability) {
-        Ok(text) => Ok(vec![Source { name: name.to_owned(), text }]),
+        Ok(text) => Ok(vec![Source::new(name, text)]),
         Err(error @ fatbin::Error::NoPtx(_)) => Err(no_ptx(error.to_string())),
         Err(error) => Err(Refusal { status: Status::CUDA_ERROR_INVALID_IMAGE, message: error.to_string() }),
     }
@@ -203,7 +217,8 @@ unsafe fn unpack(at: *const u8) -> Vec<Source> {
     (0..count)
         .map(|_| {
             let name = String::from_utf8_lossy(&part(&mut at)).into_owned();
-            Source { name, text: part(&mut at) }
+            let text = part(&mut at);
+            Source { name, text, max_registers: number(&mut at) as u32 }
         })
         .collect()
 }

@@ -1,19 +1,21 @@
-//! Options of the compiler (`CUjit_option`): those that say where its messages go.
+//! Options of the compiler (`CUjit_option`): those that say where its messages go, and how many registers a thread may have.
 
 use std::ffi::{c_char, c_uint, c_void};
 
 use crate::Status;
-use crate::image::Refusal;
+use crate::image::{Refusal, Source};
 use crate::pointers::read_all;
 
+const MAX_REGISTERS: u32 = 0;
 const INFO_LOG: u32 = 3;
 const INFO_LOG_BYTES: u32 = 4;
 const ERROR_LOG: u32 = 5;
 const ERROR_LOG_BYTES: u32 = 6;
 
-/// Where messages go.
+/// What the program asks of the compiler.
 #[derive(Default)]
 pub struct Options {
+    max_registers: Option<u32>,
     info: Log,
     error: Log,
 }
@@ -46,6 +48,9 @@ impl Options {
         for (i, (option, value)) in options.into_iter().zip(all).enumerate() {
             let log = if option <= INFO_LOG_BYTES { &mut result.info } else { &mut result.error };
             match option {
+                MAX_REGISTERS => {
+                    result.max_registers = u32::try_from(value.addr()).ok().filter(|&most| most > 0)
+                }
                 INFO_LOG | ERROR_LOG => log.buffer = Some(value.cast()),
                 INFO_LOG_BYTES | ERROR_LOG_BYTES => {
                     // A number, passed as a pointer.
@@ -56,6 +61,14 @@ impl Options {
             }
         }
         Ok(result)
+    }
+
+    /// Sources as they are to be compiled.
+    pub fn apply(&self, mut sources: Vec<Source>) -> Vec<Source> {
+        for source in &mut sources {
+            source.max_registers = source.max_registers.min(self.max_registers.unwrap_or(u32::MAX));
+        }
+        sources
     }
 
     /// Writes what a compilation says into the program's buffers.

@@ -40,7 +40,7 @@ impl Linker {
         let sources = sources_of_bytes(bytes, name).and_then(|sources| {
             // What does not compile is refused here.
             sources.iter().try_for_each(|source| crate::cache::compiled(source).map(drop))?;
-            Ok(sources)
+            Ok(self.options.apply(sources))
         });
         // SAFETY: the caller's promise.
         let sources = unsafe { self.options.report(sources) }?;

@@ -171,6 +171,11 @@ pub fn allocate(context: &Context, bytes: usize, kind: Kind, what: &str) -> Resu
     Ok(base)
 }
 
+/// The number of the context that an address belongs to.
+fn owner(address: u64) -> Result<Option<u64>, Status> {
+    Ok(driver()?.allocations.find(address).map(|allocation| allocation.context))
+}
+
 /// Gives memory back that [`allocate`] returned.
 ///
 /// # Errors
@@ -372,7 +377,7 @@ api! { API:
     }
     /// Gives device memory back when all work that may use it is done.
     cuMemFree 3020 "cuMemFree_v2" (address: CUdeviceptr) {
-        let context = Context::current()?;
+        let context = Context::current_or(owner(address)?)?;
         if address == 0 {
             return Ok(());
         }
@@ -389,7 +394,7 @@ api! { API:
     }
     /// Gives pinned memory back.
     cuMemFreeHost 2000 "cuMemFreeHost" (pointer: *mut c_void) {
-        let context = Context::current()?;
+        let context = Context::current_or(owner(pointer.addr() as u64)?)?;
         if pointer.is_null() {
             return Ok(());
         }
@@ -414,7 +419,7 @@ api! { API:
     }
     /// Takes memory of the program away from kernels.
     cuMemHostUnregister 4000 "cuMemHostUnregister" (pointer: *mut c_void) {
-        let context = Context::current()?;
+        let context = Context::current_or(owner(pointer.addr() as u64)?)?;
         if pointer.is_null() {
             return Err(Status::CUDA_ERROR_INVALID_VALUE);
         }

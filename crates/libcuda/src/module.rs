@@ -27,6 +27,8 @@ pub struct Module {
     pub loaded: Loaded,
     /// The number of its context.
     pub context: u64,
+    /// Registers that a thread of its kernels may have.
+    pub max_registers: u32,
     functions: Mutex<HashMap<String, Arc<Function>>>,
     /// Its `.global` variables, which are allocations.
     globals: Vec<u64>,
@@ -105,8 +107,14 @@ impl Module {
                 Some(Constants { address, bytes })
             }
         };
-        let module =
-            Arc::new(Module { loaded, context: context.id, functions: Mutex::default(), globals, constants });
+        let module = Arc::new(Module {
+            loaded,
+            context: context.id,
+            max_registers: sources.iter().map(|source| source.max_registers).min().unwrap_or(u32::MAX),
+            functions: Mutex::default(),
+            globals,
+            constants,
+        });
         if let Some(constants) = constants {
             let mut all = WITH_CONSTANTS.write().unwrap_or_else(PoisonError::into_inner);
             all.push((constants, Arc::downgrade(&module)));
@@ -203,7 +211,7 @@ unsafe fn load_data(result: *mut CUmodule, image: *const c_void, options: &Optio
     }
     // SAFETY: the caller's promise.
     let sources = unsafe { sources(image, "<module>") };
-    let module = sources.and_then(|sources| Module::load(&context, &sources));
+    let module = sources.and_then(|sources| Module::load(&context, &options.apply(sources)));
     // SAFETY: the caller's promise.
     let module = unsafe { options.report(module) }?;
     // SAFETY: as above.
@@ -241,9 +249,9 @@ api! { API:
     }
     /// Unloads a module.
     cuModuleUnload 2000 "cuModuleUnload" (handle: CUmodule) {
-        let context = Context::current()?;
-        module(handle)?;
-        context.synchronize()?;
+        driver()?;
+        let module = MODULES.get(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)?;
+        Context::current_or(Some(module.context))?.synchronize()?;
         MODULES.remove(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)?.unload();
         Ok(())
     }

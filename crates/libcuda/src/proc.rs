@@ -20,6 +20,12 @@ const FOUND: u32 = 0;
 const NOT_FOUND: u32 = 1;
 const VERSION_TOO_OLD: u32 = 2;
 
+/// The tables that NVIDIA's runtime asks for first, as seen with its releases 12.9 and 13.5. NVRTC asks for another one, and does without.
+const RUNTIME_TABLES: [[u8; 16]; 2] = [
+    0xf8cf_f951_2146_8b4e_b9e2_fb46_9e7c_0dd9_u128.to_be_bytes(),
+    0x6bd5_fb6c_5bf4_e74a_8987_d939_12fd_9df9_u128.to_be_bytes(),
+];
+
 /// The functions by name, each with its versions in ascending order.
 fn table() -> &'static HashMap<&'static str, Vec<&'static Function>> {
     static TABLE: OnceLock<HashMap<&'static str, Vec<&'static Function>>> = OnceLock::new();
@@ -88,9 +94,11 @@ api! { API:
         look_up(name, result, version, flags, Some(found))
     }
     /// Tables that NVIDIA's own runtime asks for: there are none here.
-    cuGetExportTable 3000 "cuGetExportTable" (result: *mut *const c_void, _id: *const CUuuid) {
-        log!(error_once, "this program uses NVIDIA's CUDA runtime, which runs on NVIDIA's driver only: build it with `nvcc -cudart shared`, and it \
+    cuGetExportTable 3000 "cuGetExportTable" (result: *mut *const c_void, id: *const CUuuid) {
+        if !id.is_null() && RUNTIME_TABLES.contains(&id.cast::<[u8; 16]>().read()) {
+            log!(error_once, "this program uses NVIDIA's CUDA runtime, which runs on NVIDIA's driver only: build it with `nvcc -cudart shared`, and it \
                    finds ptxvm's runtime");
+        }
         if !result.is_null() {
             write(result, std::ptr::null())?;
         }

@@ -404,6 +404,8 @@ fn a_captured_graph_does_it_again() {
     ok!(cuStreamEndCapture(first, &raw mut graph));
     ok!(cuGraphGetNodes(graph, null_mut(), &raw mut count));
     assert_eq!((count, read(data)), (4, 0));
+    // Launched by kernels, and giving memory back at each launch.
+    fails!(INVALID_VALUE, cuGraphInstantiateWithFlags(&raw mut exec, graph, 4 | 1));
     ok!(cuGraphInstantiateWithFlags(&raw mut exec, graph, 0));
     for _ in 0..3 {
         ok!(cuGraphLaunch(exec, second));

@@ -96,7 +96,15 @@ fn exec(handle: CUgraphExec) -> Result<Arc<Exec>, Status> {
     EXECS.get(handle).ok_or(INVALID)
 }
 
+/// Of `CUgraphInstantiate_flags`: all, and giving memory back at each launch together with launches by kernels.
+const ALL_FLAGS: u64 = 15;
+const EXCLUSIVE: u64 = 1 | 4;
+
 fn instantiate(result: *mut CUgraphExec, of: CUgraph, flags: u64) -> Result<(), Status> {
+    // Graphs that kernels launch cannot give memory back by themselves.
+    if flags > ALL_FLAGS || flags & EXCLUSIVE == EXCLUSIVE {
+        return Err(INVALID);
+    }
     let exec = Arc::new(Exec { steps: Mutex::new(steps(&*graph(of)?)?), flags, id: super::number() });
     // SAFETY: the caller's promise.
     unsafe { write(result, handle_of(&exec)) }?;
@@ -187,9 +195,6 @@ api! { API:
     }
     /// Makes a graph ready to be launched.
     cuGraphInstantiateWithFlags 11040 "cuGraphInstantiateWithFlags" (result: *mut CUgraphExec, of: CUgraph, flags: c_ulonglong) {
-        if flags > 15 {
-            return Err(INVALID);
-        }
         instantiate(result, of, flags)
     }
     /// Makes a graph ready to be launched, and tells how that went.

@@ -1,0 +1,176 @@
+//! What clients rely on beyond the manual's words, or ask for in ways of their own; each is named.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ptr::null_mut;
+
+// Its symbols are what is tested.
+use ptxvm_libcuda as _;
+
+type Handle = *mut c_void;
+
+unsafe extern "C" {
+    fn cuInit(flags: c_uint) -> u32;
+    fn cuDevicePrimaryCtxRetain(result: *mut Handle, device: c_int) -> u32;
+    fn cuCtxSetCurrent(context: Handle) -> u32;
+    fn cuMemAlloc_v2(result: *mut u64, bytes: usize) -> u32;
+    fn cuMemAllocHost_v2(result: *mut *mut c_void, bytes: usize) -> u32;
+    fn cuMemFree_v2(address: u64) -> u32;
+    fn cuMemFreeHost(pointer: *mut c_void) -> u32;
+    fn cuMemHostRegister_v2(pointer: *mut c_void, bytes: usize, flags: c_uint) -> u32;
+    fn cuMemHostUnregister(pointer: *mut c_void) -> u32;
+    fn cuModuleLoadData(result: *mut Handle, image: *const c_void) -> u32;
+    fn cuModuleLoadDataEx(
+        result: *mut Handle,
+        image: *const c_void,
+        count: c_uint,
+        options: *mut c_uint,
+        values: *mut Handle,
+    ) -> u32;
+    fn cuModuleUnload(module: Handle) -> u32;
+    fn cuModuleGetFunction(result: *mut Handle, module: Handle, name: *const c_char) -> u32;
+    fn cuFuncGetAttribute(result: *mut c_int, attribute: c_uint, function: Handle) -> u32;
+    fn cuLinkCreate_v2(count: c_uint, options: *mut c_uint, values: *mut Handle, result: *mut Handle) -> u32;
+    fn cuLinkAddData_v2(
+        linker: Handle,
+        kind: c_uint,
+        data: *mut c_void,
+        bytes: usize,
+        name: *const c_char,
+        count: c_uint,
+        options: *mut c_uint,
+        values: *mut Handle,
+    ) -> u32;
+    fn cuLinkComplete(linker: Handle, image: *mut Handle, bytes: *mut usize) -> u32;
+    fn cuLinkDestroy(linker: Handle) -> u32;
+}
+
+const INVALID_VALUE: u32 = 1;
+const INVALID_CONTEXT: u32 = 201;
+
+/// Calls a function that must succeed.
+macro_rules! ok {
+    ($($call:tt)*) => {{
+        // SAFETY: the pointers are good for the call.
+        assert_eq!(unsafe { $($call)* }, 0, stringify!($($call)*));
+    }};
+}
+
+/// A kernel that has some values at a time.
+const PTX: &CStr = c"
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry sum(.param .u64 data)
+{
+    .reg .b64 %a, %v<8>;
+    ld.param.u64 %a, [data];
+    ld.global.u64 %v0, [%a];
+    ld.global.u64 %v1, [%a+8];
+    ld.global.u64 %v2, [%a+16];
+    ld.global.u64 %v3, [%a+24];
+    ld.global.u64 %v4, [%a+32];
+loop:
+    add.u64 %v0, %v0, %v1;
+    add.u64 %v1, %v1, %v2;
+    add.u64 %v2, %v2, %v3;
+    add.u64 %v3, %v3, %v4;
+    .reg .pred %p;
+    setp.lt.u64 %p, %v0, 100;
+    @%p bra loop;
+    st.global.u64 [%a], %v0;
+    st.global.u64 [%a+8], %v1;
+    st.global.u64 [%a+16], %v2;
+    st.global.u64 [%a+24], %v3;
+    ret;
+}
+";
+
+fn start() -> Handle {
+    let mut context = null_mut();
+    ok!(cuInit(0));
+    ok!(cuDevicePrimaryCtxRetain(&raw mut context, 0));
+    ok!(cuCtxSetCurrent(context));
+    context
+}
+
+/// numba pops its context before it gives back what belongs to it.
+#[test]
+fn what_belongs_to_a_context_can_be_given_back_without_a_current_one() {
+    start();
+    let (mut data, mut host, mut module) = (0, null_mut(), null_mut());
+    let mut registered = vec![0u8; 4096];
+    let pointer = registered.as_mut_ptr().cast();
+    ok!(cuMemAlloc_v2(&raw mut data, 64));
+    ok!(cuMemAllocHost_v2(&raw mut host, 64));
+    ok!(cuMemHostRegister_v2(pointer, 4096, 0));
+    ok!(cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()));
+    ok!(cuCtxSetCurrent(null_mut()));
+    // What is nobody's cannot.
+    // SAFETY: it is only looked up.
+    assert_eq!(unsafe { cuMemFree_v2(data + (1 << 40)) }, INVALID_CONTEXT);
+    ok!(cuMemFree_v2(data));
+    ok!(cuMemFreeHost(host));
+    ok!(cuMemHostUnregister(pointer));
+    ok!(cuModuleUnload(module));
+    start();
+    // SAFETY: it is only looked up.
+    assert_eq!(unsafe { cuMemFree_v2(data) }, INVALID_VALUE);
+}
+
+fn registers(module: Handle) -> c_int {
+    const NUM_REGS: c_uint = 4;
+    let (mut function, mut count) = (null_mut(), 0);
+    ok!(cuModuleGetFunction(&raw mut function, module, c"sum".as_ptr()));
+    ok!(cuFuncGetAttribute(&raw mut count, NUM_REGS, function));
+    count
+}
+
+/// numba's `max_registers` is an option of the linker; others pass it when they load.
+#[test]
+fn kernels_have_no_more_registers_than_the_compiler_was_told() {
+    const MAX_REGISTERS: c_uint = 0;
+    start();
+    let (mut module, mut linker, mut image) = (null_mut(), null_mut(), null_mut());
+    ok!(cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()));
+    let free = registers(module);
+    assert!(free > 18, "{free}");
+    let (mut options, mut values) = ([MAX_REGISTERS], [std::ptr::without_provenance_mut::<c_void>(18)]);
+    ok!(cuModuleLoadDataEx(
+        &raw mut module,
+        PTX.as_ptr().cast(),
+        1,
+        options.as_mut_ptr(),
+        values.as_mut_ptr()
+    ));
+    assert_eq!(registers(module), 18);
+    ok!(cuLinkCreate_v2(1, options.as_mut_ptr(), values.as_mut_ptr(), &raw mut linker));
+    let (data, bytes) = (PTX.as_ptr().cast_mut().cast(), PTX.count_bytes() + 1);
+    ok!(cuLinkAddData_v2(linker, 1, data, bytes, c"sum".as_ptr(), 0, null_mut(), null_mut()));
+    ok!(cuLinkComplete(linker, &raw mut image, null_mut()));
+    ok!(cuModuleLoadData(&raw mut module, image));
+    ok!(cuLinkDestroy(linker));
+    assert_eq!(registers(module), 18);
+}
+
+/// tinygrad emits `sin.approx.f64` and its kin, which ptxas rejects: only a driver that was told so takes them.
+#[test]
+fn a_lenient_driver_takes_what_ptxas_rejects() {
+    const INVALID_PTX: u32 = 218;
+    let lenient = std::env::var_os("PTXVM_LENIENT").is_some();
+    let text = c".version 8.0
+        .target sm_80
+        .address_size 64
+        .visible .entry f(.param .u64 p)
+        { .reg .b64 %a; .reg .f64 %x; ld.param.u64 %a, [p]; ld.global.f64 %x, [%a]; sin.approx.f64 %x, %x; st.global.f64 [%a], %x; ret; }";
+    let mut module = null_mut();
+    start();
+    // SAFETY: the text ends in a zero.
+    let status = unsafe { cuModuleLoadData(&raw mut module, text.as_ptr().cast()) };
+    assert_eq!(status, if lenient { 0 } else { INVALID_PTX });
+    if !lenient {
+        // The environment is read once: another process does the same.
+        let mut same = std::process::Command::new(std::env::current_exe().unwrap());
+        same.args(["--exact", "a_lenient_driver_takes_what_ptxas_rejects"]).env("PTXVM_LENIENT", "1");
+        assert!(same.output().unwrap().status.success());
+    }
+}
