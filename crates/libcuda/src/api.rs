@@ -56,6 +56,7 @@ pub(crate) fn call(name: &'static str, work: impl FnOnce() -> Result<(), Status>
 pub(crate) fn unsupported(name: &str, told: &AtomicBool) -> Status {
     if !told.swap(true, Ordering::Relaxed) {
         log!(warn, "{name} is not supported");
+        crate::report::missed(name);
     }
     Status::CUDA_ERROR_NOT_SUPPORTED
 }

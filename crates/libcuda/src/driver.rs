@@ -33,6 +33,7 @@ pub fn start() -> Result<&'static Driver, Status> {
         return Err(Status::CUDA_ERROR_NO_DEVICE);
     }
     Ok(DRIVER.get_or_init(|| {
+        crate::report::begin();
         let config = Config::get();
         let machine = vm::Device::new();
         machine.keep_apart_from_host();

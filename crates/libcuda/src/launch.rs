@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
+use std::time::Instant;
 
 use cudarc::driver::sys::{CUfunction, CUlaunchConfig, CUstream};
 use ptxvm::Color;
@@ -68,15 +69,21 @@ impl KernelLaunch {
     /// # Errors
     /// When a thread faults, or the kernel cannot run here.
     pub fn run(self) -> Result<(), Status> {
-        let launch = self.function.module.loaded.launch(self.function.name());
+        let function = Arc::clone(&self.function);
+        let launch = function.module.loaded.launch(function.name());
         let launch =
             launch.grid(self.grid).block(self.block).params(self.params).output(crate::output::output());
         let launch = launch.configure(|config| {
             config.dynamic_shared = self.dynamic_shared.into();
             config.cooperative = self.cooperative;
         });
-        launch.run().map(drop).map_err(|error| {
-            log!(error, "{}", error.render(Color::Never).trim_end());
+        let start = Instant::now();
+        let result = launch.run();
+        crate::report::launched(function.name(), start);
+        result.map(drop).map_err(|error| {
+            let message = error.render(Color::Never);
+            log!(error, "{}", message.trim_end());
+            crate::report::failed(function.name(), message.trim_end());
             crate::status::of_error(&error)
         })
     }

@@ -34,6 +34,7 @@ mod pool;
 mod proc;
 mod process;
 mod queue;
+mod report;
 mod status;
 mod stream;
 mod stream_value;

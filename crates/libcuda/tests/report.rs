@@ -1,0 +1,78 @@
+//! What a process tells of itself when it ends.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::process::Command;
+use std::ptr::null_mut;
+
+// Its symbols are what is tested.
+use ptxvm_libcuda as _;
+
+type Handle = *mut c_void;
+
+unsafe extern "C" {
+    fn cuInit(flags: c_uint) -> u32;
+    fn cuDevicePrimaryCtxRetain(result: *mut Handle, device: c_int) -> u32;
+    fn cuCtxSetCurrent(context: Handle) -> u32;
+    fn cuCtxSynchronize() -> u32;
+    fn cuModuleLoadData(result: *mut Handle, image: *const c_void) -> u32;
+    fn cuModuleGetFunction(result: *mut Handle, module: Handle, name: *const c_char) -> u32;
+    fn cuLaunchKernel(
+        function: Handle,
+        grid_x: c_uint,
+        grid_y: c_uint,
+        grid_z: c_uint,
+        block_x: c_uint,
+        block_y: c_uint,
+        block_z: c_uint,
+        shared: c_uint,
+        stream: Handle,
+        params: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) -> u32;
+}
+
+/// Two kernels, of which one traps.
+const PTX: &std::ffi::CStr = c"
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry good() { ret; }
+.visible .entry bad() { trap; }
+";
+
+/// Launches one kernel twice and the other once. It is a test like any other, and a program for the next one.
+#[test]
+fn launches_end_as_they_must() {
+    let (mut context, mut module) = (null_mut(), null_mut());
+    // SAFETY: every pointer is good for its call.
+    unsafe {
+        assert_eq!(cuInit(0), 0);
+        assert_eq!(cuDevicePrimaryCtxRetain(&raw mut context, 0), 0);
+        assert_eq!(cuCtxSetCurrent(context), 0);
+        assert_eq!(cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()), 0);
+        for (name, status) in [(c"good", 0), (c"good", 0), (c"bad", 719)] {
+            let mut function = null_mut();
+            assert_eq!(cuModuleGetFunction(&raw mut function, module, name.as_ptr()), 0);
+            assert_eq!(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, null_mut(), null_mut(), null_mut()), 0);
+            assert_eq!(cuCtxSynchronize(), status, "{name:?}");
+        }
+    }
+}
+
+#[test]
+fn a_process_reports_its_launches_and_faults() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "launches_end_as_they_must"]).env("PTXVM_REPORT", folder.path().join("%p.json"));
+    let mut child =
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let path = folder.path().join(format!("{}.json", child.id()));
+    assert!(child.wait().unwrap().success());
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let launches =
+        |i: usize| (report["kernels"][i]["name"].as_str(), report["kernels"][i]["launches"].as_u64());
+    assert_eq!((launches(0), launches(1)), ((Some("bad"), Some(1)), (Some("good"), Some(2))));
+    let faults = report["faults"].as_array().unwrap();
+    assert_eq!((faults.len(), faults[0]["kernel"].as_str()), (1, Some("bad")));
+    assert!(faults[0]["message"].as_str().unwrap().contains("trap"));
+}
