@@ -6,6 +6,7 @@ mod arguments;
 mod array;
 mod check;
 mod eval;
+mod exec;
 mod executed;
 mod explain;
 mod facts;
@@ -16,8 +17,10 @@ mod numbers;
 mod options;
 mod picture;
 mod profile;
+mod ptxas;
 mod report;
 mod run;
+mod runtime;
 mod sass;
 mod save;
 mod session;
@@ -26,6 +29,7 @@ mod structure;
 mod summary;
 mod texture;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -34,6 +38,11 @@ use options::{Cli, Command};
 use report::{Failure, code};
 
 fn main() -> ExitCode {
+    let mut words = std::env::args_os();
+    let name = words.next().map(PathBuf::from).unwrap_or_default();
+    if name.file_stem().is_some_and(|name| name == "ptxas") {
+        return ptxas::ptxas(&words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>());
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -59,6 +68,11 @@ fn main() -> ExitCode {
         Command::Explain(options) => explain::explain(&options),
         Command::Isa(options) => isa::isa(&options),
         Command::Sass(options) => sass::sass(&options),
+        Command::Exec(options) => match exec::exec(&options) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
+        Command::AsPtxas { words } => return ptxas::ptxas(&words),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -49,6 +49,15 @@ pub enum Command {
     Isa(IsaOptions),
     /// Assemble, disassemble, execute HSETP2, the machine instruction behind setp on halves
     Sass(super::sass::SassOptions),
+    /// Run a program, with ptxvm as its CUDA driver
+    Exec(ExecOptions),
+    /// Stand in for NVIDIA's assembler: check PTX in ptxas's words, write it as it is
+    #[command(disable_help_flag = true)]
+    AsPtxas {
+        /// ptxas's options and a file
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
 }
 
 impl Command {
@@ -64,6 +73,7 @@ impl Command {
             Command::Explain(options) => options.format,
             Command::Isa(_) => Format::Human,
             Command::Sass(options) => options.format(),
+            Command::Exec(_) | Command::AsPtxas { .. } => Format::Human,
         }
     }
 }
@@ -296,6 +306,39 @@ pub struct IsaOptions {
     /// Write the page of every instruction, and this table, as Markdown files into a folder instead
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["format", "unsupported"])]
     pub pages: Option<PathBuf>,
+}
+
+const EXEC_HELP: &str = "\
+The program finds ptxvm's CUDA driver (libcuda.so.1), its CUDA runtime (libcudart.so.12, .13) where it was built, and its
+stand-in for ptxas, through LD_LIBRARY_PATH, NUMBA_CUDA_DRIVER, TRITON_LIBCUDA_PATH and TRITON_PTXAS_PATH. They must lie
+beside this command, or in ../lib: `cargo build --release -p ptxvm-libcuda -p ptxvm-command` puts them there.
+
+What else the program's environment may say: PTXVM_DEVICE_NAME, PTXVM_DEVICE_COUNT, PTXVM_DEVICE_MEMORY (16G),
+PTXVM_LOG=warn|info|trace (what the program asks for and does not get; calls that fail; all calls).
+
+Examples:
+  ptxvm exec -- python train.py
+  ptxvm exec --device sm_80 -- python -m pytest tests/gpu
+  ptxvm exec --report report.json -- ./a.out --size 1024
+
+Exit codes: the program's; 128 and its number if a signal ended it; 2 it cannot be started.";
+
+/// `ptxvm exec`
+#[derive(Args, Debug)]
+#[command(after_help = EXEC_HELP)]
+pub struct ExecOptions {
+    /// The GPU that the program sees [default: sm_90]
+    #[arg(long, value_name = "sm_XX")]
+    pub device: Option<String>,
+    /// Write kernels, launches, times and faults to a file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Say nothing of what ran at the end
+    #[arg(long)]
+    pub quiet: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    pub program: Vec<std::ffi::OsString>,
 }
 
 impl EvalOptions {

@@ -1,0 +1,31 @@
+//! Which CUDA runtime a program has: NVIDIA's own inside, or one that the dynamic linker finds.
+
+use std::fs::File;
+use std::path::Path;
+
+use object::elf::{DT_NEEDED, FileHeader64};
+use object::read::elf::{Dyn, FileHeader};
+use object::{Endianness, ReadCache, ReadRef};
+
+/// Whether a file is a program of nvcc's (it has a section of fat binaries) that needs no libcudart: then NVIDIA's is inside.
+pub fn has_static_runtime(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    let cache = ReadCache::new(file);
+    looks_static(&cache).unwrap_or(false)
+}
+
+fn looks_static<'data>(data: impl ReadRef<'data>) -> object::Result<bool> {
+    let header = FileHeader64::<Endianness>::parse(data)?;
+    let endian = header.endian()?;
+    let sections = header.sections(endian, data)?;
+    if sections.section_by_name(endian, b".nvFatBinSegment").is_none() {
+        return Ok(false);
+    }
+    let Some((entries, strings)) = sections.dynamic(endian, data)? else { return Ok(true) };
+    let strings = sections.strings(endian, data, strings)?;
+    let is_runtime = |entry: &object::elf::Dyn64<Endianness>| {
+        let name = entry.string(endian, strings);
+        entry.d_tag.get(endian) == DT_NEEDED && name.is_ok_and(|name| name.starts_with(b"libcudart.so"))
+    };
+    Ok(!entries.iter().any(is_runtime))
+}

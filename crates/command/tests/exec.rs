@@ -1,0 +1,210 @@
+//! `ptxvm exec` and `ptxvm as-ptxas`.
+#![cfg(unix)]
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+
+use common::{Folder, Outcome, finish, ptxvm};
+use serde_json::Value;
+
+/// A folder with the command and a file that stands for the driver beside it, as after an installation.
+fn installed() -> Folder {
+    let folder = Folder::new();
+    let command = folder.path("ptxvm");
+    if std::fs::hard_link(env!("CARGO_BIN_EXE_ptxvm"), &command).is_err() {
+        std::fs::copy(env!("CARGO_BIN_EXE_ptxvm"), &command).unwrap();
+    }
+    folder.write("libcuda.so.1", "");
+    folder
+}
+
+fn exec(folder: &Folder, options: &str, script: &str) -> Outcome {
+    let mut command = Command::new(folder.path("ptxvm"));
+    command.current_dir(folder.path("")).arg("exec").args(options.split_whitespace());
+    command.args(["--", "sh", "-c", script]).env("LD_LIBRARY_PATH", "/before:/last");
+    finish(&mut command).unwrap()
+}
+
+#[test]
+fn a_program_finds_the_libraries() {
+    let folder = installed();
+    let script = r#"
+        first=${LD_LIBRARY_PATH%%:*}; echo "${LD_LIBRARY_PATH#*:}"
+        ls "$first"
+        test "$NUMBA_CUDA_DRIVER" = "$first/libcuda.so.1" && test "$TRITON_LIBCUDA_PATH" = "$first" && echo found
+        test "$TRITON_PTXAS_PATH" = "$TRITON_PTXAS_BLACKWELL_PATH" && "$TRITON_PTXAS_PATH" --version | grep -o "release [0-9]*"
+        echo "$PTXVM_DEVICE"; exit 7"#;
+    let outcome = exec(&folder, "--device sm_80", script);
+    let wanted = "/before:/last\nlibcuda.so\nlibcuda.so.1\nptxas\nreports\nfound\nrelease 12\nsm_80\n";
+    assert_eq!(outcome.stdout, wanted, "{}", outcome.transcript());
+    assert_eq!(outcome.code, Some(7));
+    assert_eq!(outcome.stderr, "ptxvm: the program did not use the CUDA driver\n");
+}
+
+#[test]
+fn signals_and_what_cannot_be_started_have_exit_codes() {
+    let folder = installed();
+    assert_eq!(exec(&folder, "", "kill -9 $$").code, Some(137));
+    let run = |words: &[&str]| finish(Command::new(folder.path("ptxvm")).args(words)).unwrap();
+    let outcome = run(&["exec", "--", "/no/such/program"]);
+    assert_eq!(outcome.code, Some(2));
+    assert!(
+        outcome.stderr.contains("cannot run `/no/such/program`: there is no such program"),
+        "{}",
+        outcome.stderr
+    );
+    let outcome = run(&["exec", "--device", "sm_99", "--", "true"]);
+    assert_eq!(outcome.code, Some(2));
+    assert!(outcome.stderr.contains("`sm_99` is no target"), "{}", outcome.stderr);
+    std::fs::remove_file(folder.path("libcuda.so.1")).unwrap();
+    let outcome = run(&["exec", "--", "true"]);
+    assert_eq!(outcome.code, Some(2));
+    assert!(
+        outcome.stderr.contains("libcuda.so.1 is not beside") && outcome.stderr.contains("cargo build"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn what_processes_report_is_put_together() {
+    let folder = installed();
+    // Two processes, of which each writes what the driver would.
+    let script = r#"
+        write() { echo "{\"process\":$1,\"kernels\":[{\"name\":\"f\",\"launches\":$1,\"seconds\":0.5}],\"faults\":$2,\"not_supported\":[\"cuX\"]}" \
+            > "${PTXVM_REPORT%%%p.json}$1.json"; }
+        write 1 '[]'; write 2 '[{"kernel":"f","message":"out of bounds"}]'"#;
+    let outcome = exec(&folder, "--report report.json", script);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.transcript());
+    assert!(outcome.stderr.contains("1 kernel launched 3 times, 1.000 s in kernels"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("1 fault\n") && outcome.stderr.contains("faults in \"f\"\n"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(outcome.stderr.contains("not supported, and asked for: cuX\n"), "{}", outcome.stderr);
+    let report: Value = serde_json::from_slice(&std::fs::read(folder.path("report.json")).unwrap()).unwrap();
+    assert_eq!(report["launches"], 3);
+    assert_eq!(report["exit_code"], 0);
+    assert_eq!(report["faults"][0]["message"], "out of bounds");
+    assert_eq!(report["processes"].as_array().unwrap().len(), 2);
+    assert_eq!(exec(&folder, "--quiet", "true").stderr, "");
+}
+
+/// A file in ELF's format with these sections, as far as the command looks: one that nvcc makes has `.nvFatBinSegment`.
+fn elf(sections: &[&str]) -> Vec<u8> {
+    let names: String = ["\0", ".shstrtab\0"]
+        .into_iter()
+        .map(str::to_owned)
+        .chain(sections.iter().map(|name| format!("{name}\0")))
+        .collect();
+    let (header, section) = (64, 64);
+    let table = header + names.len();
+    let mut file = b"\x7fELF\x02\x01\x01".to_vec();
+    file.resize(16, 0);
+    // An executable for x86-64, version 1; the table of sections stands behind the names.
+    file.extend([2, 0, 62, 0, 1, 0, 0, 0]);
+    file.resize(40, 0);
+    file.extend((table as u64).to_le_bytes());
+    file.extend([0; 4]);
+    file.extend([64, 0, 56, 0, 0, 0, 64, 0, sections.len() as u8 + 2, 0, 1, 0]);
+    file.extend(names.bytes());
+    file.extend([0; 64]);
+    for (i, name) in std::iter::once(&".shstrtab").chain(sections).enumerate() {
+        let place = names.find(&format!("\0{name}\0")).unwrap() + 1;
+        let start = file.len();
+        file.extend((place as u32).to_le_bytes());
+        // A table of strings, then plain contents.
+        file.extend(if i == 0 { 3u32 } else { 1 }.to_le_bytes());
+        file.resize(start + 24, 0);
+        file.extend((header as u64).to_le_bytes());
+        file.extend((names.len() as u64).to_le_bytes());
+        file.resize(start + section, 0);
+    }
+    file
+}
+
+#[test]
+fn a_program_with_the_runtime_inside_is_told_so() {
+    let folder = installed();
+    let run = |name: &str| {
+        finish(Command::new(folder.path("ptxvm")).args(["exec", "--"]).arg(folder.path(name))).unwrap()
+    };
+    folder.write("nvcc.out", elf(&[".text", ".nvFatBinSegment"]));
+    folder.write("plain.out", elf(&[".text"]));
+    let advice = "build it with `nvcc -cudart shared`";
+    assert!(run("nvcc.out").stderr.contains(advice), "{}", run("nvcc.out").stderr);
+    assert!(!run("plain.out").stderr.contains(advice));
+}
+
+const PTX: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry f()\n{\n\tret;\n}\n";
+
+fn ptxas(folder: &Folder, words: &str) -> Outcome {
+    folder.run(&format!("as-ptxas {words}"))
+}
+
+#[test]
+fn what_ptxas_takes_is_written_as_it_is() {
+    let folder = Folder::new();
+    folder.write("k.ptx", PTX);
+    let outcome = ptxas(&folder, "-lineinfo --fmad=false -v --gpu-name=sm_90a k.ptx -o k.o");
+    assert_eq!(outcome.code, Some(0), "{}", outcome.transcript());
+    assert_eq!(outcome.stderr, "ptxas info    : Compiling entry function 'f' for 'sm_90a'\n");
+    assert_eq!(std::fs::read(folder.path("k.o")).unwrap(), format!("{PTX}\0").into_bytes());
+    // Under its own name.
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_ptxvm"), folder.path("ptxas")).unwrap();
+    let version = finish(Command::new(folder.path("ptxas")).arg("--version")).unwrap();
+    let release = version.stdout.split_once("release ").unwrap().1;
+    assert!(release.starts_with("12.9, V12.9"), "{}", version.stdout);
+}
+
+#[test]
+fn what_ptxas_refuses_is_refused_in_its_words() {
+    let folder = Folder::new();
+    folder.write("k.ptx", PTX);
+    folder.write("bad.ptx", PTX.replace("ret;", ".reg .u32 %r;\n\tmul.f16 %r, %r, 1;\n\tfoo;"));
+    folder.write("cut.ptx", &PTX[..60]);
+    let aborted = "ptxas fatal   : Ptx assembly aborted due to errors\n";
+    for (words, stderr) in [
+        (
+            "k.ptx -arch sm_75",
+            "ptxas fatal   : SM version specified by .target is higher than default SM version assumed\n"
+                .to_owned(),
+        ),
+        ("no.ptx", "ptxas fatal   : Input file 'no.ptx' could not be opened\n".to_owned()),
+        ("k.ptx --foo", "ptxas fatal   : Unknown option '-foo'\n".to_owned()),
+        (
+            "bad.ptx -arch sm_80",
+            format!(
+                "ptxas bad.ptx, line 7; error   : Arguments mismatch for instruction 'mul'\n\
+                 ptxas bad.ptx, line 8; error   : Not a name of any known instruction: 'foo'\n{aborted}"
+            ),
+        ),
+    ] {
+        let outcome = ptxas(&folder, &format!("{words} -o k.o"));
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(255), stderr.as_str()), "{words}");
+        assert!(!Path::new(&folder.path("k.o")).exists(), "{words}");
+    }
+    let outcome = ptxas(&folder, "cut.ptx -arch sm_80 -o k.o");
+    assert!(
+        outcome.stderr.contains("; fatal   : ") && outcome.stderr.ends_with(aborted),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn help_shows_examples() {
+    for (words, parts) in [
+        (["exec", "--help"], ["--device", "--report", "python train.py", "Exit codes"]),
+        (["as-ptxas", "--help"], ["--gpu-name", "--output-file", "TRITON_PTXAS_PATH", "Exit codes"]),
+    ] {
+        let outcome = finish(ptxvm().args(words)).unwrap();
+        assert_eq!(outcome.code, Some(0));
+        for part in parts {
+            assert!(outcome.stdout.contains(part), "{words:?}: no {part}\n{}", outcome.stdout);
+        }
+    }
+}
