@@ -1,5 +1,6 @@
 //! Chores of the workspace: `cargo xtask codegen` and its kin.
 
+mod client;
 mod codegen;
 #[path = "../../exhaustive/src/date.rs"]
 mod date;
@@ -21,6 +22,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
+    /// Run a program that uses CUDA, with its own tests, on our driver.
+    Client(client::Options),
     /// Compile isa/*.isa into crates/isa/src/generated.
     Codegen(codegen::Options),
     /// Write docs/isa, and which recordings back which instruction.
@@ -38,6 +41,7 @@ enum Chore {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().chore {
+        Chore::Client(options) => client::run(&options),
         Chore::Codegen(options) => codegen::run(&options),
         Chore::Docs(options) => docs::run(&options),
         Chore::Mutants(options) => mutants::run(&options),
