@@ -42,6 +42,8 @@ pub struct Options {
 enum Name {
     /// Rust bindings of the driver and NVRTC: the tests of its library.
     Cudarc,
+    /// NVIDIA's header: a C program that calls every function in it.
+    Headers,
     /// Python's compiler of kernels: its own CUDA tests.
     Numba,
     /// Bindings for Python: a script of ours.
@@ -85,6 +87,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     let start = Instant::now();
     let outcome = match options.name {
         Name::Cudarc => cudarc::run(&site),
+        Name::Headers => scripts::headers(&site),
         Name::Numba => numba::run(&site),
         Name::Pycuda => scripts::pycuda(&site),
         Name::Tinygrad => scripts::tinygrad(&site),

@@ -76,3 +76,13 @@ pub fn pycuda(site: &Site) -> Result<Outcome, String> {
     )?;
     Outcome::of_script(&text, 10)
 }
+
+/// A C program that is compiled against `cuda.h` of CUDA 13 and calls every function in it, with arguments that are good for nothing.
+///
+/// # Errors
+/// When it cannot be compiled: a function is missing.
+pub fn headers(site: &Site) -> Result<Outcome, String> {
+    let packages = ["nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl"];
+    let text = run(site, &site.device, &packages, "headers", include_str!("scripts/header_calls.py"), &[])?;
+    Outcome::of_script(&text, 1400)
+}
