@@ -1,5 +1,5 @@
-//! What the build scripts of the libraries write: for each function a symbol under the name that the major version has for it, with that version's
-//! node, which jumps to the function here. Calls of one library that a program has do so not meet the other's.
+//! What the build scripts of the libraries write: for each function a symbol under the name that the major version has for it, with the node of that
+//! version, which jumps to the function here. So both libraries can be in one process, and neither exports anything else.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -202,7 +202,7 @@ impl Launch {
         self
     }
 
-    /// Launches cooperatively: blocks may wait for one another (`grid_group::sync`). There may be at most 1024.
+    /// Launches cooperatively: blocks may wait for one another (`grid_group::sync`). There may be at most 4,736.
     pub fn cooperative(self) -> Launch {
         self.configure(|config| config.cooperative = true)
     }

@@ -18,6 +18,7 @@ const PATIENCE: u32 = 64;
 pub(crate) struct Grid {
     blocks: u64,
     threads: u64,
+    cooperative: bool,
     arrived: Cell<u64>,
     generation: Cell<u64>,
 }
@@ -25,7 +26,12 @@ pub(crate) struct Grid {
 impl Grid {
     /// All blocks can be in flight at the same time.
     pub fn all_resident(&self) -> bool {
-        self.blocks <= RESIDENT_BLOCKS as u64
+        self.blocks <= self.room() as u64
+    }
+
+    /// So many blocks may be in flight.
+    fn room(&self) -> usize {
+        if self.cooperative { vm::COOPERATIVE_BLOCKS as usize } else { RESIDENT_BLOCKS }
     }
 
     /// A thread arrives; returns the generation whose end it waits for.
@@ -54,7 +60,7 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
     let config = launch.config();
     let blocks = config.grid_blocks();
     let threads = blocks.saturating_mul(config.block_threads());
-    let grid = Grid { blocks, threads, ..Grid::default() };
+    let grid = Grid { blocks, threads, cooperative: config.cooperative, ..Grid::default() };
     let (mut flight, mut started): (Vec<Block>, u64) = (Vec::new(), 0);
     let (mut ended_steps, mut last_changes) = (0u64, 0u64);
     // Rounds since a block started or ended, and rounds in which nothing changed.
@@ -63,7 +69,7 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
     let fault = LaunchError::Fault;
     loop {
         // Whoever takes long may wait for a block that has not started.
-        let can_start = started < blocks && flight.len() < RESIDENT_BLOCKS;
+        let can_start = started < blocks && flight.len() < grid.room();
         if can_start && (flight.is_empty() || stuck || rounds > PATIENCE) {
             flight.push(Block::new(launch, &codes, &grid, started).map_err(fault)?);
             started += 1;

@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::launch::LaunchError;
 use crate::memory::{Heap, host};
 
-/// Blocks of a cooperative launch: all must be able to run at the same time, whatever the host.
-pub(crate) const COOPERATIVE_BLOCKS: u64 = crate::grid::RESIDENT_BLOCKS as u64;
+/// Most blocks of a cooperative launch, which all run at the same time, whatever the host: as many as any GPU up to now has room for (148
+/// multiprocessors of 32 blocks).
+pub const COOPERATIVE_BLOCKS: u64 = 148 * 32;
 
 /// Size in bytes: its size as an `u32`, the word of the barrier, and room that newer versions of CUDA may use.
 const BYTES: u32 = 64;

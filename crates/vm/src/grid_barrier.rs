@@ -24,7 +24,7 @@ impl GridBarrier {
         GridBarrier {
             used,
             threads: config.grid_blocks().saturating_mul(config.block_threads()),
-            all_resident: config.grid_blocks() <= resident,
+            all_resident: config.cooperative || config.grid_blocks() <= resident,
             arrived: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             generation: AtomicU64::new(0),

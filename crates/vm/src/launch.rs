@@ -27,7 +27,7 @@ pub struct LaunchConfig {
     /// Bytes of dynamic shared memory.
     pub dynamic_shared: u64,
     /// Launch cooperatively, as `cudaLaunchCooperativeKernel` does: blocks may wait for one another
-    /// (`cooperative_groups::grid_group::sync`). There may be at most 1024.
+    /// (`cooperative_groups::grid_group::sync`). There may be at most [`COOPERATIVE_BLOCKS`](crate::COOPERATIVE_BLOCKS).
     pub cooperative: bool,
     /// Number of host threads; `None` for all cores. WebAssembly has one.
     pub threads: Option<usize>,

@@ -38,6 +38,7 @@ mod undefined;
 
 pub use builtin::why_missing;
 pub use code::function_address;
+pub use cooperative::COOPERATIVE_BLOCKS;
 pub use device::Device;
 pub use fault::{Access, Fault, FaultKind};
 pub use grid::Launch;
