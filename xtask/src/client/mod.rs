@@ -6,6 +6,7 @@
 mod cudarc;
 mod numba;
 mod outcome;
+mod samples;
 mod scripts;
 
 use std::ffi::OsStr;
@@ -40,6 +41,8 @@ pub struct Options {
 /// A program that uses CUDA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Name {
+    /// NVIDIA's samples on the CUDA runtime.
+    CudaSamples,
     /// Rust bindings of the driver and NVRTC: the tests of its library.
     Cudarc,
     /// NVIDIA's header: a C program that calls every function in it.
@@ -69,6 +72,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     if !options.no_build {
         let mut build = Command::new("cargo");
         build.current_dir(root()).args(["build", "--release", "-p", "ptxvm-libcuda", "-p", "ptxvm-command"]);
+        build.args(["-p", "ptxvm-cudart13"]);
         succeed(&mut build)?;
     }
     let fresh = match options.scratch {
@@ -86,6 +90,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     };
     let start = Instant::now();
     let outcome = match options.name {
+        Name::CudaSamples => samples::run(&site),
         Name::Cudarc => cudarc::run(&site),
         Name::Headers => scripts::headers(&site),
         Name::Numba => numba::run(&site),
