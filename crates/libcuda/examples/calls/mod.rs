@@ -121,10 +121,8 @@ impl Kernel {
     pub fn counts(&self) -> [u32; THREADS as usize] {
         let mut counts = [0; THREADS as usize];
         // SAFETY: there is a place for so many bytes.
-        assert_eq!(
-            unsafe { cuMemcpyDtoH_v2(counts.as_mut_ptr().cast(), self.data, size_of_val(&counts)) },
-            0
-        );
+        let status = unsafe { cuMemcpyDtoH_v2(counts.as_mut_ptr().cast(), self.data, size_of_val(&counts)) };
+        assert_eq!(status, 0);
         counts
     }
 }
