@@ -13,15 +13,18 @@ fn libraries() -> PathBuf {
     test.parent().expect("the folder of this test").to_owned()
 }
 
-/// The newest file in the folder of libraries whose name begins and ends so.
-fn library(begin: &str, end: &str) -> PathBuf {
+/// The newest file in the folder of libraries that is the library `name`, with or without the hash that Cargo may add to it.
+/// Libraries whose names only begin alike lie there too.
+fn library(name: &str, extension: &str) -> PathBuf {
     let entries = std::fs::read_dir(libraries()).expect("the folder of libraries").flatten();
     let found = entries.filter(|entry| {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        name.starts_with(begin) && name.ends_with(end)
+        let file = PathBuf::from(entry.file_name());
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+        file.extension().is_some_and(|found| found == extension)
+            && stem.strip_prefix(name).is_some_and(|hash| hash.is_empty() || hash.starts_with('-'))
     });
     let newest = found.max_by_key(|entry| entry.metadata().and_then(|data| data.modified()).ok());
-    newest.unwrap_or_else(|| panic!("no {begin}*{end}")).path()
+    newest.unwrap_or_else(|| panic!("no {name}.{extension}")).path()
 }
 
 fn run(command: &mut Command) -> Output {
@@ -45,7 +48,7 @@ fn launches(libraries: &[&str]) -> String {
 
 #[test]
 fn c_links_dynamically_and_what_goes_wrong_is_said() {
-    let library = library("libptxvm_c", ".so");
+    let library = library("libptxvm_c", "so");
     let rpath = format!("-Wl,-rpath,{}", libraries().display());
     let said = launches(&[&library.display().to_string(), &rpath]);
     for expected in [
@@ -68,7 +71,7 @@ fn c_links_dynamically_and_what_goes_wrong_is_said() {
 
 #[test]
 fn c_links_statically() {
-    let library = library("libptxvm_c", ".a");
+    let library = library("libptxvm_c", "a");
     launches(&[&library.display().to_string(), "-lpthread", "-ldl", "-lm"]);
 }
 
@@ -76,7 +79,7 @@ fn c_links_statically() {
 fn python_loads_it_under_the_name_of_gpuocelot() {
     let directory = tempfile::tempdir().expect("a folder");
     let link = directory.path().join("libgpuocelot.so");
-    std::os::unix::fs::symlink(library("libptxvm_c", ".so"), &link).expect("a symbolic link");
+    std::os::unix::fs::symlink(library("libptxvm_c", "so"), &link).expect("a symbolic link");
     let output = run(Command::new("python3").arg(folder().join("tests/c/launches.py")).arg(&link));
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "good");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
