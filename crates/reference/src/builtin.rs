@@ -39,7 +39,7 @@ impl Cpu<'_, '_> {
             // The scope of the grid; there is no other group.
             "cudaCGGetIntrinsicHandle" => 1,
             "cudaCGSynchronize" => {
-                if !self.cta.grid.all_resident() {
+                if !self.cta.grid.all_resident {
                     let note = "the grid has more blocks than can run at the same time: launch fewer";
                     return Err(self.fault(FaultKind::Deadlock, note));
                 }

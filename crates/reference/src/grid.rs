@@ -8,32 +8,21 @@ use vm::{Launch, LaunchError, LaunchReport};
 use crate::block::{Block, Progress};
 use crate::function::Code;
 
-/// Blocks that are in flight while they wait for one another.
-const RESIDENT_BLOCKS: usize = 1024;
-/// How often all threads ask mbarrier objects in vain, while nothing changes, before they have deadlocked.
+/// How often all threads ask mbarrier objects in vain, while nothing changes, before they have deadlocked. So many turns those in flight
+/// have before another block may start.
 const PATIENCE: u32 = 64;
 
 /// The barrier of the grid (CUDA C++ Programming Guide, "Grid Synchronization").
 #[derive(Default)]
 pub(crate) struct Grid {
-    blocks: u64,
     threads: u64,
-    cooperative: bool,
+    /// All blocks can be in flight at the same time.
+    pub all_resident: bool,
     arrived: Cell<u64>,
     generation: Cell<u64>,
 }
 
 impl Grid {
-    /// All blocks can be in flight at the same time.
-    pub fn all_resident(&self) -> bool {
-        self.blocks <= self.room() as u64
-    }
-
-    /// So many blocks may be in flight.
-    fn room(&self) -> usize {
-        if self.cooperative { vm::COOPERATIVE_BLOCKS as usize } else { RESIDENT_BLOCKS }
-    }
-
     /// A thread arrives; returns the generation whose end it waits for.
     pub fn arrive(&self) -> u64 {
         let generation = self.generation.get();
@@ -60,7 +49,10 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
     let config = launch.config();
     let blocks = config.grid_blocks();
     let threads = blocks.saturating_mul(config.block_threads());
-    let grid = Grid { blocks, threads, cooperative: config.cooperative, ..Grid::default() };
+    let room = config.resident_blocks();
+    let grid = Grid { threads, all_resident: blocks <= room as u64, ..Grid::default() };
+    // Blocks of a cooperative launch do wait for those that have not started.
+    let turns_before_next = if config.cooperative { 0 } else { PATIENCE };
     let (mut flight, mut started): (Vec<Block>, u64) = (Vec::new(), 0);
     let (mut ended_steps, mut last_changes) = (0u64, 0u64);
     // Rounds since a block started or ended, and rounds in which nothing changed.
@@ -69,8 +61,8 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
     let fault = LaunchError::Fault;
     loop {
         // Whoever takes long may wait for a block that has not started.
-        let can_start = started < blocks && flight.len() < grid.room();
-        if can_start && (flight.is_empty() || stuck || rounds > PATIENCE) {
+        let can_start = started < blocks && flight.len() < room;
+        if can_start && (flight.is_empty() || stuck || rounds > turns_before_next) {
             flight.push(Block::new(launch, &codes, &grid, started).map_err(fault)?);
             started += 1;
             rounds = 0;

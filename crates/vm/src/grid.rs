@@ -26,8 +26,8 @@ use crate::team::Teams;
 use crate::texture::{Object, ObjectTable};
 use lanes::HostPath;
 
-/// Blocks that one host thread keeps in flight while they wait for one another. More if nobody but them can help them, and the grid
-/// has no more than all host threads may keep: others may be busy elsewhere.
+/// Blocks that one host thread keeps in flight while they wait for one another, unless the launch is cooperative. More if nobody but
+/// them can help them, and the grid has no more than all host threads may keep: others may be busy elsewhere.
 pub(crate) const RESIDENT_BLOCKS: usize = 1024;
 
 /// No allocation begins so low: what accesses such an address has a pointer that is null.
@@ -370,7 +370,8 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
     #[inline]
     fn has_room(&self) -> bool {
         let blocks = self.flight.len();
-        blocks < RESIDENT_BLOCKS || self.stuck == blocks && self.work.launch.grid_barrier.all_resident
+        let launch = self.work.launch;
+        blocks < launch.config.resident_blocks() || self.stuck == blocks && launch.grid_barrier.all_resident
     }
 
     /// The next team that is to be started.

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::grid::RESIDENT_BLOCKS;
 use crate::launch::LaunchConfig;
 
 /// Counts the threads of a grid that have arrived, and those that never will.
@@ -20,11 +19,11 @@ pub(crate) struct GridBarrier {
 impl GridBarrier {
     /// The barrier of a launch, which the kernel can wait at or not.
     pub fn of(used: bool, config: &LaunchConfig) -> GridBarrier {
-        let resident = (config.host_threads() as u64).saturating_mul(RESIDENT_BLOCKS as u64);
+        let resident = (config.host_threads() as u64).saturating_mul(config.resident_blocks() as u64);
         GridBarrier {
             used,
             threads: config.grid_blocks().saturating_mul(config.block_threads()),
-            all_resident: config.cooperative || config.grid_blocks() <= resident,
+            all_resident: config.grid_blocks() <= resident,
             arrived: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             generation: AtomicU64::new(0),

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use diag::Span;
 
+use crate::cooperative::COOPERATIVE_BLOCKS;
 use crate::fault::Fault;
+use crate::grid::RESIDENT_BLOCKS;
 use crate::memory::OutOfMemory;
 use crate::observer::ObserverHandle;
 use crate::output::Output;
@@ -92,6 +94,11 @@ impl LaunchConfig {
             Some(n) => n.max(1),
             None => rayon::current_num_threads(),
         }
+    }
+
+    /// Blocks that one host thread keeps in flight while they wait for one another: of a cooperative launch all that there can be.
+    pub fn resident_blocks(&self) -> usize {
+        if self.cooperative { COOPERATIVE_BLOCKS as usize } else { RESIDENT_BLOCKS }
     }
 
     /// Blocks of the grid.
