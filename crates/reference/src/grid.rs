@@ -51,8 +51,6 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
     let threads = blocks.saturating_mul(config.block_threads());
     let room = config.resident_blocks();
     let grid = Grid { threads, all_resident: blocks <= room as u64, ..Grid::default() };
-    // Blocks of a cooperative launch do wait for those that have not started.
-    let turns_before_next = if config.cooperative { 0 } else { PATIENCE };
     let (mut flight, mut started): (Vec<Block>, u64) = (Vec::new(), 0);
     let (mut ended_steps, mut last_changes) = (0u64, 0u64);
     // Rounds since a block started or ended, and rounds in which nothing changed.
@@ -60,13 +58,16 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
     let mut stuck = false;
     let fault = LaunchError::Fault;
     loop {
-        // Whoever takes long may wait for a block that has not started.
-        let can_start = started < blocks && flight.len() < room;
-        if can_start && (flight.is_empty() || stuck || rounds > turns_before_next) {
+        // Whoever takes long may wait for a block that has not started; those of a cooperative launch start together.
+        while started < blocks
+            && flight.len() < room
+            && (config.cooperative || flight.is_empty() || stuck || rounds > PATIENCE)
+        {
             flight.push(Block::new(launch, &codes, &grid, started).map_err(fault)?);
             started += 1;
-            rounds = 0;
+            (stuck, rounds) = (false, 0);
         }
+        let can_start = started < blocks && flight.len() < room;
         if flight.is_empty() {
             config.output.flush();
             let seconds = launch.nanoseconds() as f64 * 1e-9;

@@ -118,9 +118,8 @@ impl Cpu<'_, '_> {
             }
             Effect::Ld | Effect::St => {
                 if effect == Effect::Ld { self.ld(i)? } else { self.st(i)? }
-                // Code from before sm_70 relies on the lanes of a warp going in step from one volatile access to the next; and whoever
-                // spins at such a load waits for another thread.
-                if [Mod::Volatile, Mod::Relaxed, Mod::Acquire].iter().any(|&strong| i.picks.has(strong)) {
+                // Code from before sm_70 relies on the lanes of a warp going in step from one such access to the next.
+                if i.picks.has(Mod::Volatile) {
                     return Ok(Flow::Yield);
                 }
             }
