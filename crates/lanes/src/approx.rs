@@ -69,7 +69,7 @@ impl<F: Function, const FTZ: bool> Kernel for Rounded<F, FTZ> {
                 if doubts.iter().fold(0, |a, b| a | b) != 0 {
                     ask_sem::<F, FTZ>(&x, &doubts, &mut out);
                 }
-                store(args, 0, i, out);
+                store::<P, _>(args, 0, i, out);
             }
         }
     }
@@ -128,7 +128,7 @@ impl<F: Function, H: HalfFormat, const FTZ: bool> Kernel for RoundedHalf<F, H, F
                         out[k] = F::SEM(&H::FORMAT, mode, operands[k].into()) as u16;
                     }
                 }
-                store(args, 0, i, out);
+                store::<P, _>(args, 0, i, out);
             }
         }
     }

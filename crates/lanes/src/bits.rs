@@ -145,7 +145,7 @@ impl Kernel for Fns {
                 for k in 0..BLOCK {
                     out[k] = fns(mask[k], base[k], offset[k]);
                 }
-                store(args, 0, i, out);
+                store::<P, _>(args, 0, i, out);
             }
         }
     }

@@ -108,7 +108,7 @@ impl<T: Word, const OPERATION: u8> Parametric for Carry<T, OPERATION> {
                 }
                 let carry = T::top_bits::<P>(carries);
                 if !args.dst[0].is_null() {
-                    store(args, 0, i, out);
+                    store::<P, _>(args, 0, i, out);
                 }
                 store_mask(args, 1, i, carry);
             }

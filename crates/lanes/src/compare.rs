@@ -279,7 +279,7 @@ impl<T: Select + std::ops::BitOr<Output = T>> Parametric for Set<T> {
                 for i in 0..groups {
                     let low = T::select::<P>(p[i], [with.yes[0]; BLOCK], [T::default(); BLOCK]);
                     let high = T::select::<P>(q[i], [with.yes[1]; BLOCK], [T::default(); BLOCK]);
-                    store(args, 0, start / BLOCK + i, apply2(|low, high| low | high, low, high));
+                    store::<P, _>(args, 0, start / BLOCK + i, apply2(|low, high| low | high, low, high));
                 }
             }
         }

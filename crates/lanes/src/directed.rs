@@ -5,7 +5,7 @@
 
 use super::drive::{Half, apply1, apply2, apply3, load, store};
 use super::float::finish;
-use super::path::{BLOCK, Block, Kernel, Path, version};
+use super::path::{BLOCK, Kernel, Path, version};
 use super::{HostPath, LaneArgs, LaneFn};
 use isa::{Opcode, Rounding};
 use std::marker::PhantomData;
@@ -61,7 +61,9 @@ impl<H: Half, const NEGATE: bool, const TO: u8> Kernel for Add<H, NEGATE, TO> {
         };
         for i in 0..args.lanes / BLOCK {
             // SAFETY: `lanes` halves, `lanes` binary32 numbers; `P` by contract.
-            unsafe { store(args, 0, i, apply2(add, H::widen::<P>(load(args, 0, i)), load(args, 1, i))) }
+            unsafe {
+                store::<P, _>(args, 0, i, apply2(add, H::widen::<P>(load(args, 0, i)), load(args, 1, i)))
+            }
         }
     }
 }
@@ -79,11 +81,14 @@ impl<H: Half, const TO: u8> Kernel for Fma<H, TO> {
             // SAFETY: `lanes` halves, twice, and `lanes` binary32 numbers; `P` by contract.
             unsafe {
                 let (a, b) = (H::widen::<P>(load(args, 0, i)), H::widen::<P>(load(args, 1, i)));
-                store(args, 0, i, apply3(fma, a, b, load(args, 2, i)));
+                store::<P, _>(args, 0, i, apply3(fma, a, b, load(args, 2, i)));
             }
         }
     }
 }
+
+/// Blocks that are computed before they are saturated.
+const PART: usize = 16;
 
 /// `K`, then `.sat`.
 struct Saturated<K>(PhantomData<K>);
@@ -91,15 +96,20 @@ struct Saturated<K>(PhantomData<K>);
 impl<K: Kernel> Kernel for Saturated<K> {
     #[inline(always)]
     unsafe fn run<P: Path>(args: &LaneArgs) {
-        let step = [size_of::<Block<f32>>(); LaneArgs::SOURCES];
-        let results = LaneArgs { src: [args.dst[0].cast_const(); LaneArgs::SOURCES], step, ..*args };
-        // A call, so that there is one copy of `K`.
+        // A call, so that there is one copy of `K`. Others may read the destination: what is not saturated does not go there.
         let kernel = version::<K>(P::PATH);
-        // SAFETY: the caller's promise; then the results are binary32 numbers, and source and destination at once.
-        unsafe {
-            kernel.call(args);
-            for i in 0..args.lanes / BLOCK {
-                store(&results, 0, i, apply1(finish::<true>, load(&results, 0, i)));
+        let mut sums = [[0f32; BLOCK]; PART];
+        let blocks = args.lanes / BLOCK;
+        for first in (0..blocks).step_by(PART) {
+            let count = PART.min(blocks - first);
+            let src = std::array::from_fn(|n| args.src[n].wrapping_add(first * args.step[n]));
+            let dst = [sums.as_mut_ptr().cast(), std::ptr::null_mut()];
+            // SAFETY: the caller's promise, of some blocks, for which `sums` has room.
+            unsafe {
+                kernel.call(&LaneArgs { dst, src, step: args.step, lanes: count * BLOCK });
+                for (i, &sums) in sums[..count].iter().enumerate() {
+                    store::<P, _>(args, 0, first + i, apply1(finish::<true>, sums));
+                }
             }
         }
     }

@@ -149,7 +149,7 @@ impl<const OPERATION: u8> Parametric for Directed<OPERATION> {
                 if doubts.iter().fold(0, |a, b| a | b) != 0 {
                     ask_sem::<OPERATION>(rounding, [&a, &b, &c], &doubts, &mut out);
                 }
-                store(args, 0, i, out);
+                store::<P, _>(args, 0, i, out);
             }
         }
     }
@@ -212,7 +212,7 @@ impl Kernel for Rsqrt {
                         out[k] = exact(a[k]);
                     }
                 }
-                store(args, 0, i, out);
+                store::<P, _>(args, 0, i, out);
             }
         }
     }

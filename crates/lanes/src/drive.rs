@@ -36,14 +36,17 @@ pub(super) unsafe fn load<T: Copy>(args: &LaneArgs, n: usize, i: usize) -> Block
     unsafe { args.src[n].add(i * args.step[n]).cast::<Block<T>>().read_unaligned() }
 }
 
-/// Writes block `i` of destination `n`.
+/// Writes block `i` of destination `n`, which others may read meanwhile on paths that [share results](HostPath::shares_results).
 ///
 /// # Safety
-/// The destination must be an array of `T` with that block.
+/// The destination must be an array of `T` with that block; the host must have the instructions of `P`.
 #[inline(always)]
-pub(super) unsafe fn store<T: Copy>(args: &LaneArgs, n: usize, i: usize, block: Block<T>) {
+pub(super) unsafe fn store<P: Path, T: Copy>(args: &LaneArgs, n: usize, i: usize, block: Block<T>) {
     // SAFETY: the caller's promise. Destinations may stand anywhere in memory.
-    unsafe { args.dst[n].cast::<Block<T>>().add(i).write_unaligned(block) }
+    unsafe {
+        let to = args.dst[n].cast::<Block<T>>().add(i);
+        if P::PATH.shares_results() { P::write(to.cast(), block) } else { to.write_unaligned(block) }
+    }
 }
 
 /// The 16 bits of block `i` of source `n`, a predicate.
@@ -114,7 +117,7 @@ impl<A: Lane, R: Lane, F: Fn(A) -> R + Copy> Kernel for Map1<A, R, F> {
     unsafe fn run<P: Path>(args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destination have `lanes` elements of their types.
-            unsafe { store(args, 0, i, apply1(function::<F>(), load(args, 0, i))) }
+            unsafe { store::<P, _>(args, 0, i, apply1(function::<F>(), load(args, 0, i))) }
         }
     }
 }
@@ -131,7 +134,7 @@ impl<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R + Copy> Kernel for Map2<A, B, R
     unsafe fn run<P: Path>(args: &LaneArgs) {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destination have `lanes` elements of their types.
-            unsafe { store(args, 0, i, apply2(function::<F>(), load(args, 0, i), load(args, 1, i))) }
+            unsafe { store::<P, _>(args, 0, i, apply2(function::<F>(), load(args, 0, i), load(args, 1, i))) }
         }
     }
 }
@@ -150,7 +153,7 @@ impl<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R + Copy> Kernel for 
             // SAFETY: the sources and the destination have `lanes` elements of their types.
             unsafe {
                 let (a, b, c) = (load(args, 0, i), load(args, 1, i), load(args, 2, i));
-                store(args, 0, i, apply3(function::<F>(), a, b, c));
+                store::<P, _>(args, 0, i, apply3(function::<F>(), a, b, c));
             }
         }
     }
@@ -179,7 +182,7 @@ impl<A: Lane, R: Lane, F: Fn(A, A, u32, u32) -> R + Copy> Kernel for Map4<A, R, 
                 for k in 0..BLOCK {
                     out[k] = function::<F>()(a[k], b[k], c[k], d[k]);
                 }
-                store(args, 0, i, out);
+                store::<P, _>(args, 0, i, out);
             }
         }
     }
@@ -321,7 +324,7 @@ where
                         *out = function::<EXACT>()(lane(k));
                     }
                 }
-                store(args, 0, i, H::narrow::<P>(out));
+                store::<P, _>(args, 0, i, H::narrow::<P>(out));
             }
         }
     }

@@ -304,7 +304,7 @@ impl<H: Half, const NEGATE: bool, const SAT: bool> Kernel for MixedAdd<H, NEGATE
             unsafe {
                 let a = H::widen::<P>(load(args, 0, i));
                 let add = |a: f32, c: f32| finish::<SAT>(if NEGATE { a - c } else { a + c });
-                store(args, 0, i, apply2(add, a, load(args, 1, i)));
+                store::<P, _>(args, 0, i, apply2(add, a, load(args, 1, i)));
             }
         }
     }
@@ -321,7 +321,7 @@ impl<H: Half, const SAT: bool> Kernel for MixedFma<H, SAT> {
             unsafe {
                 let (a, b) = (H::widen::<P>(load(args, 0, i)), H::widen::<P>(load(args, 1, i)));
                 let fma = |a: f32, b: f32, c: f32| finish::<SAT>(a.mul_add(b, c));
-                store(args, 0, i, apply3(fma, a, b, load(args, 2, i)));
+                store::<P, _>(args, 0, i, apply3(fma, a, b, load(args, 2, i)));
             }
         }
     }

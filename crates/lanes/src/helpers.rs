@@ -53,6 +53,8 @@ pub enum Extend {
 /// All functions: the host must have the path's instructions; arrays must be valid for `lanes` lanes of their width
 /// (a multiple of 16), predicates and masks for 16 bits a group of 16 lanes; arrays do not overlap unless it says so.
 pub struct Helpers {
+    /// The path they are for.
+    pub path: HostPath,
     /// `fill(dst, width, value, lanes)`: every lane is `value` (of a predicate, its lowest bit).
     pub fill: unsafe fn(*mut u8, LaneWidth, u64, usize),
     /// `ramp(dst, width, base, stride, lanes)`: lane i is base + i * stride, wrapping. No predicates.
@@ -129,6 +131,7 @@ fn build(path: HostPath) -> Helpers {
         };
     }
     Helpers {
+        path,
         fill: version!(fill(dst: *mut u8, width: LaneWidth, value: u64, lanes: usize)),
         ramp: version!(ramp(dst: *mut u8, width: LaneWidth, base: u64, stride: u64, lanes: usize)),
         merge: version!(merge(dst: *mut u8, src: *const u8, width: LaneWidth, mask: &[u64], groups: Range<usize>)),

@@ -231,7 +231,7 @@ impl<const HALVES: bool> Parametric for Dot<HALVES> {
                         sum[k] = sum[k].wrapping_add(product);
                     }
                 }
-                store(args, 0, i, sum);
+                store::<P, _>(args, 0, i, sum);
             }
         }
     }

@@ -188,6 +188,12 @@ impl HostPath {
         }
     }
 
+    /// Whether handlers write their results by the instructions of [`memory`], so that these may stand in memory that others use.
+    /// (Where vectors are narrow, instructions that the compiler cannot choose would cost most handlers more than half their speed.)
+    pub const fn shares_results(self) -> bool {
+        !matches!(self, HostPath::Portable) && !cfg!(miri)
+    }
+
     /// Whether this machine has the instructions.
     pub fn is_available(self) -> bool {
         #[cfg(target_arch = "x86_64")]

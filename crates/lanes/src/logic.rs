@@ -83,7 +83,7 @@ impl Kernel for Lop3 {
                 for k in 0..BLOCK {
                     out[k] = lop3_lane(a[k], b[k], c[k], table[k]);
                 }
-                store(args, 0, i, out);
+                store::<P, _>(args, 0, i, out);
             }
         }
     }
@@ -109,7 +109,7 @@ impl Parametric for Lop3With {
                 }
                 let (any, q) = (P::top_bits32(any), load_mask(args, 4, i));
                 if !args.dst[0].is_null() {
-                    store(args, 0, i, out);
+                    store::<P, _>(args, 0, i, out);
                 }
                 let p = match op {
                     BoolOp::And => any & q,
@@ -151,7 +151,12 @@ impl Parametric for PrmtMode {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destination have `lanes` words.
             unsafe {
-                store(args, 0, i, apply3(permute, load(args, 0, i), load(args, 1, i), load(args, 2, i)))
+                store::<P, _>(
+                    args,
+                    0,
+                    i,
+                    apply3(permute, load(args, 0, i), load(args, 1, i), load(args, 2, i)),
+                )
             }
         }
     }

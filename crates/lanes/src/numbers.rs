@@ -321,12 +321,12 @@ pub(super) unsafe fn load_bits(args: &LaneArgs, n: usize, bytes: usize, i: usize
 /// # Safety
 /// The destination must have that block.
 #[inline(always)]
-pub(super) unsafe fn store_bits(args: &LaneArgs, bytes: usize, i: usize, bits: Block<u32>) {
+pub(super) unsafe fn store_bits<P: Path>(args: &LaneArgs, bytes: usize, i: usize, bits: Block<u32>) {
     // SAFETY: the caller's promise.
     unsafe {
         match bytes {
-            2 => store(args, 0, i, apply1(|x: u32| x as u16, bits)),
-            _ => store(args, 0, i, bits),
+            2 => store::<P, _>(args, 0, i, apply1(|x: u32| x as u16, bits)),
+            _ => store::<P, _>(args, 0, i, bits),
         }
     }
 }

@@ -110,8 +110,8 @@ impl<const OPERATION: u8> Parametric for Rounded<OPERATION> {
                     _ => apply1(|x: f64| 1.0 / x.sqrt(), source!(0)),
                 };
                 match &with.target {
-                    Target::F32(to) => store(args, 0, i, to.encode(x)),
-                    Target::F64Upper => store(args, 0, i, apply1(upper, x)),
+                    Target::F32(to) => store::<P, _>(args, 0, i, to.encode(x)),
+                    Target::F64Upper => store::<P, _>(args, 0, i, apply1(upper, x)),
                     Target::Half(encoding, out_of_bounds) => {
                         let mut out = Encoder::new(encoding).encode(apply1(to_odd_f32, x), [0; BLOCK]);
                         if OPERATION == FMA && *out_of_bounds {
@@ -119,7 +119,7 @@ impl<const OPERATION: u8> Parametric for Rounded<OPERATION> {
                             out = apply2(inside, out, load_bits(args, 0, 2, i));
                             out = apply2(inside, out, load_bits(args, 1, 2, i));
                         }
-                        store_bits(args, 2, i, out);
+                        store_bits::<P>(args, 2, i, out);
                     }
                 }
             }
@@ -184,7 +184,7 @@ impl Parametric for ConvertF32 {
     unsafe fn run<P: Path>(args: &LaneArgs, (source, to): &(Element, ToF32)) {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the source and the destination have `lanes` elements; `P` by contract.
-            unsafe { store(args, 0, i, to.encode(source.numbers::<P>(args, i))) }
+            unsafe { store::<P, _>(args, 0, i, to.encode(source.numbers::<P>(args, i))) }
         }
     }
 }
@@ -215,7 +215,7 @@ impl Parametric for ConvertWide {
                     let x = if x > 0.0 { x } else { 0.0 };
                     if x < 1.0 { x } else { 1.0 }
                 };
-                store(args, 0, i, if with.sat { apply1(saturate, x) } else { x });
+                store::<P, _>(args, 0, i, if with.sat { apply1(saturate, x) } else { x });
             }
         }
     }
@@ -257,7 +257,7 @@ impl Parametric for Convert {
                     let shift = (k as u32 * u32::from(with.width)) & 31;
                     out = apply2(|out: u32, x: u32| out | x << shift, out, encoded);
                 }
-                store_bits(args, with.bytes.into(), i, out);
+                store_bits::<P>(args, with.bytes.into(), i, out);
             }
         }
     }

@@ -38,7 +38,7 @@ impl<T: Select> Kernel for Selp<T> {
             // SAFETY: two sources and the destination of `lanes` elements, and a predicate; `P` by contract.
             unsafe {
                 let (a, b): (Block<T>, Block<T>) = (load(args, 0, i), load(args, 1, i));
-                store(args, 0, i, T::select::<P>(load_mask(args, 2, i), a, b));
+                store::<P, _>(args, 0, i, T::select::<P>(load_mask(args, 2, i), a, b));
             }
         }
     }
@@ -56,7 +56,12 @@ impl Kernel for SelectPair {
                 let (a, b): (Block<u32>, Block<u32>) = (load(args, 0, i), load(args, 1, i));
                 let low = u32::select::<P>(load_mask(args, 2, i), a, b);
                 let high = u32::select::<P>(load_mask(args, 3, i), a, b);
-                store(args, 0, i, apply2(|low: u32, high: u32| low & 0xffff | high & !0xffff, low, high));
+                store::<P, _>(
+                    args,
+                    0,
+                    i,
+                    apply2(|low: u32, high: u32| low & 0xffff | high & !0xffff, low, high),
+                );
             }
         }
     }

@@ -188,7 +188,7 @@ impl Parametric for Scalar {
                     for k in 0..BLOCK {
                         out[k] = with.mad(a[k], b[k], c[k]) as u32;
                     }
-                    store(args, 0, i, out);
+                    store::<P, _>(args, 0, i, out);
                     continue;
                 }
                 let x = apply1(|x: u32| with.a.number(x), a);
@@ -205,7 +205,7 @@ impl Parametric for Scalar {
                     Operation::Shr { clamp } => apply2(|x: i64, y| x >> (amount(y, clamp) & 63), x, y),
                     Operation::Average | Operation::Mad => x,
                 };
-                store(args, 0, i, with.finish(result, c));
+                store::<P, _>(args, 0, i, with.finish(result, c));
             }
         }
     }
@@ -292,7 +292,7 @@ impl Parametric for Packed {
                         false => apply2(|d: u32, x: i32| (x as u32) << place & mask | d & !mask, out, result),
                     };
                 }
-                store(args, 0, i, out);
+                store::<P, _>(args, 0, i, out);
             }
         }
     }

@@ -96,7 +96,7 @@ impl<S: Single, D: Single, const FTZ: bool, const CLAMP: u8> Kernel for Reformat
             // SAFETY: the source and the destination have `lanes` elements; `P` by contract.
             unsafe {
                 let x = apply1(convert, S::widen::<P>(load(args, 0, i)));
-                store(args, 0, i, D::narrow::<P>(x));
+                store::<P, _>(args, 0, i, D::narrow::<P>(x));
             }
         }
     }
@@ -126,7 +126,7 @@ impl<S: Single, const R: u8, const FTZ: bool, const SATURATE: bool> Kernel
             // SAFETY: the source and the destination have `lanes` elements; `P` by contract.
             unsafe {
                 let x = apply1(convert, S::widen::<P>(load(args, 0, i)));
-                store(args, 0, i, S::narrow::<P>(x));
+                store::<P, _>(args, 0, i, S::narrow::<P>(x));
             }
         }
     }
@@ -163,7 +163,7 @@ impl<H: Half, const RECTIFY: bool> Kernel for Pack<H, RECTIFY> {
                 let high = H::narrow::<P>(apply1(convert, load(args, 0, i)));
                 let low = H::narrow::<P>(apply1(convert, load(args, 1, i)));
                 let pack = |high: u16, low: u16| u32::from(high) << 16 | u32::from(low);
-                store(args, 0, i, apply2(pack, high, low));
+                store::<P, _>(args, 0, i, apply2(pack, high, low));
             }
         }
     }

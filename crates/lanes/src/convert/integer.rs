@@ -207,7 +207,7 @@ impl Parametric for PackIntegers {
                     let above = |out: u32, c: u32| out | c << ((2 * width) & 31);
                     out = apply2(above, out, load(args, 2, i));
                 }
-                store(args, 0, i, out);
+                store::<P, _>(args, 0, i, out);
             }
         }
     }

@@ -64,7 +64,7 @@ impl<S: Single, D: Integer, const R: u8, const FTZ: bool> Kernel for ToInteger<S
         };
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the source and the destination have `lanes` elements; `P` by contract.
-            unsafe { store(args, 0, i, apply1(convert, S::widen::<P>(load(args, 0, i)))) }
+            unsafe { store::<P, _>(args, 0, i, apply1(convert, S::widen::<P>(load(args, 0, i)))) }
         }
     }
 }
@@ -156,7 +156,7 @@ impl<A: Integer, D: Single> Kernel for FromInteger<A, D> {
             unsafe {
                 let a = load(args, 0, i);
                 let x = if size_of::<D::Lane>() == 2 { apply1(convert, a) } else { apply1(single, a) };
-                store(args, 0, i, D::narrow::<P>(x));
+                store::<P, _>(args, 0, i, D::narrow::<P>(x));
             }
         }
     }

@@ -121,8 +121,11 @@ fn joined_rows(lanes: usize, bytes: u64) -> lanes::MemoryRows {
     lanes::MemoryRows { count: lanes / GROUP_LANES, groups: 1, pitch: bytes as usize * GROUP_LANES }
 }
 
-/// Groups whose results are computed before they are stored.
+/// Groups whose results are computed before they are stored, where handlers cannot store them themselves.
 const PART_GROUPS: usize = 16;
+
+/// Bytes of 16 lanes of the widest registers that are operands.
+const MOST_GROUP_BYTES: usize = 8 * GROUP_LANES;
 
 /// A pure operation on registers in certain forms.
 pub(super) struct PurePlan {
@@ -322,7 +325,7 @@ impl Chunk<'_> {
     }
 
     /// Runs a pure operation whose plan fits, and stores its results one after the other in memory that others may read
-    /// ([`lanes::memory`]): part by part, so that some are computed while others are on their way to memory.
+    /// ([`lanes::memory`]).
     ///
     /// # Safety
     /// The target must have room for the active lanes, which are one range from a group's first on, of `group_bytes` for 16.
@@ -339,14 +342,26 @@ impl Chunk<'_> {
         let PurePlan { args, handler, memory, .. } = &self.pure_plans[op.plan];
         let groups = args.lanes / GROUP_LANES;
         let all = (active.range.1 - active.range.0) * (group_bytes / GROUP_LANES);
-        // Sources may stand in memory where the target is: then nothing is written there before all are read.
+        // Sources may stand in memory where the target is. Handlers read 16 lanes before they write their results, so each lane's own
+        // place may be written at once, others not before all are read.
         let overlaps = |i: usize| {
-            let ahead = target.addr().wrapping_sub(args.src[i].addr());
-            let behind = args.src[i].addr().wrapping_sub(target.addr());
-            args.step[i] > 0 && (ahead < groups * args.step[i] || behind < groups * group_bytes)
+            let (src, step) = (args.src[i], args.step[i]);
+            let ahead = target.addr().wrapping_sub(src.addr());
+            let behind = src.addr().wrapping_sub(target.addr());
+            let in_place = ahead == 0 && step == group_bytes;
+            !in_place && (ahead < groups * step.max(MOST_GROUP_BYTES) || behind < groups * group_bytes)
         };
-        let part = if *memory && (0..op.sources.min(4)).any(overlaps) { groups } else { PART_GROUPS };
-        let (results, copy) = (self.registers.scratch(0), self.registers.helpers().copy);
+        let overlaps = *memory && (0..op.sources.min(4)).any(overlaps);
+        let helpers = self.registers.helpers();
+        // Of a group of which only some lanes are active, the others' places are not the target's.
+        if helpers.path.shares_results() && !overlaps && all == groups * group_bytes {
+            let args = LaneArgs { dst: [target, args.dst[1]], ..*args };
+            // SAFETY: as above; the caller's promise.
+            return unsafe { handler.call(&args) };
+        }
+        // Some are computed while others are on their way to memory.
+        let part = if overlaps { groups } else { PART_GROUPS };
+        let results = self.registers.scratch(0);
         let mut first = 0;
         while first < groups {
             let count = part.min(groups - first);
@@ -357,7 +372,7 @@ impl Chunk<'_> {
             unsafe {
                 handler.call(&part);
                 let done = first * group_bytes;
-                copy(target.add(done), results, (count * group_bytes).min(all - done));
+                (helpers.copy)(target.add(done), results, (count * group_bytes).min(all - done));
             }
             first += count;
         }
