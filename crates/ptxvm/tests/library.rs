@@ -1,9 +1,10 @@
 //! The library: what its one page promises.
 
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use ptxvm::{Arg, Color, Device, Error, FaultKind, Module, bf16, f16};
+use ptxvm::{Arg, Color, Device, Engine, Error, FaultKind, Module, bf16, f16};
 
 const COPY: &str = "\
 .version 7.8
@@ -273,4 +274,40 @@ fn a_module_of_32_bit_addresses_needs_a_device_for_it() {
         matches!(&error, Error::Arguments { message, .. } if message.contains("Device::for_module")),
         "{error}"
     );
+}
+
+#[test]
+fn parts_of_a_grid_do_together_what_the_whole_does() {
+    let device = Device::new();
+    let module = device.load(&Module::from_ptx(COPY).unwrap()).unwrap();
+    let values: Vec<u8> = (0..=255).collect();
+    let from = device.array(&values).unwrap();
+    for (engine, block) in
+        [Engine::Interpreter, Engine::Reference].into_iter().flat_map(|e| [(e, 32), (e, 5)])
+    {
+        let grid = 256u32.div_ceil(block);
+        let to = device.zeros::<u8>(256).unwrap();
+        let progress = Arc::new(AtomicU64::new(0));
+        let launch = |blocks: Range<u64>| {
+            let launch = module.launch("copy").grid(grid).block(block).arg(&to).arg(&from).arg(256u32);
+            launch.engine(engine).configure(|config| {
+                config.blocks = Some(blocks);
+                config.progress = Some(Arc::clone(&progress));
+            })
+        };
+        let (third, end) = (u64::from(grid) / 3, u64::from(grid));
+        launch(third..end).run().unwrap();
+        let first = third as usize * block as usize;
+        let now = to.read().unwrap();
+        assert!(now[..first].iter().all(|&byte| byte == 0), "{engine:?} {block}");
+        assert_eq!(now[first..], values[first..]);
+        assert_eq!(progress.load(Ordering::Relaxed), end - third, "{engine:?} {block}");
+        launch(0..third).run().unwrap();
+        assert_eq!(to.read().unwrap(), values);
+        assert_eq!(progress.load(Ordering::Relaxed), end);
+        for wrong in [0..end + 1, third..third, Range { start: 3, end: 2 }] {
+            assert!(matches!(launch(wrong).run(), Err(Error::Launch(_))));
+        }
+        assert!(matches!(launch(0..1).cooperative().run(), Err(Error::Launch(_))));
+    }
 }

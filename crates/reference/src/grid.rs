@@ -51,7 +51,8 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
     let threads = blocks.saturating_mul(config.block_threads());
     let room = config.resident_blocks();
     let grid = Grid { threads, all_resident: blocks <= room as u64, ..Grid::default() };
-    let (mut flight, mut started): (Vec<Block>, u64) = (Vec::new(), 0);
+    let range = config.block_range();
+    let (mut flight, mut started): (Vec<Block>, u64) = (Vec::new(), range.start);
     let (mut ended_steps, mut last_changes) = (0u64, 0u64);
     // Rounds since a block started or ended, and rounds in which nothing changed.
     let (mut rounds, mut in_vain) = (0, 0);
@@ -59,7 +60,7 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
     let fault = LaunchError::Fault;
     loop {
         // Whoever takes long may wait for a block that has not started; those of a cooperative launch start together.
-        while started < blocks
+        while started < range.end
             && flight.len() < room
             && (config.cooperative || flight.is_empty() || stuck || rounds > PATIENCE)
         {
@@ -67,7 +68,7 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
             started += 1;
             (stuck, rounds) = (false, 0);
         }
-        let can_start = started < blocks && flight.len() < room;
+        let can_start = started < range.end && flight.len() < room;
         if flight.is_empty() {
             config.output.flush();
             let seconds = launch.nanoseconds() as f64 * 1e-9;
@@ -80,6 +81,7 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
             match block.step().map_err(fault)? {
                 Progress::Ended => {
                     ended_steps += flight.remove(index).steps();
+                    config.report_ended(1);
                     (stuck, rounds) = (false, 0);
                     continue;
                 }

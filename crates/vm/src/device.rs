@@ -280,6 +280,11 @@ impl Device {
         if let Some(error) = &known.refused {
             return Err(error.clone());
         }
+        if known.waits_for_grid && config.blocks.is_some() {
+            return invalid(format!(
+                "kernel `{kernel}` waits for its whole grid: a part of the blocks never ends"
+            ));
+        }
         let shared = known.shared_layout(config.dynamic_shared);
         if shared.bytes > SHARED_LIMIT {
             return invalid(format!(
@@ -342,6 +347,17 @@ fn check_extents(function: &Function, config: &LaunchConfig) -> Result<(), Launc
             show(required),
             show(config.block)
         ));
+    }
+    if let Some(blocks) = &config.blocks
+        && (blocks.is_empty() || blocks.end > config.grid_blocks())
+    {
+        let (start, end, all) = (blocks.start, blocks.end, config.grid_blocks());
+        return invalid(format!("blocks {start} to {end} are no part of a grid of {all}"));
+    }
+    if config.cooperative && config.blocks.is_some() {
+        return invalid(
+            "a part of the blocks cannot be launched cooperatively: they wait for all".to_owned(),
+        );
     }
     match function.bounds.max_threads {
         Some(limit) if threads > limit => invalid(format!(

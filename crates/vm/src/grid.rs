@@ -287,6 +287,8 @@ enum Until {
 struct Flight<'l> {
     /// Its first block.
     block: u64,
+    /// Number of its blocks.
+    blocks: usize,
     cta: Box<Cta<'l>>,
     /// It may wait for others.
     spinning: bool,
@@ -413,9 +415,11 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             let (block, blocks) = self.work.teams.members(team);
             let mut cta = self.idle.pop().unwrap_or_else(|| Box::new(Cta::new(launch, code, rows)));
             cta.start(block, blocks).map_err(|fault| (block, LaunchError::Fault(fault)))?;
-            self.flight.push_front(Flight { block, cta, spinning: false, stuck: false });
+            self.flight.push_front(Flight { block, blocks, cta, spinning: false, stuck: false });
         }
-        let Some(Flight { block, mut cta, stuck, .. }) = self.flight.pop_front() else { return Ok(false) };
+        let Some(Flight { block, blocks, mut cta, stuck, .. }) = self.flight.pop_front() else {
+            return Ok(false);
+        };
         self.stuck -= usize::from(stuck);
         let progress = cta.step(&mut self.observer);
         self.steps += cta.take_instructions();
@@ -426,12 +430,13 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
         match progress.map_err(|fault| (block, LaunchError::Fault(fault)))? {
             Progress::Stopped(stop, place) => return Err((block, stop.error(Some(place)))),
             Progress::Finished => {
+                launch.config.report_ended(blocks as u64);
                 self.idle.push(cta);
                 self.start_more = self.flight.is_empty();
                 self.work.standstill.go_on(&mut self.share);
             }
             Progress::Running { spinning, stuck } => {
-                let flight = Flight { block, cta, spinning, stuck };
+                let flight = Flight { block, blocks, cta, spinning, stuck };
                 self.stuck += usize::from(stuck);
                 if spinning {
                     self.flight.push_back(flight);

@@ -1,7 +1,8 @@
 //! The door to the machine: a device, modules loaded on it, and launches.
 
 use std::fmt;
-use std::sync::atomic::AtomicBool;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use diag::Span;
@@ -51,6 +52,11 @@ pub struct LaunchConfig {
     pub max_steps: Option<u64>,
     /// Stop soon after this becomes true.
     pub cancel: Option<Arc<AtomicBool>>,
+    /// Run these blocks of the grid only, by their linear index; all see the whole grid (`%nctaid`). Several launches that have all blocks
+    /// between them do what one does, if no block depends on another. Not of cooperative launches.
+    pub blocks: Option<Range<u64>>,
+    /// How many blocks have ended is added here while the launch runs.
+    pub progress: Option<Arc<AtomicU64>>,
     /// Host instruction set for the vector handlers; `None` for the best one that the machine has.
     pub host_path: Option<HostPath>,
     /// Where `printf` goes.
@@ -75,6 +81,8 @@ impl LaunchConfig {
             schedule: None,
             max_steps: None,
             cancel: None,
+            blocks: None,
+            progress: None,
             host_path: None,
             output: Output::stdout(),
             profile: None,
@@ -99,6 +107,19 @@ impl LaunchConfig {
     /// Blocks that one host thread keeps in flight while they wait for one another: of a cooperative launch all that there can be.
     pub fn resident_blocks(&self) -> usize {
         if self.cooperative { COOPERATIVE_BLOCKS as usize } else { RESIDENT_BLOCKS }
+    }
+
+    /// The blocks that are run, by their linear index.
+    pub fn block_range(&self) -> Range<u64> {
+        let blocks = self.grid_blocks();
+        self.blocks.as_ref().map_or(0..blocks, |range| range.start.min(blocks)..range.end.min(blocks))
+    }
+
+    /// So many blocks have ended.
+    pub fn report_ended(&self, blocks: u64) {
+        if let Some(progress) = &self.progress {
+            progress.fetch_add(blocks, Ordering::Relaxed);
+        }
     }
 
     /// Blocks of the grid.

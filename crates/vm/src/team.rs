@@ -3,6 +3,8 @@
 //! A chunk has room for more threads than most blocks have, and what a chunk does costs hardly more for more lanes: so it
 //! takes several blocks at a time, a *team*, if nothing keeps them apart.
 
+use std::ops::Range;
+
 use ir::{AccessKind, OpKind, Terminator, WarpOp};
 
 use crate::grid::Launch;
@@ -23,8 +25,12 @@ pub(crate) struct Teams {
     pub blocks: usize,
     /// Lanes of a chunk: all threads of a team, or some of one block.
     pub lanes: usize,
-    /// Blocks of a row of the grid, and rows.
-    grid: (u64, u64),
+    /// Blocks of a row of the grid.
+    width: u64,
+    /// The blocks that are run.
+    range: (u64, u64),
+    /// The first team that has some of them.
+    first: u64,
 }
 
 /// The axis along which blocks of a team follow each other: the first in which the grid has several.
@@ -46,7 +52,7 @@ impl Teams {
         let threads = config.block_threads() as usize;
         let grid = config.grid.map(|n| u64::from(n.max(1)));
         let width = grid[axis(config.grid)];
-        let rows = grid.iter().product::<u64>() / width;
+        let range = config.block_range();
         let mut most = if launch.shuffled { WARP_LANES } else { CHUNK_LANES };
         // Functions with very many registers run in smaller chunks.
         while most > WARP_LANES && launch.kernel.most_register_bytes(most) > REGISTER_LIMIT {
@@ -68,31 +74,49 @@ impl Teams {
         let blocks = blocks.min(SHARED_BYTES / launch.shared.bytes.max(1));
         // Enough for all host threads. How many these are shows only where blocks race: in the order in which they come to an
         // atomic operation, and in the clock.
-        let fair = width * rows / (2 * config.host_threads() as u64);
+        let fair = (range.end - range.start) / (2 * config.host_threads() as u64);
         let blocks = blocks.min(fair).min(width).max(1);
         // As many teams of about the same size.
         let blocks = if whole_warps { width.div_ceil(width.div_ceil(blocks)) } else { blocks } as usize;
         let lanes = (threads * blocks).next_multiple_of(GROUP_LANES).min(most);
-        Teams { blocks, lanes, grid: (width, rows) }
+        Teams::new(blocks, lanes, width, range)
+    }
+
+    fn new(blocks: usize, lanes: usize, width: u64, range: Range<u64>) -> Teams {
+        let mut teams = Teams { blocks, lanes, width, range: (range.start, range.end), first: 0 };
+        teams.first = teams.of_block(range.start);
+        teams
     }
 
     /// Teams of a row of the grid.
     fn in_row(&self) -> u64 {
-        self.grid.0.div_ceil(self.blocks as u64)
+        self.width.div_ceil(self.blocks as u64)
+    }
+
+    /// The team of a block, among those of the whole grid.
+    fn of_block(&self, block: u64) -> u64 {
+        block / self.width * self.in_row() + block % self.width / self.blocks as u64
     }
 
     /// Number of teams.
     pub fn count(&self) -> u64 {
-        self.in_row() * self.grid.1
+        match self.range {
+            (start, end) if start >= end => 0,
+            (_, end) => self.of_block(end - 1) + 1 - self.first,
+        }
     }
 
     /// The first block of a team, and the number of its blocks.
     pub fn members(&self, team: u64) -> (u64, usize) {
-        let in_row = self.in_row();
+        let (team, in_row) = (self.first + team, self.in_row());
         // Divisions are slow.
         let (row, column) = if team < in_row { (0, team) } else { (team / in_row, team % in_row) };
-        let first = column * self.blocks as u64;
-        (row * self.grid.0 + first, (self.blocks as u64).min(self.grid.0 - first) as usize)
+        let column = column * self.blocks as u64;
+        let start = row * self.width + column;
+        let end = start + (self.blocks as u64).min(self.width - column);
+        // Only the first and the last team can have blocks that are not run.
+        let (start, end) = (start.max(self.range.0), end.min(self.range.1));
+        (start, (end - start) as usize)
     }
 }
 
@@ -148,10 +172,17 @@ mod tests {
     #[test]
     fn every_block_is_in_one_team() {
         for (width, rows, blocks) in [(1, 1, 1), (7, 1, 2), (7, 3, 3), (8, 2, 4), (3, 5, 3), (9, 4, 8)] {
-            let teams = Teams { blocks, lanes: 32 * blocks, grid: (width, rows) };
-            let members = (0..teams.count()).map(|team| teams.members(team));
-            let all: Vec<u64> = members.flat_map(|(first, count)| first..first + count as u64).collect();
-            assert_eq!(all, (0..width * rows).collect::<Vec<_>>(), "{width} {rows} {blocks}");
+            let total = width * rows;
+            let teams = Teams::new(blocks, 32 * blocks, width, 0..total);
+            let blocks_of = |teams: &Teams| -> Vec<u64> {
+                let members = (0..teams.count()).map(|team| teams.members(team));
+                members.flat_map(|(first, count)| first..first + count as u64).collect()
+            };
+            assert_eq!(blocks_of(&teams), (0..total).collect::<Vec<_>>(), "{width} {rows} {blocks}");
+            for range in (0..total).flat_map(|start| (start + 1..=total).map(move |end| start..end)) {
+                let part = Teams::new(blocks, 32 * blocks, width, range.clone());
+                assert_eq!(blocks_of(&part), range.collect::<Vec<_>>(), "{width} {rows} {blocks}");
+            }
             // No team goes on in the next row.
             let within = |(first, count): (u64, usize)| first / width == (first + count as u64 - 1) / width;
             assert!((0..teams.count()).all(|team| within(teams.members(team))));
