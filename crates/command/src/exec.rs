@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
 use std::io::{BufReader, ErrorKind};
-use std::os::unix::fs::symlink;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, ExitStatus};
+use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::Call;
 use super::options::ExecOptions;
 use super::report::{Failure, say};
 use super::runtime::has_static_runtime;
@@ -28,11 +30,11 @@ const LIBRARIES: &[(&[&str], &[&str])] = &[
 ///
 /// # Errors
 /// When it cannot be started.
-pub fn exec(options: &ExecOptions) -> Result<ExitCode, Failure> {
+pub fn exec(options: &ExecOptions, call: &Call) -> Result<u8, Failure> {
     let folder = tempfile::Builder::new().prefix("ptxvm-exec-").tempdir();
     let folder =
         folder.map_err(|error| Failure::usage(format!("cannot make a temporary folder: {error}")))?;
-    link_libraries(folder.path())?;
+    link_libraries(folder.path(), call)?;
     let (name, words) = options.program.split_first().ok_or_else(|| Failure::usage("no program"))?;
     if let Some(program) = find_program(name)
         && has_static_runtime(&program)
@@ -70,7 +72,7 @@ pub fn exec(options: &ExecOptions) -> Result<ExitCode, Failure> {
     if !options.quiet {
         report.say();
     }
-    Ok(ExitCode::from(exit_code(status)))
+    Ok(exit_code(status))
 }
 
 /// The program's own exit code; as shells have it for one that a signal ended.
@@ -79,13 +81,18 @@ fn exit_code(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
-/// Puts links to our libraries, and to this command under the name of ptxas, into a folder.
-fn link_libraries(folder: &Path) -> Result<(), Failure> {
+/// Puts links to our libraries, and this command under the name of ptxas, into a folder.
+fn link_libraries(folder: &Path, call: &Call) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::usage(format!("cannot make a link: {error}"));
     let command = env::current_exe().and_then(std::fs::canonicalize).map_err(failed)?;
-    symlink(&command, folder.join("ptxas")).map_err(failed)?;
-    let beside = command.parent().unwrap_or(Path::new("/"));
-    let places = [beside.to_owned(), beside.join("../lib")];
+    match &call.again {
+        Some(words) => write_script(&folder.join("ptxas"), words).map_err(failed)?,
+        None => symlink(&command, folder.join("ptxas")).map_err(failed)?,
+    }
+    let places = match (&call.libraries, command.parent().unwrap_or(Path::new("/"))) {
+        (Some(folder), _) => vec![folder.clone()],
+        (None, beside) => vec![beside.to_owned(), beside.join("../lib")],
+    };
     for (links, names) in LIBRARIES {
         let mut candidates = places.iter().flat_map(|place| names.iter().map(|name| place.join(name)));
         match candidates.find(|candidate| candidate.is_file()) {
@@ -95,7 +102,10 @@ fn link_libraries(folder: &Path) -> Result<(), Failure> {
                 }
             }
             None if links.contains(&"libcuda.so.1") => {
-                let message = format!("ptxvm's libcuda.so.1 is not beside `{}`", command.display());
+                let message = match &call.libraries {
+                    Some(folder) => format!("ptxvm's libcuda.so.1 is not in `{}`", folder.display()),
+                    None => format!("ptxvm's libcuda.so.1 is not beside `{}`", command.display()),
+                };
                 return Err(Failure::usage(message)
                     .help("build it there: cargo build --release -p ptxvm-libcuda -p ptxvm-command"));
             }
@@ -103,6 +113,20 @@ fn link_libraries(folder: &Path) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// A script that runs this command as an assembler.
+fn write_script(path: &Path, words: &[OsString]) -> std::io::Result<()> {
+    let mut script = b"#!/bin/sh\nexec".to_vec();
+    for word in words {
+        script.extend(b" '");
+        // A quotation mark ends the quotation, stands for itself, and begins another.
+        script.extend(word.as_bytes().split(|&byte| byte == b'\'').collect::<Vec<_>>().join(&b"'\\''"[..]));
+        script.push(b'\'');
+    }
+    script.extend(b" as-ptxas \"$@\"\n");
+    std::fs::write(path, script)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
 }
 
 /// Tells the program where to look.

@@ -58,6 +58,10 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
+    /// Print the script that completes this command's words in a shell
+    Completions(CompletionOptions),
+    /// Print the manual page
+    Man(ManOptions),
 }
 
 impl Command {
@@ -73,7 +77,9 @@ impl Command {
             Command::Explain(options) => options.format,
             Command::Isa(_) => Format::Human,
             Command::Sass(options) => options.format(),
-            Command::Exec(_) | Command::AsPtxas { .. } => Format::Human,
+            Command::Exec(_) | Command::AsPtxas { .. } | Command::Completions(_) | Command::Man(_) => {
+                Format::Human
+            }
         }
     }
 }
@@ -306,6 +312,28 @@ pub struct IsaOptions {
     /// Write the page of every instruction, and this table, as Markdown files into a folder instead
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["format", "unsupported"])]
     pub pages: Option<PathBuf>,
+}
+
+const COMPLETIONS_HELP: &str = "\
+Examples:
+  ptxvm completions bash > ~/.local/share/bash-completion/completions/ptxvm
+  ptxvm completions zsh > ~/.zfunc/_ptxvm
+  ptxvm completions fish > ~/.config/fish/completions/ptxvm.fish";
+
+/// `ptxvm completions`
+#[derive(Args, Debug)]
+#[command(after_help = COMPLETIONS_HELP, arg_required_else_help = true)]
+pub struct CompletionOptions {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+/// `ptxvm man`
+#[derive(Args, Debug)]
+pub struct ManOptions {
+    /// Write the page, and one for each subcommand, into this folder instead
+    #[arg(value_name = "FOLDER")]
+    pub folder: Option<PathBuf>,
 }
 
 const EXEC_HELP: &str = "\

@@ -2,12 +2,11 @@
 //! and what it writes is the PTX, which our driver loads. So does the command under the name `ptxas`.
 
 use std::path::Path;
-use std::process::ExitCode;
 
 use diag::{Code, Diagnostic, SourceFile};
 use isa::{Suffix, Target};
 
-use super::report::{print, say};
+use super::report::{code, print, say};
 
 /// The CUDA release whose ptxas this one speaks like, in the form that compilers look for it. They choose the version of PTX by it, and those that
 /// know no newer release than 12.9 are still in use.
@@ -230,12 +229,12 @@ Example:
 Exit codes: 0, or 255 for whatever is wrong.";
 
 /// Does what ptxas would with these words.
-pub fn ptxas(words: &[String]) -> ExitCode {
+pub fn ptxas(words: &[String]) -> u8 {
     match assemble(words) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => code::OK,
         Err(message) => {
             say(format_args!("ptxas fatal   : {message}"));
-            ExitCode::from(REFUSED)
+            REFUSED
         }
     }
 }

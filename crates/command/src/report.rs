@@ -62,6 +62,11 @@ impl Failure {
         self
     }
 
+    /// What to do about it, if that is known.
+    pub fn advice(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+
     /// Says more on what to do, on lines of its own.
     pub fn more_help(mut self, help: impl Display) -> Failure {
         self.help = Some(match self.help {

@@ -27,22 +27,30 @@ pub use near::lower_case;
 /// When a name is none of an instruction or modifier.
 pub fn explain(options: &ExplainOptions) -> Result<(), Failure> {
     let name = options.name.trim();
-    if let Some(failure) = near::register(name) {
-        return Err(failure);
-    }
-    let page = match name.strip_prefix('.') {
-        Some(modifier) => explain_modifier(modifier)?,
-        None => {
-            let words = words(name).map_err(Failure::bad)?;
-            match words[..] {
-                [opcode] => explain_opcode(opcode)?,
-                _ => explain_instruction(&words)?,
-            }
-        }
-    };
+    let page = page(name)?;
     match options.format {
         Format::Human => print(page.trim_end()),
         Format::Json => print(json!({ "name": name, "forms": forms_of(&page), "page": page })),
+    }
+}
+
+/// The page of an instruction, a form of it, or `.modifier`, as Markdown.
+///
+/// # Errors
+/// When there is no such name.
+pub fn page(name: &str) -> Result<String, Failure> {
+    if let Some(failure) = near::register(name) {
+        return Err(failure);
+    }
+    match name.strip_prefix('.') {
+        Some(modifier) => explain_modifier(modifier),
+        None => {
+            let words = words(name).map_err(Failure::bad)?;
+            match words[..] {
+                [opcode] => explain_opcode(opcode),
+                _ => explain_instruction(&words),
+            }
+        }
     }
 }
 

@@ -120,6 +120,14 @@ impl<'a> Report<'a> {
         lines
     }
 
+    /// As JSON.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn json(&self) -> Result<String, Failure> {
+        serde_json::to_string(self).map_err(|error| Failure::usage(error.to_string()))
+    }
+
     /// Saves it as the ending of the file's name says. `title` says what ran.
     ///
     /// # Errors
@@ -127,9 +135,7 @@ impl<'a> Report<'a> {
     pub fn save(&self, path: &Path, title: &str) -> Result<(), Failure> {
         let text = match ending(path) {
             Some("html") => self.html(title),
-            Some("json") => {
-                serde_json::to_string(self).map_err(|error| Failure::usage(error.to_string()))? + "\n"
-            }
+            Some("json") => self.json()? + "\n",
             _ => self.table(),
         };
         std::fs::write(path, text)

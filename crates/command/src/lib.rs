@@ -1,0 +1,118 @@
+//! The `ptxvm` command: what can be written on its line, and where it goes. It is a library, for those who bring the command
+//! in another form ([`main`]), or want what it knows in another form than text.
+#![forbid(unsafe_code)]
+
+mod alone;
+mod arguments;
+mod array;
+mod check;
+mod eval;
+mod exec;
+mod executed;
+mod explain;
+mod facts;
+mod input;
+mod isa;
+mod npy;
+mod numbers;
+mod options;
+mod pages;
+mod picture;
+mod profile;
+mod ptxas;
+mod report;
+mod run;
+mod runtime;
+mod sass;
+mod save;
+mod session;
+mod spec;
+mod structure;
+mod summary;
+mod texture;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use options::{Cli, Command};
+use report::code;
+
+pub use alone::{Alone, Source, ones};
+pub use explain::page;
+pub use profile::Report;
+pub use report::Failure;
+
+/// How the command was called.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Its name and the words behind it.
+    pub words: Vec<OsString>,
+    /// What runs it again, if the name of this process's program alone does not: programs that call an assembler get it so.
+    pub again: Option<Vec<OsString>>,
+    /// Where the libraries lie that `ptxvm exec` gives to programs, if not beside this process's program.
+    pub libraries: Option<PathBuf>,
+}
+
+impl Call {
+    /// That of this process, whose program is the command.
+    pub fn of_process() -> Call {
+        Call { words: std::env::args_os().collect(), again: None, libraries: None }
+    }
+}
+
+/// Does what the words say, and returns the exit code.
+pub fn main(call: &Call) -> u8 {
+    let name = call.words.first().map(PathBuf::from).unwrap_or_default();
+    if name.file_stem().is_some_and(|name| name == "ptxas") {
+        let words = call.words.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
+        return ptxas::ptxas(&words.collect::<Vec<_>>());
+    }
+    let cli = match Cli::try_parse_from(&call.words) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version go to stdout, errors to stderr; a reader that has gone away is no error.
+            let _ = error.print();
+            if !error.use_stderr() {
+                return code::OK;
+            }
+            if asks_for_json(&call.words) {
+                // What clap has printed is for people.
+                let text = error.render().to_string();
+                let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+                Failure::usage(message).print_json();
+            }
+            return code::USAGE;
+        }
+    };
+    let format = cli.command.format();
+    let result = match cli.command {
+        Command::Check(options) => check::check(&options),
+        Command::Run(options) => run::run(&options),
+        Command::Eval(options) => eval::eval(&options),
+        Command::Explain(options) => explain::explain(&options),
+        Command::Isa(options) => isa::isa(&options),
+        Command::Sass(options) => sass::sass(&options),
+        Command::Exec(options) => match exec::exec(&options, call) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
+        Command::AsPtxas { words } => return ptxas::ptxas(&words),
+        Command::Completions(options) => pages::completions(&options),
+        Command::Man(options) => pages::man(&options),
+    };
+    match result {
+        Ok(()) => code::OK,
+        Err(failure) => {
+            failure.report(format);
+            failure.code
+        }
+    }
+}
+
+/// Whether the command line that could not be read asks for JSON.
+fn asks_for_json(words: &[OsString]) -> bool {
+    words.iter().any(|word| word == "--format=json")
+        || words.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json")
+}
