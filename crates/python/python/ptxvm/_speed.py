@@ -1,0 +1,41 @@
+"""How long it takes to import the package and to launch a small kernel: ``python -m ptxvm._speed``."""
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+
+KERNEL = """.version 7.0 .target sm_70 .address_size 64
+.visible .entry scale(.param .u64 data, .param .f32 factor) {
+    .reg .b32 %i;  .reg .b64 %p;  .reg .f32 %x, %f;
+    mov.u32 %i, %tid.x;
+    ld.param.u64 %p, [data];
+    ld.param.f32 %f, [factor];
+    mad.wide.u32 %p, %i, 4, %p;
+    ld.global.f32 %x, [%p];
+    mul.rn.f32 %x, %x, %f;
+    st.global.f32 [%p], %x;
+    ret;
+}"""
+_IMPORT = "import time; start = time.perf_counter(); import ptxvm; print(time.perf_counter() - start)"
+
+
+def measure(launches=20_000):
+    """The fastest of five imports in milliseconds, and the median of so many launches of a kernel of 32 threads in microseconds."""
+    from . import Module
+
+    run = [sys.executable, "-c", _IMPORT]
+    imports = [float(subprocess.run(run, capture_output=True, check=True).stdout) for _ in range(5)]
+    module = Module(KERNEL)
+    data = bytearray(32 * 4)
+    times = []
+    for _ in range(launches):
+        start = time.perf_counter()
+        module["scale"][1, 32](data, 1.0)
+        times.append(time.perf_counter() - start)
+    return {"import_ms": min(imports) * 1e3, "launch_us": statistics.median(times) * 1e6}
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure()))

@@ -1,0 +1,276 @@
+//! Arguments of a launch: numbers typed by the kernel's signature, arrays by their address, tuples as structures.
+
+use half::{bf16, f16};
+use isa::{Kind, Type};
+use ptxvm::Param;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyTuple, PyType};
+
+use crate::memory::HostMemory;
+
+/// An array, and where in the parameters its address stands.
+pub struct Array {
+    /// Which argument has it.
+    pub index: usize,
+    /// Its memory.
+    pub memory: HostMemory,
+    /// Offset of the address.
+    pub offset: usize,
+}
+
+/// The bytes of all parameters, but for the addresses of arrays.
+#[derive(Default)]
+pub struct Parameters {
+    /// As they lie in parameter space.
+    pub bytes: Vec<u8>,
+    /// The arrays among them.
+    pub arrays: Vec<Array>,
+}
+
+/// A parameter of a kernel, and where its value goes.
+pub struct Slot {
+    /// As it is declared.
+    pub param: Param,
+    /// Offset of its first byte.
+    pub offset: usize,
+}
+
+impl Parameters {
+    /// Puts one argument where its parameter lies. Addresses have so many bytes.
+    ///
+    /// # Errors
+    /// When it does not fit.
+    pub fn put(
+        &mut self,
+        index: usize,
+        slot: &Slot,
+        value: &Bound<'_, PyAny>,
+        address_bytes: usize,
+    ) -> PyResult<()> {
+        let param = &slot.param;
+        let size = param.bytes as usize;
+        if param.array {
+            return self.put_structure(index, slot, value, address_bytes);
+        }
+        let mut bytes = [0; 8];
+        let takes_address = size == address_bytes && !param.ty.is_float();
+        if takes_address && value.is_none() {
+            return Ok(());
+        }
+        if let Some(number) = number(value, param.ty)? {
+            bytes = number.to_le_bytes();
+        } else if let Some(memory) = HostMemory::of(value)? {
+            if !takes_address {
+                return Err(PyTypeError::new_err("is an array"));
+            }
+            self.arrays.push(Array { index, memory, offset: slot.offset });
+        } else {
+            return Err(PyTypeError::new_err(format!("is a {}", type_name(value))));
+        }
+        self.bytes[slot.offset..slot.offset + size].copy_from_slice(&bytes[..size]);
+        Ok(())
+    }
+
+    /// A structure by value: a tuple, or anything that has as many bytes.
+    fn put_structure(
+        &mut self,
+        index: usize,
+        slot: &Slot,
+        value: &Bound<'_, PyAny>,
+        address_bytes: usize,
+    ) -> PyResult<()> {
+        let size = slot.param.bytes as usize;
+        let bytes = if value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyList>() {
+            let mut structure =
+                Structure { index, address_bytes, start: slot.offset, ..Structure::default() };
+            structure.fields(value, 0)?;
+            self.arrays.append(&mut structure.arrays);
+            structure.bytes
+        } else if let Some(bytes) = scalar_bytes(value)? {
+            bytes
+        } else if let Some(memory) = HostMemory::of(value)? {
+            memory.copy()
+        } else {
+            return Err(PyTypeError::new_err(format!(
+                "is a {}: a structure is a tuple of its fields, or its bytes",
+                type_name(value)
+            )));
+        };
+        if bytes.len() != size {
+            return Err(PyTypeError::new_err(format!("has {} bytes", bytes.len())));
+        }
+        self.bytes[slot.offset..slot.offset + size].copy_from_slice(&bytes);
+        Ok(())
+    }
+}
+
+/// A structure that is laid out as C does: each field at the next multiple of its size.
+#[derive(Default)]
+struct Structure {
+    index: usize,
+    address_bytes: usize,
+    /// Where it begins among the parameters.
+    start: usize,
+    bytes: Vec<u8>,
+    arrays: Vec<Array>,
+}
+
+/// Structures within structures.
+const DEEPEST: usize = 32;
+
+impl Structure {
+    /// Appends the fields, and returns the greatest alignment among them.
+    fn fields(&mut self, fields: &Bound<'_, PyAny>, depth: usize) -> PyResult<usize> {
+        if depth > DEEPEST {
+            return Err(PyTypeError::new_err("is a structure of too many structures"));
+        }
+        // Structures within begin at a multiple of their own alignment, which is known when they have been laid out once.
+        let mut align = 1;
+        for field in fields.try_iter()? {
+            align = align.max(self.field(&field?, depth)?);
+        }
+        self.pad(align);
+        Ok(align)
+    }
+
+    fn pad(&mut self, align: usize) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(align), 0);
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> usize {
+        self.pad(bytes.len().max(1));
+        self.bytes.extend(bytes);
+        bytes.len().max(1)
+    }
+
+    /// Appends one field, and returns its alignment.
+    fn field(&mut self, field: &Bound<'_, PyAny>, depth: usize) -> PyResult<usize> {
+        if field.is_instance_of::<PyTuple>() {
+            let mut inner =
+                Structure { index: self.index, address_bytes: self.address_bytes, ..Structure::default() };
+            let align = inner.fields(field, depth + 1)?;
+            self.pad(align);
+            let start = self.bytes.len();
+            self.bytes.extend(inner.bytes);
+            let moved = |array: Array| Array { offset: self.start + start + array.offset, ..array };
+            self.arrays.extend(inner.arrays.into_iter().map(moved));
+            return Ok(align);
+        }
+        if field.is_none() {
+            return Ok(self.append(&[0; 8][..self.address_bytes]));
+        }
+        if let Ok(flag) = field.cast::<PyBool>() {
+            return Ok(self.append(&[u8::from(flag.is_true())]));
+        }
+        if let Ok(number) = field.cast_exact::<PyFloat>() {
+            return Ok(self.append(&(number.value() as f32).to_le_bytes()));
+        }
+        if field.is_exact_instance_of::<PyInt>() {
+            let bits = integer(field, 32).map_err(|_| {
+                PyOverflowError::new_err(format!(
+                    "has the field {field}, which needs more than 32 bits: numpy.int64({field})"
+                ))
+            })?;
+            return Ok(self.append(&(bits as u32).to_le_bytes()));
+        }
+        if let Some(bytes) = scalar_bytes(field)? {
+            return Ok(self.append(&bytes));
+        }
+        if let Ok(bytes) = field.cast::<PyBytes>() {
+            self.bytes.extend(bytes.as_bytes());
+            return Ok(1);
+        }
+        if let Some(memory) = HostMemory::of(field)? {
+            self.pad(self.address_bytes);
+            self.arrays.push(Array { index: self.index, memory, offset: self.start + self.bytes.len() });
+            return Ok(self.append(&[0; 8][..self.address_bytes]));
+        }
+        Err(PyTypeError::new_err(format!("has a field of type {}", type_name(field))))
+    }
+}
+
+/// The bits of a number for a parameter of this type; `None` if it is no number.
+fn number(value: &Bound<'_, PyAny>, ty: Type) -> PyResult<Option<u64>> {
+    // `bool` is an `int`, and `numpy.float64` a `float`.
+    if value.is_instance_of::<PyInt>() {
+        return if ty.is_float() {
+            float_bits(value, ty).map(Some)
+        } else {
+            integer(value, ty.bits()).map(Some)
+        };
+    }
+    if value.is_instance_of::<PyFloat>() {
+        return float_bits(value, ty).map(Some);
+    }
+    if !is_scalar(value)? {
+        return Ok(None);
+    }
+    let kind: char =
+        value.getattr(intern!(value.py(), "dtype"))?.getattr(intern!(value.py(), "kind"))?.extract()?;
+    let is_integer = matches!(kind, 'i' | 'u' | 'b');
+    if ty.kind() == Kind::Bits {
+        let bytes = scalar_bytes(value)?.unwrap_or_default();
+        if bytes.len() as u32 * 8 == ty.bits() {
+            return Ok(Some(bytes.iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte))));
+        }
+    }
+    match (is_integer, ty.is_float()) {
+        (true, false) => integer(value, ty.bits()).map(Some),
+        _ => float_bits(value, ty).map(Some),
+    }
+}
+
+/// An integer of so many bits, signed or not.
+fn integer(value: &Bound<'_, PyAny>, bits: u32) -> PyResult<u64> {
+    let py = value.py();
+    let integer = value.call_method0(intern!(py, "__index__"))?;
+    let wide: i128 = integer.extract().map_err(|_| too_large(value, bits))?;
+    let fits = wide >= -(1i128 << (bits - 1)) && wide < 1i128 << bits;
+    if fits { Ok(wide as u64) } else { Err(too_large(value, bits)) }
+}
+
+fn too_large(value: &Bound<'_, PyAny>, bits: u32) -> PyErr {
+    PyOverflowError::new_err(format!("is {value}, which has more than {bits} bits"))
+}
+
+/// A number in a format of floating point, rounded to the nearest; parameters without a kind take that of their size.
+fn float_bits(value: &Bound<'_, PyAny>, ty: Type) -> PyResult<u64> {
+    let number: f64 = value.extract()?;
+    Ok(match (ty, ty.kind(), ty.bits()) {
+        (Type::Bf16, ..) => bf16::from_f64(number).to_bits().into(),
+        (_, Kind::Float | Kind::Bits, 16) => f16::from_f64(number).to_bits().into(),
+        (_, Kind::Float | Kind::Bits, 32) => (number as f32).to_bits().into(),
+        (_, Kind::Float | Kind::Bits, 64) => number.to_bits(),
+        _ => return Err(PyTypeError::new_err(format!("is the float {value}"))),
+    })
+}
+
+/// Whether it is a scalar of numpy's (and of those who build on it: bfloat16, float8).
+fn is_scalar(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let py = value.py();
+    if GENERIC.get(py).is_none() {
+        // Nobody can have made one without it.
+        let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+        if !modules.contains(intern!(py, "numpy"))? {
+            return Ok(false);
+        }
+    }
+    value.is_instance(GENERIC.import(py, "numpy", "generic")?)
+}
+
+/// The bytes of a scalar of numpy's.
+fn scalar_bytes(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
+    if !is_scalar(value)? {
+        return Ok(None);
+    }
+    let bytes = value.call_method0(intern!(value.py(), "tobytes"))?;
+    Ok(Some(bytes.cast::<PyBytes>().map_err(PyErr::from)?.as_bytes().to_vec()))
+}
+
+fn type_name(value: &Bound<'_, PyAny>) -> String {
+    value.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string())
+}

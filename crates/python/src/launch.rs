@@ -1,0 +1,475 @@
+//! Launching a kernel from Python.
+
+use std::ops::{ControlFlow, Range};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use diag::Span;
+use ptxvm::{AccessEvent, Engine, Error, LaunchObserver, LaunchReport, Output, Profile, signature};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyTuple};
+
+use crate::arguments::Parameters;
+use crate::error::{other, to_python};
+use crate::interrupt::Watch;
+use crate::module::Kernel;
+
+/// How often a launch with a progress bar is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// One, two or three extents: `4`, `(4, 4)`.
+pub fn extents(object: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
+    let wrong = || PyValueError::new_err("extents are one to three numbers: 4, (4, 4), (4, 4, 4)");
+    if let Ok(x) = object.extract::<u32>() {
+        return Ok([x, 1, 1]);
+    }
+    let all: Vec<u32> = object.extract().map_err(|_| wrong())?;
+    match all[..] {
+        [x] => Ok([x, 1, 1]),
+        [x, y] => Ok([x, y, 1]),
+        [x, y, z] => Ok([x, y, z]),
+        _ => Err(wrong()),
+    }
+}
+
+/// A kernel with its grid and block: `kernel[grid, block]`.
+#[pyclass(frozen, module = "ptxvm")]
+pub struct Launcher {
+    pub kernel: Kernel,
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub dynamic_shared: u64,
+}
+
+/// What a launch did.
+#[pyclass(frozen, module = "ptxvm", get_all)]
+pub struct Report {
+    /// Wall-clock time in seconds.
+    seconds: f64,
+    /// Instructions executed, each counted once for every thread that executed it.
+    thread_instructions: u64,
+}
+
+#[pymethods]
+impl Report {
+    fn __repr__(&self) -> String {
+        let Report { seconds, thread_instructions } = self;
+        format!("Report(seconds={seconds}, thread_instructions={thread_instructions})")
+    }
+}
+
+/// The options of a launch.
+#[derive(Default)]
+struct Options<'py> {
+    threads: Option<usize>,
+    deterministic: bool,
+    schedule: Option<u64>,
+    max_steps: Option<u64>,
+    cooperative: bool,
+    engine: Engine,
+    blocks: Option<Range<u64>>,
+    shared: Option<u64>,
+    progress: Option<Bound<'py, PyAny>>,
+    output: Option<Bound<'py, PyAny>>,
+}
+
+impl<'py> Options<'py> {
+    fn new(named: Option<&Bound<'py, PyDict>>) -> PyResult<Options<'py>> {
+        let mut options = Options::default();
+        for (name, value) in named.into_iter().flatten() {
+            let name: &str = &name.extract::<String>()?;
+            if value.is_none() {
+                continue;
+            }
+            match name {
+                "threads" => options.threads = Some(value.extract()?),
+                "deterministic" => options.deterministic = value.is_truthy()?,
+                "schedule" => options.schedule = Some(value.extract()?),
+                "max_steps" => options.max_steps = Some(value.extract()?),
+                "cooperative" => options.cooperative = value.is_truthy()?,
+                "shared" => options.shared = Some(value.extract()?),
+                "engine" => {
+                    options.engine = match &*value.extract::<String>()? {
+                        "interpreter" => Engine::Interpreter,
+                        "reference" => Engine::Reference,
+                        other => {
+                            let text = format!("`{other}` is no engine: interpreter, reference");
+                            return Err(PyValueError::new_err(text));
+                        }
+                    }
+                }
+                "blocks" => {
+                    let (start, end) = value.extract()?;
+                    options.blocks = Some(start..end);
+                }
+                "progress" => options.progress = Some(value),
+                "output" => options.output = Some(value),
+                _ => {
+                    return Err(PyTypeError::new_err(format!(
+                        "`{name}` is no option of a launch: threads, deterministic, schedule, max_steps, cooperative, \
+                         engine, shared, blocks, progress, output"
+                    )));
+                }
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Who watches a launch.
+enum Watcher {
+    Nobody,
+    Profile(Arc<Mutex<Profile>>),
+    Writes(Arc<Mutex<Writes>>),
+}
+
+impl Launcher {
+    /// The bytes of the parameters.
+    fn parameters(&self, py: Python<'_>, arguments: &Bound<'_, PyTuple>) -> PyResult<Parameters> {
+        let Kernel { shared, entry } = &self.kernel;
+        let mut parameters = Parameters { bytes: vec![0; entry.bytes], arrays: Vec::new() };
+        if arguments.len() != entry.slots.len() {
+            let (takes, given) = (entry.slots.len(), arguments.len());
+            let text = format!("kernel `{}` takes {takes} arguments, but {given} were given", entry.name);
+            return Err(self.wrong(py, &text));
+        }
+        for (index, (slot, value)) in entry.slots.iter().zip(arguments).enumerate() {
+            parameters.put(index, slot, &value, shared.address_bytes).map_err(|error| {
+                let expected = error.is_instance_of::<PyTypeError>(py)
+                    || error.is_instance_of::<pyo3::exceptions::PyOverflowError>(py);
+                if !expected {
+                    return error;
+                }
+                let (what, declared) = (error.value(py).to_string(), ptxvm::describe(&slot.param));
+                self.wrong(py, &format!("{} {what}, but the parameter is {declared}", entry.names[index]))
+            })?;
+        }
+        Ok(parameters)
+    }
+
+    /// The arguments are wrong.
+    fn wrong(&self, py: Python<'_>, text: &str) -> PyErr {
+        match self.kernel.shared.function(&self.kernel.entry.name) {
+            Ok(function) => other(py, "arguments", &format!("{text}\n{}", signature(function))),
+            Err(error) => error,
+        }
+    }
+
+    fn run(
+        &self,
+        py: Python<'_>,
+        arguments: &Bound<'_, PyTuple>,
+        options: Options<'_>,
+        watcher: &Watcher,
+    ) -> PyResult<Report> {
+        let Kernel { shared, entry } = &self.kernel;
+        let mut parameters = self.parameters(py, arguments)?;
+        let mut placed = shared.places.place(&mut parameters, &entry.names)?;
+        if let Watcher::Writes(writes) = watcher {
+            let mut writes = writes.lock().unwrap_or_else(PoisonError::into_inner);
+            writes.resolve(&parameters, shared.address_bytes);
+        }
+        let output = Output::buffer();
+        let Options { threads, deterministic, schedule, max_steps, cooperative, engine, blocks, .. } =
+            options;
+        let dynamic_shared = options.shared.unwrap_or(self.dynamic_shared);
+        let launch = shared.loaded.launch(&entry.name).grid(self.grid).block(self.block).engine(engine);
+        let mut launch = launch.params(std::mem::take(&mut parameters.bytes)).configure(|config| {
+            config.threads = threads;
+            config.deterministic = deterministic;
+            config.schedule = schedule;
+            config.max_steps = max_steps;
+            config.cooperative = cooperative;
+            config.blocks = blocks;
+            config.dynamic_shared = dynamic_shared;
+            config.output = output.clone();
+            if let Watcher::Profile(profile) = watcher {
+                config.profile = Some(Arc::clone(profile));
+            }
+        });
+        if let Watcher::Writes(writes) = watcher {
+            launch = launch.observe(Arc::clone(writes));
+        }
+        let print = |text: Vec<u8>| print(py, options.output.as_ref(), text);
+        let result = match &options.progress {
+            None => here(py, launch)?,
+            Some(progress) => {
+                let bar = Bar::new(progress, self.grid, &entry.name)?;
+                let result = beside(py, launch, |done| {
+                    print(output.take())?;
+                    bar.advance_to(done)
+                });
+                bar.close()?;
+                result?
+            }
+        };
+        print(output.take())?;
+        let refused = py.detach(|| placed.bring_back());
+        drop(placed);
+        let report = result.map_err(|error| to_python(py, &error))?;
+        if let Some(&index) = refused.first() {
+            let name = &entry.names[index];
+            return Err(other(
+                py,
+                "read-only",
+                &format!("the kernel wrote to {name}, which is a read-only array"),
+            ));
+        }
+        Ok(Report { seconds: report.seconds, thread_instructions: report.thread_instructions })
+    }
+}
+
+/// Runs a launch on this thread. Ctrl-C ends it.
+fn here(py: Python<'_>, launch: ptxvm::Launch) -> PyResult<Result<LaunchReport, Error>> {
+    let watch = Watch::begin();
+    let launch = launch.configure(|config| config.cancel = watch.as_ref().map(Watch::cancel));
+    let result = py.detach(|| launch.run());
+    if let Some(watch) = watch
+        && watch.was_interrupted()
+    {
+        drop(watch);
+        py.check_signals()?;
+    }
+    Ok(result)
+}
+
+/// Runs a launch on another thread, so that this one can look at it from time to time. What goes wrong there ends the launch.
+fn beside(
+    py: Python<'_>,
+    launch: ptxvm::Launch,
+    look: impl Fn(u64) -> PyResult<()>,
+) -> PyResult<Result<LaunchReport, Error>> {
+    let (cancel, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let launch = launch.configure(|config| {
+        config.cancel = Some(Arc::clone(&cancel));
+        config.progress = Some(Arc::clone(&done));
+    });
+    let (tell, told) = sync_channel(1);
+    let told = Mutex::new(told);
+    std::thread::scope(|scope| {
+        scope.spawn(move || tell.send(launch.run()));
+        let wait = || {
+            let told = told.lock().unwrap_or_else(PoisonError::into_inner);
+            told.recv_timeout(LOOK)
+        };
+        let mut trouble = Ok(());
+        loop {
+            match py.detach(wait) {
+                Ok(result) => {
+                    trouble?;
+                    look(done.load(Ordering::Relaxed))?;
+                    return Ok(result);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                // It panicked; the scope hands that on.
+                Err(RecvTimeoutError::Disconnected) => return Err(PyKeyboardInterrupt::new_err(())),
+            }
+            if trouble.is_ok() {
+                trouble = py.check_signals().and_then(|()| look(done.load(Ordering::Relaxed)));
+                cancel.store(trouble.is_err(), Ordering::Relaxed);
+            }
+        }
+    })
+}
+
+/// Writes what a kernel printed to `sys.stdout`, or whatever has `write`.
+fn print(py: Python<'_>, to: Option<&Bound<'_, PyAny>>, text: Vec<u8>) -> PyResult<()> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&text);
+    let write = intern!(py, "write");
+    match to {
+        Some(to) => to.call_method1(write, (text,))?,
+        None => py.import("sys")?.getattr("stdout")?.call_method1(write, (text,))?,
+    };
+    Ok(())
+}
+
+/// A progress bar of tqdm's, or what has its `total` and `update`.
+struct Bar<'py> {
+    bar: Bound<'py, PyAny>,
+    ours: bool,
+    shown: std::cell::Cell<u64>,
+}
+
+impl<'py> Bar<'py> {
+    fn new(progress: &Bound<'py, PyAny>, grid: [u32; 3], kernel: &str) -> PyResult<Bar<'py>> {
+        let py = progress.py();
+        let total = grid.iter().map(|&extent| u64::from(extent)).fold(1, u64::saturating_mul);
+        let ours = progress.is_instance_of::<PyBool>();
+        let bar = if ours {
+            let named = PyDict::new(py);
+            named.set_item("total", total)?;
+            named.set_item("unit", "block")?;
+            named.set_item("desc", kernel)?;
+            named.set_item("disable", !progress.is_truthy()?)?;
+            py.import("tqdm.auto")?.getattr("tqdm")?.call((), Some(&named))?
+        } else {
+            let total_now = progress.getattr_opt("total")?;
+            if total_now.is_none_or(|total| total.is_none()) {
+                progress.setattr("total", total)?;
+            }
+            progress.clone()
+        };
+        Ok(Bar { bar, ours, shown: std::cell::Cell::new(0) })
+    }
+
+    fn advance_to(&self, done: u64) -> PyResult<()> {
+        let more = done.saturating_sub(self.shown.replace(done));
+        if more > 0 {
+            self.bar.call_method1("update", (more,))?;
+        }
+        Ok(())
+    }
+
+    fn close(&self) -> PyResult<()> {
+        if self.ours {
+            self.bar.call_method0("close")?;
+        }
+        Ok(())
+    }
+}
+
+/// Some elements of arrays, and who wrote them last.
+#[derive(Default)]
+struct Writes {
+    /// Argument, offset in its array and bytes of each.
+    wanted: Vec<(usize, u64, u64)>,
+    /// Their addresses.
+    addresses: Vec<Option<u64>>,
+    /// Instruction, block and thread (its index in the block) that wrote it.
+    last: Vec<Option<(Span, [u32; 3], u32)>>,
+}
+
+impl Writes {
+    /// Finds the addresses, once arrays have some.
+    fn resolve(&mut self, parameters: &Parameters, address_bytes: usize) {
+        let address = |&(argument, offset, _): &(usize, u64, u64)| {
+            let array = parameters.arrays.iter().find(|array| array.index == argument)?;
+            let bytes = parameters.bytes.get(array.offset..array.offset + address_bytes)?;
+            Some(bytes.iter().rev().fold(0, |address, &byte| address << 8 | u64::from(byte)) + offset)
+        };
+        self.addresses = self.wanted.iter().map(address).collect();
+        self.last = vec![None; self.wanted.len()];
+    }
+}
+
+impl LaunchObserver for Writes {
+    fn access(&mut self, access: &AccessEvent) -> ControlFlow<()> {
+        if !access.kind.writes() {
+            return ControlFlow::Continue(());
+        }
+        for ((address, (_, _, bytes)), last) in self.addresses.iter().zip(&self.wanted).zip(&mut self.last) {
+            let Some(address) = *address else { continue };
+            let touches = |lane: &&ptxvm::LaneAccess| {
+                lane.space == isa::Space::Global
+                    && lane.address < address + bytes
+                    && address < lane.address + lane.bytes
+            };
+            if let Some(lane) = access.lanes.iter().rfind(touches) {
+                *last = Some((access.span, lane.block, lane.thread));
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// File, line, text, block and thread of a write.
+type Writer = (String, u32, String, [u32; 3], [u32; 3]);
+
+#[pymethods]
+impl Launcher {
+    #[pyo3(signature = (*arguments, **options))]
+    fn __call__(
+        &self,
+        py: Python<'_>,
+        arguments: &Bound<'_, PyTuple>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Report> {
+        self.run(py, arguments, Options::new(options)?, &Watcher::Nobody)
+    }
+
+    /// The kernel.
+    #[getter]
+    fn kernel(&self) -> Kernel {
+        self.kernel.clone()
+    }
+
+    /// Blocks in x, y and z.
+    #[getter]
+    fn grid(&self) -> (u32, u32, u32) {
+        self.grid.into()
+    }
+
+    /// Threads of a block in x, y and z.
+    #[getter]
+    fn block(&self) -> (u32, u32, u32) {
+        self.block.into()
+    }
+
+    /// Bytes of dynamic shared memory.
+    #[getter]
+    fn shared_bytes(&self) -> u64 {
+        self.dynamic_shared
+    }
+
+    /// Runs it and finds out where the time goes: the report, and the profile as JSON, as a table and as a page.
+    #[pyo3(signature = (*arguments, **options))]
+    fn _profile(
+        &self,
+        py: Python<'_>,
+        arguments: &Bound<'_, PyTuple>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<(Report, String, String, String)> {
+        let profile = Arc::new(Mutex::new(Profile::default()));
+        let options = Options::new(options)?;
+        let report = self.run(py, arguments, options, &Watcher::Profile(Arc::clone(&profile)))?;
+        let profile = profile.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = command::Report::new(self.kernel.shared.loaded.module(), &profile);
+        let failed = |failure: command::Failure| other(py, "profile", &failure.message);
+        let title = format!("{}: grid {:?}, block {:?}", self.kernel.entry.name, self.grid, self.block);
+        Ok((report, lines.json().map_err(failed)?, lines.table(), lines.html(&title)))
+    }
+
+    /// Runs it and finds out who wrote some elements last. Each is (argument, offset in bytes, bytes).
+    #[pyo3(signature = (elements, *arguments, **options))]
+    fn _writers(
+        &self,
+        py: Python<'_>,
+        elements: Vec<(usize, u64, u64)>,
+        arguments: &Bound<'_, PyTuple>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Vec<Option<Writer>>> {
+        let writes = Arc::new(Mutex::new(Writes { wanted: elements, ..Writes::default() }));
+        self.run(py, arguments, Options::new(options)?, &Watcher::Writes(Arc::clone(&writes)))?;
+        let writes = writes.lock().unwrap_or_else(PoisonError::into_inner);
+        let module = self.kernel.shared.loaded.module();
+        let sources: Vec<_> = module.sources().collect();
+        let describe = |&(span, block, thread): &(Span, [u32; 3], u32)| {
+            let (index, span) = module.locate(span);
+            let source = sources[index];
+            let line = source.position(span.start).line;
+            let [x, y, _] = self.block.map(|extent| extent.max(1));
+            let thread = [thread % x, thread / x % y, thread / (x * y)];
+            (source.name().to_owned(), line, source.slice(span).to_owned(), block, thread)
+        };
+        Ok(writes.last.iter().map(|last| last.as_ref().map(describe)).collect())
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Kernel, Shape))> {
+        let shape = (self.grid, self.block, self.dynamic_shared);
+        Ok((py.import("operator")?.getattr("getitem")?, (self.kernel(), shape)))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<ptxvm.Launcher {}[{:?}, {:?}]>", self.kernel.entry.name, self.grid, self.block)
+    }
+}
+
+/// Grid, block, bytes of dynamic shared memory.
+type Shape = ([u32; 3], [u32; 3], u64);

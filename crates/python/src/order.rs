@@ -1,0 +1,65 @@
+//! What makes the order of blocks matter: accesses to memory that other blocks see, and that are more than plain.
+
+use diag::Span;
+use ir::{AccessKind, OpKind, Order, Start};
+use isa::Space;
+
+use crate::module::Shared;
+
+/// An instruction: its file, its line, its text, and whether it does no more than combine a value with what is in memory.
+pub type Place = (String, u32, String, bool);
+
+/// The instructions that a kernel can reach by which blocks may learn of each other.
+pub fn between_blocks(shared: &Shared, kernel: &str) -> Vec<Place> {
+    let module = shared.loaded.module();
+    let program = module.program();
+    let Some(entry) = program.module.functions.iter().position(|f| f.is_entry && f.name == kernel) else {
+        return Vec::new();
+    };
+    let reached = program.reachable(check::module::FuncId(entry as u32));
+    let sources: Vec<_> = module.sources().collect();
+    let mut places: Vec<Place> = Vec::new();
+    let mut add = |span: Span, combines: bool| {
+        let (index, span) = module.locate(span);
+        let source = sources[index];
+        let line = source.position(span.start).line;
+        let place = (source.name().to_owned(), line, source.slice(span).to_owned(), combines);
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    };
+    for function in
+        reached.iter().zip(&program.functions).filter_map(|(&reached, f)| f.as_ref().filter(|_| reached))
+    {
+        for op in &function.ops {
+            for access in ir::accesses(&op.kind) {
+                let space = match access.start {
+                    Start::Address(address) => address.space,
+                    Start::Descriptor(_) => Space::Shared,
+                    Start::Texels => Space::Global,
+                };
+                if !matches!(space, Space::Global | Space::Generic) {
+                    continue;
+                }
+                match access.kind {
+                    AccessKind::Atomic | AccessKind::CopyReduce | AccessKind::TexelAtomic => {
+                        add(op.span, combines(&op.kind));
+                    }
+                    // Who asks for order, asks for what others have written.
+                    AccessKind::Load if access.semantics.order != Order::Weak => add(op.span, false),
+                    _ => {}
+                }
+            }
+        }
+    }
+    places
+}
+
+/// It does not read the old value.
+fn combines(op: &OpKind) -> bool {
+    match op {
+        OpKind::Atomic { dst, .. } => dst.is_none(),
+        OpKind::AtomicWide { .. } => false,
+        _ => true,
+    }
+}

@@ -1,0 +1,158 @@
+//! Where the arrays of a launch lie on the device: in place, at an address of the device for the time of the launch.
+
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pyo3::PyResult;
+
+use crate::arguments::Parameters;
+use crate::error::plain;
+
+/// Distance between places for arrays: so far apart that a wrong index does not lead from one to another.
+const STRIDE: u64 = 1 << 36;
+/// Places that take turns: a pointer that a kernel kept is stale for so many arrays, and recognised.
+const PLACES: u64 = 1024;
+/// The largest array that is used in place.
+const LARGEST: usize = 1 << 35;
+/// Alignment of an array that was allocated: its device address is a multiple of 256, as `cudaMalloc` promises. One that is less aligned is
+/// part of another, and looks so on the device.
+const HOST_ALIGNMENT: usize = 16;
+
+/// A device, and which place is used next.
+pub struct Places {
+    device: vm::Device,
+    /// The module's addresses have 32 bits: arrays are copied to where these reach.
+    narrow: bool,
+    next: AtomicU64,
+}
+
+/// Arrays on the device, until this is dropped.
+pub struct Placed<'p> {
+    places: &'p Places,
+    pieces: Vec<Piece>,
+}
+
+/// Memory of the host that one or several arguments lie in.
+struct Piece {
+    start: *mut u8,
+    bytes: usize,
+    /// On the device.
+    address: u64,
+    /// The first argument that lies there.
+    index: usize,
+    copied: bool,
+    writable: bool,
+}
+
+// SAFETY: the pointer is that of an argument, which whoever launches keeps alive and in place; pieces are read and written by whoever has them.
+unsafe impl Send for Piece {}
+
+impl Places {
+    /// Those of a device.
+    pub fn new(device: vm::Device, narrow: bool) -> Places {
+        Places { device, narrow, next: AtomicU64::new(0) }
+    }
+
+    /// Gives every array an address, and writes it among the parameters. Arrays that overlap, overlap on the device.
+    ///
+    /// # Errors
+    /// When there is no room for those that have to be copied.
+    pub fn place(&self, parameters: &mut Parameters, names: &[String]) -> PyResult<Placed<'_>> {
+        let mut placed = Placed { places: self, pieces: Vec::new() };
+        let arrays = &parameters.arrays;
+        let mut order: Vec<usize> = (0..arrays.len()).collect();
+        order.sort_by_key(|&i| arrays[i].memory.start());
+        let range = |i: usize| -> Range<usize> {
+            let start = arrays[i].memory.start().as_ptr() as usize;
+            start..start + arrays[i].memory.bytes()
+        };
+        let mut index = 0;
+        while let Some(&first) = order.get(index) {
+            let (mut whole, mut writable, mut lowest) =
+                (range(first), arrays[first].memory.writable(), first);
+            let mut members = 1;
+            while let Some(&other) =
+                order.get(index + members).filter(|&&other| range(other).start < whole.end)
+            {
+                whole.end = whole.end.max(range(other).end);
+                writable |= arrays[other].memory.writable();
+                lowest = lowest.min(other);
+                members += 1;
+            }
+            let start = arrays[first].memory.start().as_ptr();
+            let argument = arrays[lowest].index;
+            let piece =
+                Piece { start, bytes: whole.len(), address: 0, index: argument, copied: false, writable };
+            let address = placed.add(piece, &names[argument])?;
+            for &member in &order[index..index + members] {
+                let at = address + (range(member).start - whole.start) as u64;
+                let (offset, size) = (arrays[member].offset, if self.narrow { 4 } else { 8 });
+                parameters.bytes[offset..offset + size].copy_from_slice(&at.to_le_bytes()[..size]);
+            }
+            index += members;
+        }
+        Ok(placed)
+    }
+}
+
+impl Placed<'_> {
+    /// Puts a piece on the device, and returns its address there.
+    fn add(&mut self, mut piece: Piece, name: &str) -> PyResult<u64> {
+        let Places { device, narrow, next } = self.places;
+        let in_place = !*narrow && piece.writable && piece.bytes <= LARGEST;
+        let within = (piece.start as usize % HOST_ALIGNMENT) as u64;
+        let start = NonNull::new(piece.start).unwrap_or(NonNull::dangling());
+        // Other launches may have arrays at some places.
+        let address = (0..if in_place { PLACES } else { 0 }).find_map(|_| {
+            let place = next.fetch_add(1, Ordering::Relaxed) % PLACES;
+            let address = vm::MAPPED_BASE + place * STRIDE + within;
+            // SAFETY: these are bytes of an argument, which stays where it is until the launch has ended and this is dropped.
+            let mapped = unsafe { device.map_at(address, start, piece.bytes as u64, name) };
+            mapped.ok().map(|()| address)
+        });
+        piece.copied = address.is_none();
+        piece.address = match address {
+            Some(address) => address,
+            None => device.allocate(piece.bytes as u64, name).map_err(|error| plain(&error.into()))?,
+        };
+        if piece.copied {
+            // SAFETY: these are bytes of an argument, which stays where it is.
+            let copied = unsafe { device.copy_in(piece.address, piece.start, piece.bytes as u64) };
+            copied.map_err(|kind| plain(&ptxvm::Error::Memory(kind)))?;
+        }
+        let address = piece.address;
+        self.pieces.push(piece);
+        Ok(address)
+    }
+
+    /// Brings back what lies on the device as a copy. Returns the arguments that were written and must not be.
+    pub fn bring_back(&mut self) -> Vec<usize> {
+        let mut refused = Vec::new();
+        for piece in self.pieces.iter().filter(|piece| piece.copied && piece.bytes > 0) {
+            let device = &self.places.device;
+            if piece.writable {
+                // SAFETY: these are bytes of an argument that may be written.
+                let _ = unsafe { device.copy_out(piece.address, piece.start, piece.bytes as u64) };
+                continue;
+            }
+            let mut now = vec![0; piece.bytes];
+            let read = device.read(piece.address, &mut now);
+            // SAFETY: these are bytes of an argument, which nobody writes.
+            let before = unsafe { std::slice::from_raw_parts(piece.start, piece.bytes) };
+            if read.is_err() || before != now {
+                refused.push(piece.index);
+            }
+        }
+        refused
+    }
+}
+
+impl Drop for Placed<'_> {
+    fn drop(&mut self) {
+        for piece in &self.pieces {
+            // It was placed once, and is given back once.
+            let _ = self.places.device.free(piece.address);
+        }
+    }
+}
