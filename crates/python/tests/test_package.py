@@ -78,7 +78,8 @@ ctypes.CDLL("libcudart.so.12"), ctypes.CDLL("libcudart.so.13")
 
 
 def test_import_takes_less_than_a_tenth_of_a_second():
-    assert ptxvm_speed()["import_ms"] < 100
+    # Of this process alone: other work of the machine is not the package's.
+    assert ptxvm_speed()["import_cpu_ms"] < 100
 
 
 def ptxvm_speed():
