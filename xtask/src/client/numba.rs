@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::{Outcome, Site};
 
@@ -53,15 +53,12 @@ fn toolkit(site: &Site) -> std::io::Result<PathBuf> {
     for package in ["cuda_nvrtc", "cuda_runtime"] {
         for file in fs::read_dir(nvidia.join(package).join("lib"))? {
             let file = file?;
-            let name = file.file_name();
-            symlink(file.path(), folder.join("lib64").join(&name))?;
-            // `libnvrtc.so.12` under the name without a version.
-            let name = name.to_string_lossy();
-            if let Some((stem, _)) = name.split_once(".so.") {
-                let link = folder.join("lib64").join(format!("{stem}.so"));
-                if !Path::new(&link).exists() {
-                    symlink(file.path(), link)?;
-                }
+            let name = file.file_name().to_string_lossy().into_owned();
+            // What else is there belongs to Python, under the same name in each package.
+            let Some((stem, _)) = name.split_once(".so.") else { continue };
+            // `libnvrtc.so.12` also under the name without a version.
+            for link in [&name, &format!("{stem}.so")] {
+                symlink(file.path(), folder.join("lib64").join(link))?;
             }
         }
     }
