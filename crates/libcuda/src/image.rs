@@ -83,10 +83,10 @@ pub unsafe fn sources(image: *const c_void, name: &str) -> Result<Vec<Source>, R
             return wrapped(image, name);
         }
         if starts_with(&MAGIC.to_le_bytes()) {
-            return from_fat_binary(bytes, name);
+            return from_fat_binary(bytes, name).map_err(told);
         }
         if starts_with(b"\x7fELF") {
-            return Err(no_ptx(format!("`{name}` is machine code without PTX")));
+            return Err(told(no_ptx(format!("`{name}` is machine code without PTX"))));
         }
         if starts_with(LINKED) {
             return Ok(unpack(bytes.add(LINKED.len())));
@@ -103,10 +103,10 @@ pub unsafe fn sources(image: *const c_void, name: &str) -> Result<Vec<Source>, R
 pub fn sources_of_bytes(image: &[u8], name: &str) -> Result<Vec<Source>, Refusal> {
     let is = |magic: &[u8]| image.starts_with(magic);
     if is(&MAGIC.to_le_bytes()) {
-        return fat_binary(image, name);
+        return fat_binary(image, name).map_err(told);
     }
     if is(b"\x7fELF") {
-        return Err(no_ptx(format!("`{name}` is machine code without PTX")));
+        return Err(told(no_ptx(format!("`{name}` is machine code without PTX"))));
     }
     let end = image.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     if is(LINKED) || is(&WRAPPER_MAGIC.to_le_bytes()) {
@@ -117,8 +117,15 @@ pub fn sources_of_bytes(image: &[u8], name: &str) -> Result<Vec<Source>, Refusal
 }
 
 fn no_ptx(what: String) -> Refusal {
-    log!(error, "{what}: {ADVICE}");
     Refusal { status: Status::CUDA_ERROR_NO_BINARY_FOR_GPU, message: format!("{what}: {ADVICE}") }
+}
+
+/// Tells the user why there is no PTX.
+fn told(refusal: Refusal) -> Refusal {
+    if refusal.status == Status::CUDA_ERROR_NO_BINARY_FOR_GPU {
+        log!(error, "{}", refusal.message);
+    }
+    refusal
 }
 
 fn fat_binary(bytes: &[u8], name: &str) -> Result<Vec<Source>, Refusal> {
@@ -161,7 +168,7 @@ unsafe fn wrapped(image: *const c_void, name: &str) -> Result<Vec<Source>, Refus
     unsafe {
         let wrapper = image.cast::<Wrapper>().read_unaligned();
         if wrapper.version < 2 || wrapper.parts.is_null() {
-            return from_fat_binary(wrapper.data, name);
+            return from_fat_binary(wrapper.data, name).map_err(told);
         }
         let mut all = Vec::new();
         let mut refused = None;
@@ -178,7 +185,7 @@ unsafe fn wrapped(image: *const c_void, name: &str) -> Result<Vec<Source>, Refus
             }
         }
         match refused {
-            Some(refusal) if all.is_empty() => Err(refusal),
+            Some(refusal) if all.is_empty() => Err(told(refusal)),
             _ => Ok(all),
         }
     }
