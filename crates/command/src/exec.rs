@@ -167,6 +167,10 @@ struct Report {
     launches: u64,
     /// In all kernels together.
     kernel_seconds: f64,
+    /// Calls of the driver's functions.
+    calls: u64,
+    /// In all of them together, kernels that they waited for included.
+    call_seconds: f64,
     /// Of all processes.
     kernels: Vec<Kernel>,
     faults: Vec<Fault>,
@@ -178,6 +182,8 @@ struct Report {
 /// What the driver says of its process (crates/libcuda/src/report.rs).
 #[derive(Deserialize)]
 struct OfProcess {
+    calls: u64,
+    call_seconds: f64,
     kernels: Vec<Kernel>,
     faults: Vec<Fault>,
     not_supported: Vec<String>,
@@ -207,6 +213,7 @@ impl Report {
         let processes: Vec<serde_json::Value> = files.iter().filter_map(of_file).collect();
         let mut kernels: BTreeMap<String, Kernel> = BTreeMap::new();
         let (mut faults, mut not_supported) = (Vec::new(), Vec::new());
+        let (mut calls, mut call_seconds) = (0, 0.0);
         for process in &processes {
             let Ok(process) = OfProcess::deserialize(process) else { continue };
             for kernel in process.kernels {
@@ -215,6 +222,8 @@ impl Report {
                 sum.launches += kernel.launches;
                 sum.seconds += kernel.seconds;
             }
+            calls += process.calls;
+            call_seconds += process.call_seconds;
             faults.extend(process.faults);
             not_supported.extend(process.not_supported);
         }
@@ -227,6 +236,8 @@ impl Report {
             seconds: time.as_secs_f64(),
             launches: kernels.iter().map(|kernel| kernel.launches).sum(),
             kernel_seconds: kernels.iter().map(|kernel| kernel.seconds).sum(),
+            calls,
+            call_seconds,
             kernels,
             faults,
             not_supported,
@@ -248,6 +259,11 @@ impl Report {
             self.kernel_seconds,
             self.seconds,
             count(self.faults.len(), "fault"),
+        ));
+        say(format_args!(
+            "ptxvm: {:.3} s in {} of the driver, kernels that they waited for included",
+            self.call_seconds,
+            count(self.calls as usize, "call"),
         ));
         let mut faulty: Vec<&str> = self.faults.iter().map(|fault| fault.kernel.as_str()).collect();
         faulty.dedup();

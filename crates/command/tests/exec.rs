@@ -73,12 +73,13 @@ fn what_processes_report_is_put_together() {
     let folder = installed();
     // Two processes, of which each writes what the driver would.
     let script = r#"
-        write() { echo "{\"process\":$1,\"kernels\":[{\"name\":\"f\",\"launches\":$1,\"seconds\":0.5}],\"faults\":$2,\"not_supported\":[\"cuX\"]}" \
+        write() { echo "{\"process\":$1,\"calls\":$1,\"call_seconds\":2.25,\"kernels\":[{\"name\":\"f\",\"launches\":$1,\"seconds\":0.5}],\"faults\":$2,\"not_supported\":[\"cuX\"]}" \
             > "${PTXVM_REPORT%%%p.json}$1.json"; }
         write 1 '[]'; write 2 '[{"kernel":"f","message":"out of bounds"}]'"#;
     let outcome = exec(&folder, "--report report.json", script);
     assert_eq!(outcome.code, Some(0), "{}", outcome.transcript());
     assert!(outcome.stderr.contains("1 kernel launched 3 times, 1.000 s in kernels"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("4.500 s in 3 calls of the driver"), "{}", outcome.stderr);
     assert!(
         outcome.stderr.contains("1 fault\n") && outcome.stderr.contains("faults in \"f\"\n"),
         "{}",

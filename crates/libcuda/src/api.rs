@@ -36,6 +36,7 @@ pub(crate) fn call(name: &'static str, work: impl FnOnce() -> Result<(), Status>
         log!(warn_once, "this process was forked after the driver was used: start a new one instead");
         return Status::CUDA_ERROR_NOT_INITIALIZED;
     }
+    let _noted = crate::report::Call::begin();
     let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         log!(error, "{name}: ptxvm itself failed, which is a defect of it");
         Err(Status::CUDA_ERROR_UNKNOWN)

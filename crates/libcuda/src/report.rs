@@ -2,6 +2,7 @@
 //! `ptxvm exec` asks for it.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,30 @@ struct Known {
     kernels: BTreeMap<String, Kernel>,
     faults: Vec<(String, String)>,
     unsupported: Vec<String>,
+}
+
+/// The calls of the program so far, and how long they took together.
+static CALLS: AtomicU64 = AtomicU64::new(0);
+static CALL_NANOSECONDS: AtomicU64 = AtomicU64::new(0);
+
+/// A call of a function of the driver, whose end is noted if a report is wanted.
+pub struct Call(Option<Instant>);
+
+impl Call {
+    /// It begins.
+    pub fn begin() -> Call {
+        Call(path().map(|_| Instant::now()))
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        if let Some(start) = self.0 {
+            let time = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            CALLS.fetch_add(1, Ordering::Relaxed);
+            CALL_NANOSECONDS.fetch_add(time, Ordering::Relaxed);
+        }
+    }
 }
 
 /// More faults are counted, and not kept.
@@ -75,6 +100,8 @@ fn render(known: &Known) -> Value {
         "process": std::process::id(),
         "device": Config::get().name,
         "capability": Config::get().chip.capability,
+        "calls": CALLS.load(Ordering::Relaxed),
+        "call_seconds": Duration::from_nanos(CALL_NANOSECONDS.load(Ordering::Relaxed)).as_secs_f64(),
         "kernels": kernels.collect::<Vec<_>>(),
         "faults": faults.collect::<Vec<_>>(),
         "not_supported": known.unsupported,

@@ -72,6 +72,9 @@ fn a_process_reports_its_launches_and_faults() {
     let launches =
         |i: usize| (report["kernels"][i]["name"].as_str(), report["kernels"][i]["launches"].as_u64());
     assert_eq!((launches(0), launches(1)), ((Some("bad"), Some(1)), (Some("good"), Some(2))));
+    // Everything that the test above calls, whoever else calls something.
+    assert!(report["calls"].as_u64().unwrap() >= 13, "{}", report["calls"]);
+    assert!(report["call_seconds"].as_f64().unwrap() > 0.0);
     let faults = report["faults"].as_array().unwrap();
     assert_eq!((faults.len(), faults[0]["kernel"].as_str()), (1, Some("bad")));
     assert!(faults[0]["message"].as_str().unwrap().contains("trap"));
