@@ -28,6 +28,7 @@ mod memory;
 mod module;
 mod old_launch;
 mod operation;
+mod origin;
 mod output;
 mod pointers;
 mod pool;

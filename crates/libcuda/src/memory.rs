@@ -158,7 +158,10 @@ pub fn allocate(context: &Context, bytes: usize, kind: Kind, what: &str) -> Resu
         return Err(Status::CUDA_ERROR_OUT_OF_MEMORY);
     }
     let number = driver.allocations.count.load(Ordering::Relaxed) + 1;
-    let name = format!("allocation {number} ({what})");
+    let name = match crate::origin::caller() {
+        Some(caller) => format!("allocation {number} ({what}, called by {caller})"),
+        None => format!("allocation {number} ({what})"),
+    };
     let out_of_memory = |_| Status::CUDA_ERROR_OUT_OF_MEMORY;
     let base = match kind {
         Kind::Managed | Kind::Host(_) => {

@@ -45,4 +45,6 @@ pub fn works(major: u32) {
     assert_eq!(output.stdout, b"done\n");
     // The fault of its last kernel is reported.
     assert!(errors.contains("scale"), "{errors}");
+    // So is where the memory is from: the call of the program, not that of the runtime.
+    assert!(errors.contains("called by registered+0x"), "{errors}");
 }
