@@ -312,6 +312,10 @@ fn check_flags(flags: c_uint) -> Result<(), Status> {
 
 api! { API:
     /// Makes a context for a device and pushes it.
+    cuCtxCreate 2000 "cuCtxCreate" (result: *mut CUcontext, flags: c_uint, device: CUdevice) {
+        create(result, flags, device, 3010)
+    }
+    /// Makes a context for a device and pushes it.
     cuCtxCreate 3020 "cuCtxCreate_v2" (result: *mut CUcontext, flags: c_uint, device: CUdevice) {
         create(result, flags, device, 3020)
     }

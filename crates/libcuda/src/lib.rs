@@ -39,6 +39,7 @@ mod report;
 mod status;
 mod stream;
 mod stream_value;
+mod tensor_map;
 mod texture;
 mod unsupported;
 mod virtual_memory;
@@ -46,8 +47,8 @@ mod virtual_memory;
 pub use api::{Function, functions};
 pub use cudarc::driver::sys::CUresult as Status;
 
-/// The CUDA version that the driver tells: 13.4.
-pub const DRIVER_VERSION: i32 = 13040;
+/// The CUDA version that the driver tells: 13.5, the newest whose functions it knows.
+pub const DRIVER_VERSION: i32 = 13050;
 
 /// The functions, a table for each file.
 static TABLES: &[&[&[Function]]] = &[
@@ -68,6 +69,7 @@ static TABLES: &[&[&[Function]]] = &[
     module::API,
     proc::API,
     stream::API,
+    tensor_map::API,
     texture::API,
     unsupported::API,
 ];

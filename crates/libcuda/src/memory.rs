@@ -57,6 +57,8 @@ pub struct Allocation {
 #[derive(Default)]
 pub struct Allocations {
     live: RwLock<BTreeMap<u64, Allocation>>,
+    /// Addresses of graphs where there will be memory, and bytes.
+    promised: RwLock<BTreeMap<u64, u64>>,
     /// Bytes of device memory in use.
     used: AtomicU64,
     count: AtomicU64,
@@ -98,11 +100,36 @@ impl Allocations {
         (address - allocation.base < allocation.bytes.max(1)).then_some(*allocation)
     }
 
-    /// Whether so many bytes at an address are allocated. Mapped pieces may follow each other.
+    /// Notes that there will be memory at an address.
+    pub fn promise(&self, base: u64, bytes: u64) {
+        self.promised.write().unwrap_or_else(PoisonError::into_inner).insert(base, bytes);
+    }
+
+    /// Takes that back.
+    pub fn break_promise(&self, base: u64) {
+        self.promised.write().unwrap_or_else(PoisonError::into_inner).remove(&base);
+    }
+
+    /// There will be memory from this address on, or there is already.
+    pub fn is_promised(&self, base: u64) -> bool {
+        self.promised.read().unwrap_or_else(PoisonError::into_inner).contains_key(&base)
+    }
+
+    /// The bytes from an address on of memory that is there, or will be.
+    fn promised(&self, address: u64) -> Option<u64> {
+        let promised = self.promised.read().unwrap_or_else(PoisonError::into_inner);
+        let (base, bytes) = promised.range(..=address).next_back()?;
+        bytes.checked_sub(address - base).filter(|&rest| rest > 0)
+    }
+
+    /// Whether so many bytes at an address are allocated, or will be when a graph is launched. Mapped pieces may follow each other.
     ///
     /// # Errors
     /// When they are not.
     pub fn check(&self, address: u64, bytes: u64) -> Result<(), Status> {
+        if self.promised(address).is_some_and(|rest| bytes <= rest) {
+            return Ok(());
+        }
         let mut address = address;
         let end = address.checked_add(bytes).ok_or(Status::CUDA_ERROR_INVALID_VALUE)?;
         loop {

@@ -6,6 +6,7 @@ use crate::Status;
 use crate::context::Context;
 use crate::copy::{Copy, Fill};
 use crate::event::Moment;
+use crate::graph::{Choice, GraphMemory};
 use crate::launch::KernelLaunch;
 use crate::queue::Point;
 use crate::stream::{Callback, HostFunction, Stream};
@@ -22,6 +23,10 @@ pub enum Operation {
     Fill(Fill),
     /// Gives memory back.
     Free(u64),
+    /// Has memory of a graph.
+    Allocate(Arc<GraphMemory>),
+    /// Does what a value says that kernels set.
+    Choice(Box<Choice>),
     /// Calls a function of the program.
     Host(HostFunction),
     /// Calls a function of the program, whatever happened before.
@@ -57,7 +62,11 @@ impl Operation {
         }
     }
 
-    fn perform(self, context: &Context) -> Result<(), Status> {
+    /// Does it at once.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn perform(self, context: &Context) -> Result<(), Status> {
         match self {
             Operation::Kernel(launch) => launch.run(),
             Operation::Copy(copy) => copy.perform(),
@@ -65,6 +74,8 @@ impl Operation {
             Operation::WaitValue(value) => value.wait(context),
             Operation::WriteValue(value) => value.write(),
             Operation::Free(address) => crate::memory::free(address),
+            Operation::Allocate(memory) => memory.allocate(),
+            Operation::Choice(choice) => choice.perform(context),
             Operation::Host(function) => {
                 function.call();
                 Ok(())

@@ -13,7 +13,7 @@ use crate::Status;
 use crate::api::api;
 use crate::context::Context;
 use crate::driver::driver;
-use crate::graph::Body;
+use crate::graph::{Body, GraphMemory};
 use crate::handles::{Handles, handle_of};
 use crate::memory::{Kind, allocate};
 use crate::operation::Operation;
@@ -71,11 +71,21 @@ impl Pool {
 
     fn take(self: &Arc<Pool>, context: &Context, bytes: usize) -> Result<u64, Status> {
         let address = allocate(context, bytes, Kind::Pool, "cuMemAllocAsync")?;
-        let used = self.used.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
-        self.most_used.fetch_max(used, Ordering::Relaxed);
-        lock(&OWNERS).insert(address, Arc::clone(self));
+        self.count(address, bytes as u64);
         Ok(address)
     }
+
+    /// Counts an allocation as its own.
+    fn count(self: &Arc<Pool>, address: u64, bytes: u64) {
+        let used = self.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.most_used.fetch_max(used, Ordering::Relaxed);
+        lock(&OWNERS).insert(address, Arc::clone(self));
+    }
+}
+
+/// A graph has memory of a device again.
+pub fn used_by_graph(device: u32, address: u64, bytes: u64) {
+    Pool::of_device(device).0.count(address, bytes);
 }
 
 /// An allocation was given back.
@@ -117,14 +127,16 @@ fn allocate_in(
     if result.is_null() || bytes == 0 {
         return Err(Status::CUDA_ERROR_INVALID_VALUE);
     }
+    if stream.is_capturing() {
+        let memory = GraphMemory::reserve(&context, bytes, "cuMemAllocAsync")?;
+        // SAFETY: the caller's promise.
+        unsafe { write(result, memory.address) }?;
+        return stream.capture_node(Body::Alloc(memory));
+    }
     let pool = pool.unwrap_or_else(|| Pool::of_device(context.device).1);
     let address = pool.take(&context, bytes)?;
     // SAFETY: the caller's promise.
-    unsafe { write(result, address) }?;
-    if stream.is_capturing() {
-        return stream.capture_node(Body::Alloc { address, bytes });
-    }
-    Ok(())
+    unsafe { write(result, address) }
 }
 
 api! { API:
@@ -139,10 +151,12 @@ api! { API:
     /// Gives memory back when all work before is done.
     cuMemFreeAsync 11020 "cuMemFreeAsync" / 11020 "cuMemFreeAsync_ptsz" (address: CUdeviceptr, of: CUstream) |default| {
         let stream = default.stream(of)?;
-        let allocation = driver()?.allocations.find(address).filter(|allocation| allocation.base == address);
-        match allocation.map(|allocation| allocation.kind) {
-            Some(Kind::Pool | Kind::Device) => stream.submit(Operation::Free(address)),
-            _ => Err(Status::CUDA_ERROR_INVALID_VALUE),
+        let allocations = &driver()?.allocations;
+        let kind = allocations.find(address).filter(|allocation| allocation.base == address).map(|allocation| allocation.kind);
+        if matches!(kind, Some(Kind::Pool | Kind::Device)) || allocations.is_promised(address) {
+            stream.submit(Operation::Free(address))
+        } else {
+            Err(Status::CUDA_ERROR_INVALID_VALUE)
         }
     }
     /// Makes a pool.

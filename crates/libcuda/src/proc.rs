@@ -10,6 +10,7 @@ use crate::Status;
 use crate::api::{Function, api, functions};
 use crate::log::log;
 use crate::pointers::{text, write};
+use crate::stream::Default;
 
 /// Flags: which default stream.
 const LEGACY_STREAM: u64 = 1;
@@ -90,7 +91,11 @@ api! { API:
         look_up(name, result, version, flags, None)
     }
     /// Looks a function up, and tells why it was not found.
-    cuGetProcAddress 12000 "cuGetProcAddress_v2" (name: *const c_char, result: *mut *mut c_void, version: c_int, flags: u64, found: *mut u32) {
+    cuGetProcAddress 12000 "cuGetProcAddress_v2" / 12000 "cuGetProcAddress_v2_ptsz" (name: *const c_char, result: *mut *mut c_void, version: c_int, flags: u64, found: *mut u32) |default| {
+        let flags = match default {
+            Default::PerThread if flags == 0 => PER_THREAD_STREAM,
+            _ => flags,
+        };
         look_up(name, result, version, flags, Some(found))
     }
     /// Tables that NVIDIA's own runtime asks for: there are none here.

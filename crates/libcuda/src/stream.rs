@@ -275,6 +275,13 @@ impl Callback {
     }
 }
 
+fn destroy(handle: CUstream) -> Result<(), Status> {
+    driver()?;
+    let stream = STREAMS.remove(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)?;
+    // The context still waits for it.
+    stream.submit(Operation::Keep(Arc::clone(&stream))).or(Ok(()))
+}
+
 api! { API:
     /// Makes a stream.
     cuStreamCreate 2000 "cuStreamCreate" (result: *mut CUstream, flags: c_uint) {
@@ -285,11 +292,12 @@ api! { API:
         create(result, flags, priority)
     }
     /// Destroys a stream; its work is done nevertheless.
+    cuStreamDestroy 2000 "cuStreamDestroy" (handle: CUstream) {
+        destroy(handle)
+    }
+    /// Destroys a stream; its work is done nevertheless.
     cuStreamDestroy 4000 "cuStreamDestroy_v2" (handle: CUstream) {
-        driver()?;
-        let stream = STREAMS.remove(handle).ok_or(Status::CUDA_ERROR_INVALID_HANDLE)?;
-        // The context still waits for it.
-        stream.submit(Operation::Keep(Arc::clone(&stream))).or(Ok(()))
+        destroy(handle)
     }
     /// Waits until all work of a stream is done.
     cuStreamSynchronize 2000 "cuStreamSynchronize" / 7000 "cuStreamSynchronize_ptsz" (handle: CUstream) |default| {

@@ -46,6 +46,11 @@ impl Cpu<'_, '_> {
                 let generation = self.cta.grid.arrive();
                 return Ok((Some(0), Flow::Wait(Wait::Grid { generation })));
             }
+            "cudaGraphSetConditional" => {
+                let handle = Address { space: Space::Global, at: argument(0) };
+                self.store(handle, 4, argument(1).into())?;
+                return Ok((None, Flow::Next));
+            }
             _ => {
                 return Err(self.fault(FaultKind::UndefinedFunction, &why_missing(name)));
             }

@@ -18,6 +18,8 @@ pub(crate) enum Builtin {
     GroupHandle,
     /// `cudaError_t cudaCGSynchronize(unsigned long long handle, unsigned flags)`
     GridSynchronize,
+    /// `void cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned value)`: a store, as the handle is an address here.
+    SetConditional,
 }
 
 impl Builtin {
@@ -30,6 +32,7 @@ impl Builtin {
             "__assertfail" | "__assert_fail" => Builtin::AssertFail,
             "cudaCGGetIntrinsicHandle" => Builtin::GroupHandle,
             "cudaCGSynchronize" => Builtin::GridSynchronize,
+            "cudaGraphSetConditional" => Builtin::SetConditional,
             _ => return None,
         })
     }
@@ -45,6 +48,7 @@ impl Builtin {
             Builtin::AssertFail => (if wide { &[8, 8, 4, 8] } else { &[4, 4, 4, 4] }, None),
             Builtin::GroupHandle => (&[4], Some(8)),
             Builtin::GridSynchronize => (&[8, 4], Some(4)),
+            Builtin::SetConditional => (&[8, 4], None),
         }
     }
 

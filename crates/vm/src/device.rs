@@ -51,6 +51,14 @@ impl Device {
         self.arena.allocate(bytes, name)
     }
 
+    /// Reserves `bytes` zeroed bytes at an address that [`Device::allocate`] returned and [`Device::free`] got back.
+    ///
+    /// # Errors
+    /// When something lies there, or the host cannot provide that much memory.
+    pub fn allocate_at(&self, address: u64, bytes: u64, name: impl Into<String>) -> Result<(), OutOfMemory> {
+        self.arena.allocate_at(address, bytes, name)
+    }
+
     /// From now on addresses of allocations fit in 32 bits as long as there is a place for that, as modules of
     /// `.address_size 32` need them. Gaps between arrays are narrower then.
     pub fn use_narrow_addresses(&self) {

@@ -105,6 +105,8 @@ impl Stream {
             Operation::Free(address) => Body::Free(address),
             Operation::Nothing | Operation::Keep(_) => return Ok(()),
             Operation::Callback(_)
+            | Operation::Allocate(_)
+            | Operation::Choice(_)
             | Operation::Stamp(_)
             | Operation::WaitValue(_)
             | Operation::WriteValue(_) => {
@@ -278,7 +280,10 @@ api! { API:
             write(result, std::ptr::null_mut())?;
         }
         let recorded = recorded?;
-        write(result, handle_of(&recorded))?;
+        // Who added to a graph has it already.
+        if !result.is_null() {
+            write(result, handle_of(&recorded))?;
+        }
         if GRAPHS.get::<()>(handle_of(&recorded)).is_none() {
             GRAPHS.insert::<()>(recorded);
         }

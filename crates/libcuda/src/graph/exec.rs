@@ -11,9 +11,10 @@ use cudarc::driver::sys::{
 };
 
 use super::nodes::{body, kernel, kernel_2};
-use super::{Body, Graph, Node, fill, graph, lock, node};
+use super::{Body, Choice, Graph, Node, fill, graph, lock, node};
 use crate::Status;
 use crate::api::api;
+use crate::context::Context;
 use crate::copy::copy_3d;
 use crate::driver::driver;
 use crate::handles::{Handles, handle_of};
@@ -32,9 +33,23 @@ struct Exec {
     id: u64,
 }
 
+/// Every conditional node among steps.
+fn choices<'s>(steps: &'s [Step], found: &mut Vec<&'s Choice>) {
+    for step in steps {
+        match &step.what {
+            What::Node(_) => {}
+            What::Child(steps) => choices(steps, found),
+            What::Choice(choice) => {
+                found.push(choice);
+                choice.graphs.iter().for_each(|steps| choices(steps, found));
+            }
+        }
+    }
+}
+
 /// A node, behind those that it depends on.
 #[derive(Clone)]
-struct Step {
+pub struct Step {
     /// The number of its node.
     node: u64,
     /// It is done: the program may switch it off.
@@ -46,13 +61,28 @@ struct Step {
 enum What {
     Node(Body),
     Child(Vec<Step>),
+    Choice(Box<Choice>),
+}
+
+impl Step {
+    /// It may stand in the graph of a conditional node.
+    pub fn may_be_conditional(&self) -> bool {
+        match &self.what {
+            What::Node(body) => {
+                matches!(body, Body::Kernel(_) | Body::Copy(..) | Body::Fill(_) | Body::Empty)
+            }
+            What::Child(steps) => steps.iter().all(Step::may_be_conditional),
+            What::Choice(_) => true,
+        }
+    }
 }
 
 /// The nodes of a graph, sorted.
-fn steps(graph: &Graph) -> Result<Vec<Step>, Status> {
+pub fn steps(graph: &Graph) -> Result<Vec<Step>, Status> {
     let step = |node: &Arc<Node>| {
         let what = match node.body() {
             Body::Child(child) => What::Child(steps(&child)?),
+            Body::Conditional(node) => What::Choice(Box::new(Choice::of(&node)?)),
             other => What::Node(other),
         };
         Ok(Step { node: node.id, enabled: true, what })
@@ -68,25 +98,46 @@ fn launch(steps: &[Step], stream: &Stream) -> Result<(), Status> {
                 launch(steps, stream)?;
                 continue;
             }
-            What::Node(body) => body.clone(),
-        };
-        let operation = match body {
-            Body::Kernel(launch) => Operation::Kernel(Box::new(launch)),
-            Body::Copy(copy, _) => Operation::Copy(Box::new(copy)),
-            Body::Fill(fill) => Operation::Fill(fill),
-            Body::Host(function) => Operation::Host(function),
-            Body::Record(event) => {
-                event.record(stream, true)?;
+            What::Choice(choice) => {
+                stream.submit(Operation::Choice(choice.clone()))?;
                 continue;
             }
-            Body::Wait(event) => {
-                stream.wait(&event)?;
-                continue;
-            }
-            // Memory of a graph is there as long as the graph.
-            Body::Empty | Body::Alloc { .. } | Body::Free(_) | Body::Child(_) => continue,
+            What::Node(body) => body,
         };
-        stream.submit(operation)?;
+        match body {
+            Body::Record(event) => event.record(stream, true)?,
+            Body::Wait(event) => stream.wait(event)?,
+            other => {
+                if let Some(operation) = operation(other) {
+                    stream.submit(operation)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a stream does for a node that does not concern other streams.
+fn operation(body: &Body) -> Option<Operation> {
+    Some(match body.clone() {
+        Body::Kernel(launch) => Operation::Kernel(Box::new(launch)),
+        Body::Copy(copy, _) => Operation::Copy(Box::new(copy)),
+        Body::Fill(fill) => Operation::Fill(fill),
+        Body::Host(function) => Operation::Host(function),
+        Body::Alloc(memory) => Operation::Allocate(memory),
+        Body::Free(address) => Operation::Free(address),
+        Body::Empty | Body::Record(_) | Body::Wait(_) | Body::Child(_) | Body::Conditional(_) => return None,
+    })
+}
+
+/// Does steps at once, one after the other.
+pub fn perform(steps: &[Step], context: &Context) -> Result<(), Status> {
+    for step in steps.iter().filter(|step| step.enabled) {
+        match &step.what {
+            What::Child(steps) => perform(steps, context)?,
+            What::Choice(choice) => choice.perform(context)?,
+            What::Node(body) => operation(body).map_or(Ok(()), |operation| operation.perform(context))?,
+        }
     }
     Ok(())
 }
@@ -133,6 +184,13 @@ fn compare(old: &[Step], new: &[Step]) -> Result<(), Option<u64>> {
     for (old, new) in old.iter().zip(new) {
         match (&old.what, &new.what) {
             (What::Child(old), What::Child(new)) => compare(old, new)?,
+            (What::Choice(old), What::Choice(new))
+                if old.test == new.test && old.graphs.len() == new.graphs.len() =>
+            {
+                for (old, new) in old.graphs.iter().zip(&new.graphs) {
+                    compare(old, new)?;
+                }
+            }
             (What::Node(old), What::Node(new)) if old.kind() == new.kind() => {}
             _ => return Err(Some(new.node)),
         }
@@ -165,8 +223,22 @@ fn update(of: CUgraphExec, with: CUgraph) -> Result<Result<(), (u32, CUgraphNode
 
 /// A graph in the language of Graphviz.
 fn dot(graph: &Graph) -> String {
-    let kinds =
-        ["kernel", "memcpy", "memset", "host", "graph", "empty", "wait", "record", "", "", "alloc", "free"];
+    let kinds = [
+        "kernel",
+        "memcpy",
+        "memset",
+        "host",
+        "graph",
+        "empty",
+        "wait",
+        "record",
+        "",
+        "",
+        "alloc",
+        "free",
+        "",
+        "conditional",
+    ];
     let label = |node: &Arc<Node>| match node.body() {
         Body::Kernel(launch) => launch.function.name().to_owned(),
         body => kinds.get(body.kind() as usize).copied().unwrap_or_default().to_owned(),
@@ -224,6 +296,11 @@ api! { API:
     cuGraphLaunch 10000 "cuGraphLaunch" / 10000 "cuGraphLaunch_ptsz" (handle: CUgraphExec, of: CUstream) |default| {
         let (exec, stream) = (exec(handle)?, default.stream(of)?);
         let steps = lock(&exec.steps).clone();
+        let mut found = Vec::new();
+        choices(&steps, &mut found);
+        for fill in found.iter().filter_map(|choice| choice.condition.reset()) {
+            stream.submit(Operation::Fill(fill))?;
+        }
         launch(&steps, &stream)
     }
     /// Moves a graph to the device beforehand, where it is.

@@ -1,8 +1,10 @@
 //! Graphs: work with its dependencies, recorded once and launched often (CUDA C++ Programming Guide, "CUDA Graphs").
 
 mod capture;
+mod conditional;
 mod edges;
 mod exec;
+mod memory;
 mod nodes;
 mod user_objects;
 
@@ -22,9 +24,12 @@ use crate::launch::KernelLaunch;
 use crate::stream::HostFunction;
 
 pub use capture::{CaptureState, Captured};
+pub use conditional::Choice;
+pub use memory::GraphMemory;
 
 /// The functions of this room.
-pub static API: &[&[&[Function]]] = &[capture::API, edges::API, exec::API, nodes::API, user_objects::API];
+pub static API: &[&[&[Function]]] =
+    &[capture::API, conditional::API, edges::API, exec::API, nodes::API, user_objects::API];
 
 /// Graphs and nodes that have not been destroyed.
 static GRAPHS: Handles<Graph> = Handles::new();
@@ -50,9 +55,11 @@ pub enum Body {
     /// Records an event.
     Record(Arc<Event>),
     /// Memory of the graph: its address never changes.
-    Alloc { address: u64, bytes: usize },
+    Alloc(Arc<GraphMemory>),
     /// The end of the use of such memory.
     Free(u64),
+    /// Does what other graphs do, as a value says that kernels set.
+    Conditional(Arc<conditional::Conditional>),
 }
 
 // SAFETY: pointers of the program that descriptions hold are only given back to it.
@@ -72,8 +79,9 @@ impl Body {
             Body::Empty => 5,
             Body::Wait(_) => 6,
             Body::Record(_) => 7,
-            Body::Alloc { .. } => 10,
+            Body::Alloc(_) => 10,
             Body::Free(_) => 11,
+            Body::Conditional(_) => 13,
         }
     }
 }
@@ -109,6 +117,8 @@ pub struct Graph {
     content: Mutex<Content>,
     /// Objects of the program that it keeps, and how many users of each it is.
     objects: Mutex<Vec<(Arc<user_objects::UserObject>, u32)>>,
+    /// Values that were made for its conditional nodes.
+    conditions: Mutex<Vec<Arc<conditional::Condition>>>,
 }
 
 /// Nodes in the order in which they came, and the edges between them by number of node.
@@ -129,7 +139,12 @@ fn number() -> u64 {
 
 impl Graph {
     fn new() -> Arc<Graph> {
-        Arc::new(Graph { id: number(), content: Mutex::default(), objects: Mutex::default() })
+        Arc::new(Graph {
+            id: number(),
+            content: Mutex::default(),
+            objects: Mutex::default(),
+            conditions: Mutex::default(),
+        })
     }
 
     /// Adds a node behind others.
@@ -174,6 +189,8 @@ impl Graph {
         for node in self.nodes() {
             let body = match node.body() {
                 Body::Child(graph) => Body::Child(graph.copy()?),
+                // The manual: "The graph cannot be cloned."
+                Body::Conditional(_) => return Err(Status::CUDA_ERROR_NOT_SUPPORTED),
                 other => other,
             };
             copy.add_as(node.id, body, &[])?;
@@ -215,8 +232,10 @@ impl Graph {
     fn destroy(&self) {
         for node in lock(&self.content).nodes.drain(..) {
             NODES.remove::<()>(handle_of(&node));
-            if let Body::Child(graph) = node.body() {
-                graph.destroy();
+            match node.body() {
+                Body::Child(graph) => graph.destroy(),
+                Body::Conditional(node) => node.destroy(),
+                _ => {}
             }
         }
     }

@@ -9,7 +9,8 @@ use cudarc::driver::sys::{
     CUgraphNode, CUgraphNodeParams,
 };
 
-use super::{Body, GRAPHS, Graph, NODES, Node, fill, graph, lock, node, nodes_at};
+use super::conditional::conditional;
+use super::{Body, GRAPHS, Graph, GraphMemory, NODES, Node, fill, graph, lock, node, nodes_at};
 use crate::Status;
 use crate::api::api;
 use crate::context::Context;
@@ -18,7 +19,6 @@ use crate::driver::driver;
 use crate::function::function;
 use crate::handles::handle_of;
 use crate::launch::{KernelLaunch, params};
-use crate::memory::{Kind, allocate};
 use crate::pointers::{read, write};
 use crate::stream::HostFunction;
 
@@ -152,6 +152,7 @@ pub unsafe fn body(description: *mut CUgraphNodeParams) -> Result<Body, Status> 
             6 => Body::Wait(crate::event::event(member.cast::<CUevent>().read())?),
             7 => Body::Record(crate::event::event(member.cast::<CUevent>().read())?),
             10 => alloc(member.cast())?,
+            13 => Body::Conditional(conditional(member.cast())?),
             11 => Body::Free(member.cast::<CUdeviceptr>().read()),
             _ => return Err(Status::CUDA_ERROR_NOT_SUPPORTED),
         })
@@ -169,9 +170,9 @@ unsafe fn alloc(description: *mut CUDA_MEM_ALLOC_NODE_PARAMS) -> Result<Body, St
     // SAFETY: the caller's promise.
     unsafe {
         let bytes = std::ptr::addr_of!((*description).bytesize).read();
-        let address = allocate(&*Context::current()?, bytes, Kind::Pool, "cuGraphAddMemAllocNode")?;
-        std::ptr::addr_of_mut!((*description).dptr).write(address);
-        Ok(Body::Alloc { address, bytes })
+        let memory = GraphMemory::reserve(&Context::current()?, bytes, "cuGraphAddMemAllocNode")?;
+        std::ptr::addr_of_mut!((*description).dptr).write(memory.address);
+        Ok(Body::Alloc(memory))
     }
 }
 
@@ -397,18 +398,18 @@ api! { API:
     }
     /// What memory a node is.
     cuGraphMemAllocNodeGetParams 11040 "cuGraphMemAllocNodeGetParams" (handle: CUgraphNode, result: *mut CUDA_MEM_ALLOC_NODE_PARAMS) {
-        let Body::Alloc { address, bytes } = node(handle)?.body() else { return Err(INVALID) };
+        let Body::Alloc(memory) = node(handle)?.body() else { return Err(INVALID) };
         if result.is_null() {
             return Err(INVALID);
         }
         result.cast::<u8>().write_bytes(0, size_of::<CUDA_MEM_ALLOC_NODE_PARAMS>());
-        std::ptr::addr_of_mut!((*result).bytesize).write(bytes);
-        std::ptr::addr_of_mut!((*result).dptr).write(address);
+        std::ptr::addr_of_mut!((*result).bytesize).write(memory.bytes);
+        std::ptr::addr_of_mut!((*result).dptr).write(memory.address);
         Ok(())
     }
     /// Adds the end of the use of memory.
     cuGraphAddMemFreeNode 11040 "cuGraphAddMemFreeNode" (result: *mut CUgraphNode, of: CUgraph, behind: *const CUgraphNode, count: usize, address: CUdeviceptr) {
-        driver()?.allocations.find(address).ok_or(INVALID)?;
+        driver()?.allocations.check(address, 1)?;
         add(result, of, behind, count, Body::Free(address))
     }
     /// The memory whose use ends.

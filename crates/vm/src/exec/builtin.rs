@@ -3,6 +3,7 @@
 use check::module::Function;
 use diag::Span;
 use isa::Space;
+use lanes::memory;
 
 use super::access::{Request, Resolved};
 use super::{Chunk, Path, Step, Wait};
@@ -87,6 +88,20 @@ impl Chunk<'_> {
                 }
                 mask.into_iter().for_each(|lane| self.set_result(&site, lane, 0));
                 return Ok(Wait::Grid { generation: self.launch.grid_barrier.arrive(mask.count()) });
+            }
+            Builtin::SetConditional => {
+                for lane in mask {
+                    let (handle, value) = (self.argument(&site, 0, lane), self.argument(&site, 1, lane));
+                    let request = Request { space: Space::Global, bytes: 4, write: true, span };
+                    match self.place(shared, &request, handle) {
+                        // SAFETY: the place holds the access.
+                        Ok(Resolved::Host(at)) => unsafe { memory::write(at, (value as u32).to_le_bytes()) },
+                        Ok(Resolved::Local(_)) => {
+                            return Err(self.access_fault(FaultKind::OutOfBounds, &request, lane, handle));
+                        }
+                        Err(kind) => return Err(self.access_fault(kind, &request, lane, handle)),
+                    }
+                }
             }
         }
         Ok(Wait::Ready)

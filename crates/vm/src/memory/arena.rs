@@ -123,6 +123,17 @@ impl Arena {
         inserted.map(|()| start).map_err(|AddressTaken| refused)
     }
 
+    /// Reserves `bytes` zeroed bytes at an address where something was before that was freed.
+    ///
+    /// # Errors
+    /// When something lies there, or the host cannot provide that much memory.
+    pub fn allocate_at(&self, address: u64, bytes: u64, name: impl Into<String>) -> Result<(), OutOfMemory> {
+        let refused = OutOfMemory { bytes };
+        let (storage, name) = (Storage::zeroed(bytes).ok_or(refused)?, name.into());
+        let inserted = self.change(|table| table.insert_at(Allocation::new(address, bytes, name, storage)));
+        inserted.map_err(|AddressTaken| refused)
+    }
+
     /// Lets an address of the device mean memory of the host.
     ///
     /// # Errors

@@ -1,0 +1,194 @@
+//! Nodes that decide while the graph runs: `if`, `while` and `switch` on a value that kernels set (CUDA C++ Programming Guide, "Conditional Graph
+//! Nodes"). The value is a word of device memory, whose address is the handle: `cudaGraphSetConditional` of a kernel is a store to it.
+
+use std::collections::HashMap;
+use std::ffi::c_uint;
+use std::sync::{Arc, LazyLock, Mutex, Weak};
+
+use cudarc::driver::sys::{CUcontext, CUgraph};
+
+use super::exec::{Step, perform, steps};
+use super::{GRAPHS, Graph, graph, lock};
+use crate::Status;
+use crate::api::api;
+use crate::context::Context;
+use crate::copy::Fill;
+use crate::driver::driver;
+use crate::handles::handle_of;
+use crate::memory::{Kind, allocate, free};
+use crate::pointers::{read, write};
+
+const INVALID: Status = Status::CUDA_ERROR_INVALID_VALUE;
+
+/// A value that nodes go by.
+pub struct Condition {
+    address: u64,
+    /// What it is at the beginning of each launch, if it is to be anything.
+    default: Option<u32>,
+}
+
+impl Condition {
+    fn value(&self) -> Result<u32, Status> {
+        let mut bytes = [0; 4];
+        let known = driver()?.machine.read(self.address, &mut bytes);
+        known.map_err(|_| Status::CUDA_ERROR_ILLEGAL_ADDRESS)?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    /// What a launch begins with.
+    pub fn reset(&self) -> Option<Fill> {
+        let value = self.default?;
+        Some(Fill { address: self.address, pitch: 0, element: 4, value, width: 1, height: 1 })
+    }
+}
+
+impl Drop for Condition {
+    fn drop(&mut self) {
+        // It may have gone with its context.
+        let _ = free(self.address);
+    }
+}
+
+/// By handle. The graph that a condition was made for keeps it, and so do its nodes.
+static CONDITIONS: LazyLock<Mutex<HashMap<u64, Weak<Condition>>>> = LazyLock::new(Mutex::default);
+
+/// What a node does with the value (`CUgraphConditionalNodeType`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Test {
+    /// The first graph if it is not zero; the second, if there is one, if it is.
+    If,
+    /// The graph as long as it is not zero.
+    While,
+    /// The graph of this number, if there is one.
+    Switch,
+}
+
+impl Test {
+    /// The number of the graph that comes next.
+    fn choose(self, value: u32) -> usize {
+        match self {
+            Test::If | Test::While => usize::from(value == 0),
+            Test::Switch => value as usize,
+        }
+    }
+}
+
+/// A node of a graph that goes by a value.
+pub struct Conditional {
+    pub condition: Arc<Condition>,
+    pub test: Test,
+    pub graphs: Vec<Arc<Graph>>,
+    /// Their handles, which the program reads in place.
+    handles: Vec<CUgraph>,
+}
+
+// SAFETY: handles are only given out.
+unsafe impl Send for Conditional {}
+// SAFETY: as above.
+unsafe impl Sync for Conditional {}
+
+impl Conditional {
+    /// Takes its graphs away from the program.
+    pub fn destroy(&self) {
+        for graph in &self.graphs {
+            GRAPHS.remove::<()>(handle_of(graph));
+            graph.destroy();
+        }
+    }
+}
+
+/// The same, ready to be launched.
+#[derive(Clone)]
+pub struct Choice {
+    pub condition: Arc<Condition>,
+    pub test: Test,
+    pub graphs: Vec<Vec<Step>>,
+}
+
+impl Choice {
+    /// What a node does.
+    ///
+    /// # Errors
+    /// When edges of its graphs go round, or these have nodes that may not be there.
+    pub fn of(node: &Conditional) -> Result<Choice, Status> {
+        let graphs = node.graphs.iter().map(|graph| steps(graph)).collect::<Result<Vec<_>, _>>()?;
+        if graphs.iter().flatten().any(|step| !step.may_be_conditional()) {
+            return Err(Status::CUDA_ERROR_NOT_SUPPORTED);
+        }
+        Ok(Choice { condition: Arc::clone(&node.condition), test: node.test, graphs })
+    }
+
+    /// Does what the value says now.
+    ///
+    /// # Errors
+    /// When something in it fails.
+    pub fn perform(&self, context: &Context) -> Result<(), Status> {
+        loop {
+            let chosen = self.test.choose(self.condition.value()?);
+            let Some(steps) = self.graphs.get(chosen) else { return Ok(()) };
+            perform(steps, context)?;
+            context.check()?;
+            if self.test != Test::While {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// `CUDA_CONDITIONAL_NODE_PARAMS`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Description {
+    handle: u64,
+    test: u32,
+    count: u32,
+    graphs: *const CUgraph,
+    context: CUcontext,
+}
+
+/// Makes a node of its description, and writes there where its graphs are.
+///
+/// # Safety
+/// What is not null must point to a description.
+pub unsafe fn conditional(description: *mut Description) -> Result<Arc<Conditional>, Status> {
+    // SAFETY: the caller's promise.
+    let described = unsafe { read(description) }?;
+    let (test, allowed) = match described.test {
+        0 => (Test::If, 1..=2),
+        1 => (Test::While, 1..=1),
+        2 => (Test::Switch, 1..=u32::from(u16::MAX)),
+        _ => return Err(INVALID),
+    };
+    let condition = lock(&CONDITIONS).get(&described.handle).and_then(Weak::upgrade).ok_or(INVALID)?;
+    if !allowed.contains(&described.count) {
+        return Err(INVALID);
+    }
+    let graphs: Vec<_> = (0..described.count).map(|_| Graph::new()).collect();
+    for graph in &graphs {
+        GRAPHS.insert::<()>(Arc::clone(graph));
+    }
+    let handles = graphs.iter().map(handle_of).collect();
+    let node = Conditional { condition, test, graphs, handles };
+    // SAFETY: the caller's promise.
+    unsafe { write(&raw mut (*description).graphs, node.handles.as_ptr()) }?;
+    Ok(Arc::new(node))
+}
+
+api! { API:
+    /// Makes a value that conditional nodes of a graph go by.
+    cuGraphConditionalHandleCreate 12030 "cuGraphConditionalHandleCreate" (result: *mut u64, of: CUgraph, context: CUcontext, value: c_uint, flags: c_uint) {
+        let graph = graph(of)?;
+        let context = if context.is_null() { Context::current()? } else { crate::context::context(context)? };
+        if result.is_null() || flags > 1 {
+            return Err(INVALID);
+        }
+        let address = allocate(&context, 4, Kind::Device, "cuGraphConditionalHandleCreate")?;
+        let condition = Arc::new(Condition { address, default: (flags == 1).then_some(value) });
+        let mut conditions = lock(&CONDITIONS);
+        conditions.retain(|_, condition| condition.strong_count() > 0);
+        conditions.insert(address, Arc::downgrade(&condition));
+        drop(conditions);
+        lock(&graph.conditions).push(condition);
+        write(result, address)
+    }
+}

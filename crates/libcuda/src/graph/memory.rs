@@ -1,0 +1,71 @@
+//! Memory of graphs: its address is there as soon as its node, and the memory from a launch of that node on until something gives it back, a node
+//! of this graph, one of another, or the program. The next launch has memory there again.
+
+use std::sync::Arc;
+
+use crate::Status;
+use crate::context::Context;
+use crate::driver::driver;
+use crate::memory::Kind;
+
+/// An address of graph memory.
+pub struct GraphMemory {
+    pub address: u64,
+    pub bytes: usize,
+    name: String,
+    context: Arc<Context>,
+}
+
+impl GraphMemory {
+    /// Takes an address where there is nothing yet.
+    ///
+    /// # Errors
+    /// When there is not enough memory.
+    pub fn reserve(context: &Arc<Context>, bytes: usize, what: &str) -> Result<Arc<GraphMemory>, Status> {
+        let driver = driver()?;
+        let too_much = bytes as u64 > driver.config.memory;
+        if bytes == 0 || too_much {
+            let out_of_memory = Status::CUDA_ERROR_OUT_OF_MEMORY;
+            return Err(if too_much { out_of_memory } else { Status::CUDA_ERROR_INVALID_VALUE });
+        }
+        let name = match crate::origin::caller() {
+            Some(caller) => format!("memory of a graph ({what}, called by {caller})"),
+            None => format!("memory of a graph ({what})"),
+        };
+        let address = driver.machine.allocate(bytes as u64, name.clone());
+        let address = address.map_err(|_| Status::CUDA_ERROR_OUT_OF_MEMORY)?;
+        // The address stays known as one that was given back: a kernel that comes too early is told.
+        driver.machine.free(address).map_err(|_| Status::CUDA_ERROR_UNKNOWN)?;
+        driver.allocations.promise(address, bytes as u64);
+        Ok(Arc::new(GraphMemory { address, bytes, name, context: Arc::clone(context) }))
+    }
+
+    /// Has memory there, if there is none any more. (NVIDIA's driver refuses to launch a graph whose memory is still there, unless it was
+    /// instantiated with a flag that gives it back; here it goes on being used.)
+    ///
+    /// # Errors
+    /// When there is not enough.
+    pub fn allocate(&self) -> Result<(), Status> {
+        let driver = driver()?;
+        if driver.allocations.find(self.address).is_some() {
+            return Ok(());
+        }
+        let bytes = self.bytes as u64;
+        if driver.allocations.used().saturating_add(bytes) > driver.config.memory {
+            return Err(Status::CUDA_ERROR_OUT_OF_MEMORY);
+        }
+        let allocated = driver.machine.allocate_at(self.address, bytes, self.name.as_str());
+        allocated.map_err(|_| Status::CUDA_ERROR_OUT_OF_MEMORY)?;
+        driver.allocations.insert(self.address, bytes, Kind::Pool, &self.context);
+        crate::pool::used_by_graph(self.context.device, self.address, bytes);
+        Ok(())
+    }
+}
+
+impl Drop for GraphMemory {
+    fn drop(&mut self) {
+        if let Ok(driver) = driver() {
+            driver.allocations.break_promise(self.address);
+        }
+    }
+}

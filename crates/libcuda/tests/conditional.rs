@@ -1,0 +1,342 @@
+//! Graphs that decide while they run, and memory of graphs.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ptr::{null, null_mut};
+
+use cudarc::driver::sys::{CUDA_KERNEL_NODE_PARAMS, CUDA_MEM_ALLOC_NODE_PARAMS};
+// Its symbols are what is tested.
+use ptxvm_libcuda as _;
+
+type Handle = *mut c_void;
+
+unsafe extern "C" {
+    fn cuInit(flags: c_uint) -> u32;
+    fn cuDevicePrimaryCtxRetain(result: *mut Handle, device: c_int) -> u32;
+    fn cuCtxSetCurrent(context: Handle) -> u32;
+    fn cuCtxSynchronize() -> u32;
+    fn cuMemAlloc_v2(result: *mut u64, bytes: usize) -> u32;
+    fn cuMemFreeAsync(address: u64, stream: Handle) -> u32;
+    fn cuMemsetD32_v2(address: u64, value: c_uint, count: usize) -> u32;
+    fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) -> u32;
+    fn cuModuleLoadData(result: *mut Handle, image: *const c_void) -> u32;
+    fn cuModuleGetFunction(result: *mut Handle, module: Handle, name: *const c_char) -> u32;
+    fn cuGraphCreate(result: *mut Handle, flags: c_uint) -> u32;
+    fn cuGraphClone(result: *mut Handle, graph: Handle) -> u32;
+    fn cuGraphDestroy(graph: Handle) -> u32;
+    fn cuGraphInstantiateWithFlags(result: *mut Handle, graph: Handle, flags: u64) -> u32;
+    fn cuGraphExecDestroy(exec: Handle) -> u32;
+    fn cuGraphLaunch(exec: Handle, stream: Handle) -> u32;
+    fn cuGraphConditionalHandleCreate(
+        result: *mut u64,
+        graph: Handle,
+        context: Handle,
+        value: c_uint,
+        flags: c_uint,
+    ) -> u32;
+    fn cuGraphAddNode_v2(
+        result: *mut Handle,
+        graph: Handle,
+        behind: *const Handle,
+        edges: *const c_void,
+        count: usize,
+        params: *mut [u64; 32],
+    ) -> u32;
+    fn cuGraphAddKernelNode_v2(
+        result: *mut Handle,
+        graph: Handle,
+        behind: *const Handle,
+        count: usize,
+        params: *const CUDA_KERNEL_NODE_PARAMS,
+    ) -> u32;
+    fn cuGraphAddMemAllocNode(
+        result: *mut Handle,
+        graph: Handle,
+        behind: *const Handle,
+        count: usize,
+        params: *mut CUDA_MEM_ALLOC_NODE_PARAMS,
+    ) -> u32;
+    fn cuMemGetAddressRange_v2(base: *mut u64, bytes: *mut usize, address: u64) -> u32;
+    fn cuGraphAddMemFreeNode(
+        result: *mut Handle,
+        graph: Handle,
+        behind: *const Handle,
+        count: usize,
+        address: u64,
+    ) -> u32;
+    fn cuStreamCreate(result: *mut Handle, flags: c_uint) -> u32;
+    fn cuStreamBeginCaptureToGraph(
+        stream: Handle,
+        graph: Handle,
+        behind: *const Handle,
+        data: *const c_void,
+        count: usize,
+        mode: c_uint,
+    ) -> u32;
+    fn cuStreamEndCapture(stream: Handle, graph: *mut Handle) -> u32;
+    fn cuMemsetD32Async(address: u64, value: c_uint, count: usize, stream: Handle) -> u32;
+}
+
+const INVALID_VALUE: u32 = 1;
+const NOT_SUPPORTED: u32 = 801;
+const NOT_FOUND: u32 = 500;
+
+/// Calls a function that must succeed.
+macro_rules! ok {
+    ($($call:tt)*) => {{
+        // SAFETY: the pointers are good for the call.
+        assert_eq!(unsafe { $($call)* }, 0, stringify!($($call)*));
+    }};
+}
+
+/// Calls a function that has to fail so.
+macro_rules! fails {
+    ($status:expr, $($call:tt)*) => {{
+        // SAFETY: the pointers are good for the call, or null.
+        assert_eq!(unsafe { $($call)* }, $status, stringify!($($call)*));
+    }};
+}
+
+/// `set` sets a condition to a number in memory, `count` counts one more there and sets the condition to what is missing to ten.
+const PTX: &std::ffi::CStr = c"
+.version 8.3
+.target sm_80
+.address_size 64
+.extern .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value);
+.visible .entry set(.param .u64 data, .param .u64 handle) {
+    .reg .b64 %d, %h; .reg .b32 %v;
+    ld.param.u64 %d, [data]; ld.param.u64 %h, [handle];
+    ld.global.u32 %v, [%d];
+    { .param .b64 a; .param .b32 b; st.param.b64 [a], %h; st.param.b32 [b], %v; call.uni cudaGraphSetConditional, (a, b); }
+    ret;
+}
+.visible .entry count(.param .u64 data, .param .u64 handle) {
+    .reg .b64 %d, %h; .reg .b32 %v;
+    ld.param.u64 %d, [data]; ld.param.u64 %h, [handle];
+    ld.global.u32 %v, [%d]; add.u32 %v, %v, 1; st.global.u32 [%d], %v;
+    sub.u32 %v, 10, %v;
+    { .param .b64 a; .param .b32 b; st.param.b64 [a], %h; st.param.b32 [b], %v; call.uni cudaGraphSetConditional, (a, b); }
+    ret;
+}
+";
+
+const IF: u64 = 0;
+const WHILE: u64 = 1;
+const SWITCH: u64 = 2;
+
+fn start() {
+    let mut context = null_mut();
+    ok!(cuInit(0));
+    ok!(cuDevicePrimaryCtxRetain(&raw mut context, 0));
+    ok!(cuCtxSetCurrent(context));
+}
+
+fn function(name: &std::ffi::CStr) -> Handle {
+    let (mut module, mut function) = (null_mut(), null_mut());
+    ok!(cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()));
+    ok!(cuModuleGetFunction(&raw mut function, module, name.as_ptr()));
+    function
+}
+
+fn graph() -> Handle {
+    let mut graph = null_mut();
+    ok!(cuGraphCreate(&raw mut graph, 0));
+    graph
+}
+
+fn numbers(count: usize) -> u64 {
+    let mut data = 0;
+    ok!(cuMemAlloc_v2(&raw mut data, 4 * count));
+    ok!(cuMemsetD32_v2(data, 0, count));
+    data
+}
+
+fn value(address: u64) -> u32 {
+    let mut value = 0u32;
+    ok!(cuMemcpyDtoH_v2((&raw mut value).cast(), address, 4));
+    value
+}
+
+/// Adds a kernel of one thread with two parameters of 64 bits.
+fn add_kernel(graph: Handle, function: Handle, behind: &[Handle], values: [u64; 2]) -> Handle {
+    let mut params: [*mut c_void; 2] =
+        values.each_ref().map(|value| std::ptr::from_ref(value).cast_mut().cast());
+    // SAFETY: it has numbers and pointers.
+    let mut kernel = unsafe { std::mem::zeroed::<CUDA_KERNEL_NODE_PARAMS>() };
+    (kernel.gridDimX, kernel.gridDimY, kernel.gridDimZ) = (1, 1, 1);
+    (kernel.blockDimX, kernel.blockDimY, kernel.blockDimZ) = (1, 1, 1);
+    (kernel.func, kernel.kernelParams) = (function.cast(), params.as_mut_ptr());
+    let mut node = null_mut();
+    ok!(cuGraphAddKernelNode_v2(&raw mut node, graph, behind.as_ptr(), behind.len(), &raw const kernel));
+    node
+}
+
+/// Adds a node that goes by a condition, and returns its graphs.
+fn add_conditional(graph: Handle, behind: &[Handle], condition: u64, test: u64, count: u64) -> Vec<Handle> {
+    let mut params = [0u64; 32];
+    params[0] = 13;
+    (params[2], params[3]) = (condition, test | count << 32);
+    let mut node = null_mut();
+    ok!(cuGraphAddNode_v2(&raw mut node, graph, behind.as_ptr(), null(), behind.len(), &raw mut params));
+    let graphs = std::ptr::with_exposed_provenance::<Handle>(params[4] as usize);
+    // SAFETY: the driver says that so many are there.
+    (0..count as usize).map(|i| unsafe { graphs.add(i).read() }).collect()
+}
+
+/// Lets a graph set a number.
+fn fill_with(graph: Handle, address: u64, value: u32) {
+    let mut stream = null_mut();
+    ok!(cuStreamCreate(&raw mut stream, 1));
+    ok!(cuStreamBeginCaptureToGraph(stream, graph, null(), null(), 0, 0));
+    ok!(cuMemsetD32Async(address, value, 1, stream));
+    ok!(cuStreamEndCapture(stream, null_mut()));
+}
+
+fn instantiate(graph: Handle) -> Handle {
+    let mut exec = null_mut();
+    ok!(cuGraphInstantiateWithFlags(&raw mut exec, graph, 0));
+    exec
+}
+
+fn run(exec: Handle) {
+    ok!(cuGraphLaunch(exec, null_mut()));
+    ok!(cuCtxSynchronize());
+}
+
+fn condition(graph: Handle, value: u32, flags: u32) -> u64 {
+    let mut condition = 0;
+    ok!(cuGraphConditionalHandleCreate(&raw mut condition, graph, null_mut(), value, flags));
+    condition
+}
+
+#[test]
+fn a_kernel_decides_between_two_graphs() {
+    start();
+    let (graph, data) = (graph(), numbers(2));
+    let condition = condition(graph, 0, 0);
+    let kernel = add_kernel(graph, function(c"set"), &[], [data, condition]);
+    let graphs = add_conditional(graph, &[kernel], condition, IF, 2);
+    fill_with(graphs[0], data + 4, 111);
+    fill_with(graphs[1], data + 4, 222);
+    let exec = instantiate(graph);
+    for (given, expected) in [(1, 111), (0, 222), (7, 111)] {
+        ok!(cuMemsetD32_v2(data, given, 1));
+        run(exec);
+        assert_eq!(value(data + 4), expected);
+    }
+    ok!(cuGraphExecDestroy(exec));
+    ok!(cuGraphDestroy(graph));
+    // Its graphs went with it.
+    fails!(INVALID_VALUE, cuGraphDestroy(graphs[0]));
+}
+
+#[test]
+fn a_graph_runs_as_long_as_its_kernels_say() {
+    start();
+    let (graph, data) = (graph(), numbers(1));
+    let condition = condition(graph, 1, 1);
+    let graphs = add_conditional(graph, &[], condition, WHILE, 1);
+    add_kernel(graphs[0], function(c"count"), &[], [data, condition]);
+    let exec = instantiate(graph);
+    run(exec);
+    assert_eq!(value(data), 10);
+    // A launch begins with the default again: once more, and ten minus eleven is not zero.
+    ok!(cuMemsetD32_v2(data, 4, 1));
+    run(exec);
+    assert_eq!(value(data), 10);
+}
+
+#[test]
+fn a_switch_takes_the_graph_of_its_number_or_none() {
+    start();
+    let (graph, data) = (graph(), numbers(2));
+    let condition = condition(graph, 0, 0);
+    let kernel = add_kernel(graph, function(c"set"), &[], [data, condition]);
+    let graphs = add_conditional(graph, &[kernel], condition, SWITCH, 3);
+    for (i, &graph) in graphs.iter().enumerate() {
+        fill_with(graph, data + 4, 10 + i as u32);
+    }
+    let exec = instantiate(graph);
+    for (given, expected) in [(2, 12), (0, 10), (3, 99), (1, 11)] {
+        ok!(cuMemsetD32_v2(data, given, 1));
+        ok!(cuMemsetD32_v2(data + 4, 99, 1));
+        run(exec);
+        assert_eq!(value(data + 4), expected);
+    }
+}
+
+#[test]
+fn conditions_nest() {
+    start();
+    let (graph, data) = (graph(), numbers(2));
+    let (outer, inner) = (condition(graph, 1, 1), condition(graph, 1, 1));
+    let outer_graph = add_conditional(graph, &[], outer, WHILE, 1)[0];
+    let kernel = add_kernel(outer_graph, function(c"count"), &[], [data, outer]);
+    let inner_graph = add_conditional(outer_graph, &[kernel], inner, IF, 1)[0];
+    add_kernel(inner_graph, function(c"count"), &[], [data + 4, inner]);
+    run(instantiate(graph));
+    assert_eq!((value(data), value(data + 4)), (10, 10));
+}
+
+#[test]
+fn bad_conditional_nodes_are_refused() {
+    start();
+    let (graph, mut handle) = (graph(), 0);
+    fails!(INVALID_VALUE, cuGraphConditionalHandleCreate(&raw mut handle, null_mut(), null_mut(), 0, 0));
+    fails!(INVALID_VALUE, cuGraphConditionalHandleCreate(null_mut(), graph, null_mut(), 0, 0));
+    fails!(INVALID_VALUE, cuGraphConditionalHandleCreate(&raw mut handle, graph, null_mut(), 0, 2));
+    let condition = condition(graph, 0, 1);
+    let mut node = null_mut();
+    for (handle, test, count) in [
+        (condition + 4, IF, 1),
+        (condition, IF, 0),
+        (condition, IF, 3),
+        (condition, WHILE, 2),
+        (condition, SWITCH, 0),
+        (condition, 3, 1),
+    ] {
+        let mut params = [0u64; 32];
+        params[0] = 13;
+        (params[2], params[3]) = (handle, test | count << 32);
+        fails!(INVALID_VALUE, cuGraphAddNode_v2(&raw mut node, graph, null(), null(), 0, &raw mut params));
+    }
+    add_conditional(graph, &[], condition, IF, 1);
+    let mut copy = null_mut();
+    fails!(NOT_SUPPORTED, cuGraphClone(&raw mut copy, graph));
+}
+
+/// Adds memory to a graph, and returns its node and address.
+fn add_memory(graph: Handle, bytes: usize) -> (Handle, u64) {
+    // SAFETY: it has numbers and pointers, and enumerations that have a zero.
+    let mut params = unsafe { std::mem::MaybeUninit::<CUDA_MEM_ALLOC_NODE_PARAMS>::zeroed().assume_init() };
+    params.bytesize = bytes;
+    let mut node = null_mut();
+    ok!(cuGraphAddMemAllocNode(&raw mut node, graph, null(), 0, &raw mut params));
+    (node, params.dptr)
+}
+
+#[test]
+fn memory_of_a_graph_is_there_again_at_each_launch() {
+    start();
+    let graph = graph();
+    let (memory, address) = add_memory(graph, 64);
+    let kernel = function(c"count");
+    let condition = numbers(1);
+    let node = add_kernel(graph, kernel, &[memory], [address, condition]);
+    let exec = instantiate(graph);
+    for _ in 0..3 {
+        run(exec);
+        assert_eq!(value(address), 1);
+        // Given back outside of the graph.
+        ok!(cuMemFreeAsync(address, null_mut()));
+        ok!(cuCtxSynchronize());
+    }
+    // And by a node of it.
+    let mut free = null_mut();
+    let behind = [node];
+    ok!(cuGraphAddMemFreeNode(&raw mut free, graph, behind.as_ptr(), 1, address));
+    let exec = instantiate(graph);
+    run(exec);
+    run(exec);
+    let mut base = 0;
+    fails!(NOT_FOUND, cuMemGetAddressRange_v2(&raw mut base, null_mut(), address));
+}
