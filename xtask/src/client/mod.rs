@@ -6,6 +6,7 @@
 mod cudarc;
 mod numba;
 mod outcome;
+mod pycuda;
 mod samples;
 mod scripts;
 
@@ -49,7 +50,7 @@ enum Name {
     Headers,
     /// Python's compiler of kernels: its own CUDA tests.
     Numba,
-    /// Bindings for Python: a script of ours.
+    /// Bindings for Python: its own tests and examples, and a script of ours.
     Pycuda,
     /// Its PTX and NVRTC backends: a script of ours.
     Tinygrad,
@@ -94,7 +95,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         Name::Cudarc => cudarc::run(&site),
         Name::Headers => scripts::headers(&site),
         Name::Numba => numba::run(&site),
-        Name::Pycuda => scripts::pycuda(&site),
+        Name::Pycuda => pycuda::run(&site),
         Name::Tinygrad => scripts::tinygrad(&site),
         Name::Triton => scripts::triton(&site),
     }?;

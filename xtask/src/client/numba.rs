@@ -82,7 +82,7 @@ fn outcome(text: &str) -> Result<Outcome, String> {
         .map(str::to_owned)
         .collect();
     // Subtests fail more than once.
-    let mut names: Vec<&str> = failed.iter().map(|name| name.split(" [").next().unwrap_or(name)).collect();
+    let mut names: Vec<&str> = failed.iter().map(|name| test_of(name)).collect();
     names.sort_unstable();
     names.dedup();
     let skipped = number("skipped=");
@@ -96,13 +96,18 @@ fn outcome(text: &str) -> Result<Outcome, String> {
     })
 }
 
+/// The test of a subtest, whose parameters stand behind `test_a (module.Class.test_a)`.
+fn test_of(name: &str) -> &str {
+    name.find(')').map_or(name, |end| &name[..=end])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_unittest_writes_is_read() {
-        let text = "FAIL: test_a (numba.cuda.tests.T.test_a) [1]\nFAIL: test_a (numba.cuda.tests.T.test_a) [2]\n\
+        let text = "FAIL: test_a (numba.cuda.tests.T.test_a) [1]\nFAIL: test_a (numba.cuda.tests.T.test_a) (index=2)\n\
                     ERROR: test_b (numba.cuda.tests.T.test_b)\nRan 1478 tests in 183.1s\n\nFAILED (failures=2, errors=1, skipped=100)\n";
         let outcome = outcome(text).unwrap();
         assert_eq!((outcome.passed, outcome.skipped), (1376, 100));

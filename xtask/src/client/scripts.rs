@@ -61,22 +61,6 @@ pub fn triton(site: &Site) -> Result<Outcome, String> {
     Ok(outcome)
 }
 
-/// PyCUDA.
-///
-/// # Errors
-/// When the script cannot be run.
-pub fn pycuda(site: &Site) -> Result<Outcome, String> {
-    let text = run(
-        site,
-        &site.device,
-        &["pycuda", "numpy"],
-        "pycuda",
-        include_str!("scripts/pycuda_calls.py"),
-        &[],
-    )?;
-    Outcome::of_script(&text, 10)
-}
-
 /// A C program that is compiled against `cuda.h` of CUDA 13 and calls every function in it, with arguments that are good for nothing.
 ///
 /// # Errors
