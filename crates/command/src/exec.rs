@@ -235,7 +235,7 @@ impl Report {
             exit_code: status.code(),
             seconds: time.as_secs_f64(),
             launches: kernels.iter().map(|kernel| kernel.launches).sum(),
-            kernel_seconds: kernels.iter().map(|kernel| kernel.seconds).sum(),
+            kernel_seconds: kernels.iter().fold(0.0, |sum, kernel| sum + kernel.seconds),
             calls,
             call_seconds,
             kernels,

@@ -330,10 +330,8 @@ fn pitched_fill(address: u64, pitch: usize, element: u64, value: u32, width: usi
 /// # Errors
 /// When nothing is allocated there.
 pub fn device_place(address: CUdeviceptr) -> Result<Place, Status> {
-    match driver()?.allocations.find(address) {
-        Some(_) => Ok(Place::of(address)),
-        None => Err(Status::CUDA_ERROR_INVALID_VALUE),
-    }
+    driver()?.allocations.check(address, 0)?;
+    Ok(Place::of(address))
 }
 
 /// A pointer of the program.
@@ -383,7 +381,7 @@ impl Described {
             .and_then(|offset| offset.checked_add(self.x as u64))
             .and_then(|offset| base.checked_add(offset));
         let start = start.ok_or(invalid)?;
-        if self.memory_type == DEVICE && driver()?.allocations.find(start).is_none() {
+        if self.memory_type == DEVICE && driver()?.allocations.check(start, 0).is_err() {
             return Err(invalid);
         }
         Ok(Side { place: Place::of(start), pitch: pitch as u64, slice })

@@ -73,6 +73,9 @@ unsafe extern "C" {
         mode: c_uint,
     ) -> u32;
     fn cuStreamEndCapture(stream: Handle, graph: *mut Handle) -> u32;
+    fn cuStreamBeginCapture_v2(stream: Handle, mode: c_uint) -> u32;
+    fn cuMemAllocAsync(result: *mut u64, bytes: usize, stream: Handle) -> u32;
+    fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: Handle) -> u32;
     fn cuMemsetD32Async(address: u64, value: c_uint, count: usize, stream: Handle) -> u32;
 }
 
@@ -339,4 +342,24 @@ fn memory_of_a_graph_is_there_again_at_each_launch() {
     run(exec);
     let mut base = 0;
     fails!(NOT_FOUND, cuMemGetAddressRange_v2(&raw mut base, null_mut(), address));
+}
+
+#[test]
+fn memory_of_a_captured_graph_is_used_before_it_is_there() {
+    start();
+    let (mut stream, mut graph, result) = (null_mut(), null_mut(), numbers(1));
+    ok!(cuStreamCreate(&raw mut stream, 1));
+    ok!(cuStreamBeginCapture_v2(stream, 0));
+    let mut address = 0;
+    ok!(cuMemAllocAsync(&raw mut address, 4, stream));
+    ok!(cuMemsetD32Async(address, 77, 1, stream));
+    ok!(cuMemcpyDtoDAsync_v2(result, address, 4, stream));
+    ok!(cuMemFreeAsync(address, stream));
+    ok!(cuStreamEndCapture(stream, &raw mut graph));
+    let exec = instantiate(graph);
+    for _ in 0..2 {
+        ok!(cuMemsetD32_v2(result, 0, 1));
+        run(exec);
+        assert_eq!(value(result), 77);
+    }
 }

@@ -246,9 +246,10 @@ def atomics_kernel(x, total, least, most, bits, count, lock, n, BLOCK: tl.conste
     mask = at < n
     values = tl.load(x + at, mask=mask, other=0)
     tl.atomic_add(total + at % 4, values.to(tl.float32), mask=mask)
-    tl.atomic_min(least, values, mask=mask)
-    tl.atomic_max(most, values, mask=mask)
-    tl.atomic_or(bits, 1 << (values & 15), mask=mask)
+    # One pointer for each value, to one place.
+    tl.atomic_min(least + at * 0, values, mask=mask)
+    tl.atomic_max(most + at * 0, values, mask=mask)
+    tl.atomic_or(bits + at * 0, 1 << (values & 15), mask=mask)
     while tl.atomic_cas(lock, 0, 1) == 1:
         pass
     tl.store(count, tl.load(count) + tl.sum(mask.to(tl.int32), 0))
