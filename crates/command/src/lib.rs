@@ -30,6 +30,7 @@ mod spec;
 mod structure;
 mod summary;
 mod texture;
+mod tool;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

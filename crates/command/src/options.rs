@@ -155,6 +155,7 @@ Examples:
   ptxvm run saxpy.ptx --grid 4 --block 256 --arg 2.0 --arg @x.npy --arg @y.npy --arg 1024 --out 2=y2.npy
   ptxvm run matmul.ptx --grid 32,32 --block 16x16 --arg @a.npy --arg @b.npy --arg f32[512x512] --print 2
   ptxvm run reduce.ptx --block 256 --arg f32[4096]=1 --arg f32[1] --print 1 --format json --repeat 15
+  ptxvm run racy.ptx --block 256 --arg u32[256] --tool all
   ptxvm run racy.ptx --block 256 --arg u32[256] --schedule 7 --max-steps 1000000
   ptxvm run kernel.ptx library.ptx --arg f32[256] --print 0
   ptxvm run slow.ptx --grid 64 --block 256 --arg f32[16384] --profile=slow.html
@@ -204,6 +205,10 @@ pub struct RunOptions {
     /// Run the warps in an order shuffled by this seed: brings out missing barriers
     #[arg(long, value_name = "SEED")]
     pub schedule: Option<u64>,
+    /// Tools that look for what is wrong without failing, separated by commas: racecheck, initcheck, synccheck, leakcheck, all
+    /// (memcheck is always on). What they find goes to stderr; an error among it makes the exit code 3
+    #[arg(long, value_name = "NAMES", default_value = "memcheck")]
+    pub tool: ptxvm::Tools,
     /// What executes the kernel: the fast interpreter, or one thread at a time as the manual reads
     #[arg(long, value_enum, default_value_t = EngineName::Interpreter)]
     pub engine: EngineName,
@@ -424,6 +429,16 @@ impl RunOptions {
                 let message = format!(
                     "{option} runs the blocks on one host thread, and --threads {threads} on {threads}"
                 );
+                return Err(Failure::usage(message).help("leave one of the two out"));
+            }
+        }
+        if !self.tool.is_empty() {
+            let message = match () {
+                () if self.profile.is_some() => "--tool and --profile both watch the launch",
+                () if self.engine == EngineName::Reference => "the reference engine has no tools",
+                () => "",
+            };
+            if !message.is_empty() {
                 return Err(Failure::usage(message).help("leave one of the two out"));
             }
         }

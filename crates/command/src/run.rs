@@ -17,7 +17,7 @@ use super::report::{Failure, code, is_dumb_terminal, print, say, say_text, stder
 use super::session::Session;
 use super::spec::Value;
 use super::texture::Binding;
-use super::{check as check_command, input, summary};
+use super::{check as check_command, input, summary, tool};
 
 /// Runs a kernel, then shows and saves what it computed.
 ///
@@ -42,7 +42,7 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
     for _ in 0..options.repeat {
         // Memory of its own for each launch: nothing that an earlier one wrote, module variables included, is there.
         drop(last.take());
-        let session = Session::new(&module, &values).map_err(|error| not_launched(&error))?;
+        let mut session = Session::new(&module, &values).map_err(|error| not_launched(&error))?;
         let result = session.launch(&module, kernel, &values, options, &cancel);
         last = Some(session);
         match result {
@@ -52,6 +52,8 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
                 if matches!(error, Error::Cancelled { .. }) && last.as_ref().is_some_and(Session::is_unread) {
                     return Err(Failure::silent(code::CLOSED));
                 }
+                let findings = last.as_ref().map_or(Vec::new(), |session| session.findings(&module));
+                tool::show(&findings);
                 let failure = stopped(&error, options, last.as_ref(), &values);
                 if let Some(report) = last.and_then(|session| session.profile(&module, options))
                     && let Err(failure) = summary::print_profile(kernel, options, &report)
@@ -67,8 +69,14 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
     if let Some(session) = &last {
         session.deliver(&values, options)?;
     }
+    let findings = last.as_ref().map_or(Vec::new(), |session| session.findings(&module));
+    tool::show(&findings);
     let profile = last.and_then(|session| session.profile(&module, options));
-    summary::print_summary(kernel, options, &reports, profile.as_ref())
+    summary::print_summary(kernel, options, &reports, profile.as_ref(), &findings)?;
+    match tool::has_errors(&findings) {
+        true => Err(Failure::silent(code::FAULT)),
+        false => Ok(()),
+    }
 }
 
 /// Compiles and links the files; shows what there is to say about all of them.

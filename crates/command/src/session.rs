@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use check::module::Function;
-use ptxvm::{Arg, Buffer, Device, Error, LaunchReport, Module, Profile};
+use ptxvm::{Arg, Buffer, Checker, Device, Error, LaunchReport, Located, Module, Profile};
 
 use super::arguments::{Arguments, Place};
 use super::array::{HostArray, show_shape};
@@ -26,6 +26,7 @@ pub struct Session {
     /// What variables are bound to, and its memory.
     bound: Vec<(String, Made, Option<Buffer>)>,
     profile: Arc<Mutex<Profile>>,
+    checker: Option<Arc<Mutex<Checker>>>,
     /// Nobody reads any more what the kernel prints.
     unread: Arc<AtomicBool>,
 }
@@ -103,7 +104,9 @@ impl Session {
                 _ => None,
             });
         }
-        Ok(Session { device, buffers, objects, bound, profile: Arc::default(), unread: Arc::default() })
+        let checker = None;
+        let (profile, unread) = (Arc::default(), Arc::default());
+        Ok(Session { device, buffers, objects, bound, profile, checker, unread })
     }
 
     /// Loads the module and runs the kernel.
@@ -111,7 +114,7 @@ impl Session {
     /// # Errors
     /// Those of [`ptxvm::Launch::run`] and [`Device::load`].
     pub fn launch(
-        &self,
+        &mut self,
         module: &Module,
         kernel: &Function,
         values: &Arguments,
@@ -165,7 +168,15 @@ impl Session {
                 (_, []) => launch,
             };
         }
+        if !options.tool.is_empty() {
+            launch = launch.check(self.checker.insert(Checker::shared(options.tool)));
+        }
         launch.run()
+    }
+
+    /// What the tools found.
+    pub fn findings(&self, module: &Module) -> Vec<Located> {
+        self.checker.as_ref().map_or(Vec::new(), |checker| module.findings(checker))
     }
 
     fn console(&self, to: impl Write + Send + 'static, cancel: &Arc<AtomicBool>) -> ptxvm::Output {

@@ -1,12 +1,13 @@
 //! The last line of `ptxvm run`.
 
 use check::module::Function;
-use ptxvm::LaunchReport;
+use ptxvm::{LaunchReport, Located};
 use serde::Serialize;
 
 use super::options::{Format, RunOptions};
 use super::profile::Report;
 use super::report::{Failure, print};
+use super::tool;
 
 /// The object of `--format json`.
 #[derive(Serialize)]
@@ -23,6 +24,9 @@ struct Summary<'a> {
     thread_instructions_per_second: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<&'a Report<'a>>,
+    /// Where a tool ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    findings: Option<Vec<serde_json::Value>>,
 }
 
 /// The object of `--format json --profile` when the kernel did not end.
@@ -41,6 +45,7 @@ pub fn print_summary(
     options: &RunOptions,
     reports: &[LaunchReport],
     profile: Option<&Report>,
+    findings: &[Located],
 ) -> Result<(), Failure> {
     let (grid, block) = (options.grid(), options.block(kernel));
     let seconds_all: Vec<f64> = reports.iter().map(|report| report.seconds).collect();
@@ -60,6 +65,7 @@ pub fn print_summary(
             0.0
         },
         profile: profile.filter(|_| options.profile == Some(None)),
+        findings: (!options.tool.is_empty()).then(|| findings.iter().map(tool::object).collect()),
     };
     match (profile, options.profile.as_ref().and_then(Option::as_ref)) {
         (Some(report), Some(path)) => report.save(path, &summary.line())?,

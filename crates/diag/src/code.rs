@@ -287,6 +287,39 @@ codes! {
     Stopped => "stopped",
     /// The launch was stopped by its limit.
     StepLimit => "step-limit",
+    // What the tools find (`ptxvm run --tool`).
+    /// One thread writes what another reads, and nothing orders them.
+    RaceWriteRead => "race-write-read",
+    /// Two threads write, and nothing orders them.
+    RaceWriteWrite => "race-write-write",
+    /// The same, and they write the same value.
+    RaceSameValue => "race-same-value",
+    /// Strong accesses whose scopes or sizes do not fit together.
+    RaceScope => "race-scope",
+    /// An atomic or strong access, and a plain one.
+    RaceAtomic => "race-atomic",
+    /// An asynchronous copy that its own thread has not waited for.
+    CopyNotAwaited => "copy-not-awaited",
+    /// A barrier for whole warps in divergent code.
+    DivergentBarrier => "divergent-barrier",
+    /// Different numbers of threads at one barrier.
+    BarrierCounts => "barrier-counts",
+    /// A number of threads that is no multiple of a warp.
+    BarrierCountWarps => "barrier-count-warps",
+    /// Threads ended before a barrier of their block.
+    ExitBeforeBarrier => "exit-before-barrier",
+    /// A shuffle from a lane that does not take part.
+    InactiveLane => "inactive-lane",
+    /// An instruction for whole warps in divergent code.
+    DivergentAligned => "divergent-aligned",
+    /// An mbarrier object is made where there is one.
+    MbarrierInitAgain => "mbarrier-init-again",
+    /// A value that nobody wrote decides something.
+    Uninitialized => "uninitialized",
+    /// A value that nobody wrote reaches an output.
+    UninitializedOutput => "uninitialized-output",
+    /// Memory of `malloc` that is not freed.
+    DeviceLeak => "device-leak",
     /// The launch was cancelled.
     Cancelled => "cancelled",
     /// An access that is not within one allocation.

@@ -9,6 +9,8 @@ use vm::{
     Fault, LaunchConfig, LaunchError, LaunchObserver, LaunchReport, ObserverHandle, Output, Place, Undefined,
 };
 
+use tools::Checker;
+
 use crate::name::{short_name, short_param};
 use crate::texture::Handle;
 use crate::{
@@ -254,6 +256,38 @@ impl Launch {
     /// ```
     pub fn observe(self, observer: Arc<Mutex<impl LaunchObserver + 'static>>) -> Launch {
         self.configure(|config| config.observer = Some(ObserverHandle::new(observer)))
+    }
+
+    /// Lets tools watch: [`Module::findings`] says afterwards what they found. The blocks run one after the other, as with
+    /// [`LaunchConfig::deterministic`], so that the findings are the same every time.
+    ///
+    /// ```
+    /// use ptxvm::{Checker, Device, Module, Tools};
+    ///
+    /// # let module = Module::from_ptx(
+    /// #     ".version 7.0 .target sm_70 .address_size 64
+    /// #      .visible .entry sum(.param .u64 data) {
+    /// #          .reg .b64 %p;  .reg .u32 %i;
+    /// #          ld.param.u64 %p, [data];
+    /// #          ld.global.u32 %i, [%p];
+    /// #          add.u32 %i, %i, 1;
+    /// #          st.global.u32 [%p], %i;
+    /// #          ret; }")?;
+    /// let device = Device::new();
+    /// let data = device.zeros::<u32>(1)?;
+    /// let checker = Checker::shared(Tools::ALL);
+    /// device.load(&module)?.launch("sum").block(8).arg(&data).check(&checker).run()?;
+    /// let findings = module.findings(&checker);
+    /// assert!(findings.iter().any(|found| found.finding.kind.code() == "race-write-read"));
+    /// println!("{}", findings[0]); // shows both lines
+    /// # Ok::<(), ptxvm::Error>(())
+    /// ```
+    pub fn check(self, checker: &Arc<Mutex<Checker>>) -> Launch {
+        let observer = ObserverHandle::new(Arc::clone(checker));
+        self.configure(|config| {
+            config.observer = Some(observer);
+            config.deterministic = true;
+        })
     }
 
     /// Everything else that a launch can be told: dynamic shared memory, host threads, order, limits.

@@ -76,6 +76,7 @@
 mod device;
 mod element;
 mod error;
+mod finding;
 mod launch;
 mod loaded;
 mod memory;
@@ -87,9 +88,10 @@ mod texture;
 pub use check::Options;
 pub use check::module::{Function, Param};
 pub use device::Device;
-pub use diag::{Code, Color, Diagnostic, SourceFile};
+pub use diag::{Code, Color, Diagnostic, Severity, SourceFile};
 pub use element::Element;
 pub use error::{ArgumentError, Error, Named, Stopped};
+pub use finding::{Located, PlaceInSource};
 pub use half::{bf16, f16};
 pub use ir::Options as LowerOptions;
 pub use isa::texture::Geometry;
@@ -102,8 +104,10 @@ pub use sem::tensormap as tensor_map;
 pub use sem::texture::{AddressMode, Channel, Filter, ImageDescriptor, ImageError, Sampler, TexelFormat};
 pub use stream::{Event, Pending, Stream};
 pub use texture::{Image, Region, SamplerState, Surface, Texture};
+pub use tools::{Checker, Finding, FindingKind, Site, Tool, Tools};
 pub use vm::{
-    AccessEvent, AccessKind, Accesses, BarrierArrival, BarrierRelease, Counts, Fault, FaultKind, HostPath,
-    KernelAttributes, LaneAccess, LaunchConfig, LaunchObserver, LaunchReport, ObjectError, ObserverHandle,
-    Order, Output, Place, Profile, Scope, Semantics,
+    AccessEvent, AccessKind, Accesses, BarrierArrival, BarrierRelease, BarrierWait, Completion, CopyGroup,
+    CopyGroupEvent, Counts, DeviceCall, DeviceFunction, ExitEvent, Fault, FaultKind, FenceEvent, HostPath,
+    KernelAttributes, LaneAccess, LaunchConfig, LaunchObserver, LaunchReport, MbarrierEvent, MbarrierOp, ObjectError,
+    ObserverHandle, Order, Output, Place, Profile, Scope, Semantics, Values, WarpEvent, WarpKind, WarpLane,
 };

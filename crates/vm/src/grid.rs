@@ -95,7 +95,7 @@ impl Launch {
     }
 
     /// The kernel's name.
-    pub(crate) fn kernel_name(&self) -> &str {
+    pub fn kernel_name(&self) -> &str {
         self.function_name(self.kernel.entry.0)
     }
 
@@ -175,7 +175,9 @@ impl Launch {
                 return Err(LaunchError::Invalid(what.to_owned()));
             }
             (None, Some(observer)) => {
+                observer.tell(|observer| observer.begin(self));
                 work.run(host_threads, || Watcher::new(observer.clone()), |_| ());
+                observer.tell(|observer| observer.end(self));
             }
             (Some(profile), None) => work.run(
                 host_threads,

@@ -42,7 +42,7 @@ pub use cooperative::COOPERATIVE_BLOCKS;
 pub use device::Device;
 pub use fault::{Access, Fault, FaultKind};
 pub use grid::Launch;
-pub use ir::{AccessKind, Order, Scope, Semantics, Unsupported};
+pub use ir::{AccessKind, CopyGroup, MbarrierOp, Order, Scope, Semantics, Unsupported};
 pub use kernel::param_layout;
 pub use lanes::{HOST_PATH_VARIABLE, HostPath, HostPathError, available_paths, host_path};
 pub use launch::{LaunchConfig, LaunchError, LaunchReport, LoadError, Place};
@@ -52,7 +52,10 @@ pub use memory::{
     LOCAL_WINDOW, MAPPED_BASE, NARROW_BASE, OutOfMemory, PARAM_WINDOW, SHARED_WINDOW, STACK_BASE,
     WINDOW_BYTES, generic_offset, resolve_generic,
 };
-pub use observer::{AccessEvent, BarrierArrival, BarrierRelease, LaneAccess, LaunchObserver, ObserverHandle};
+pub use observer::{
+    AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, CopyGroupEvent, DeviceCall, DeviceFunction, ExitEvent, FenceEvent,
+    LaneAccess, LaunchObserver, MbarrierEvent, ObserverHandle, Values, WarpEvent, WarpKind, WarpLane,
+};
 pub use output::Output;
 pub use profile::{Accesses, Counts, Profile};
 pub use texture::{Bound, HandleFault, Object, ObjectError, Placed, missed};

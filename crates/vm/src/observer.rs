@@ -5,8 +5,10 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use diag::Span;
-use ir::{AccessKind, Semantics};
+use ir::{AccessKind, CopyGroup, MbarrierOp, Semantics};
 use isa::Space;
+
+use crate::grid::Launch;
 
 /// Watches a launch on the interpreter ([`LaunchConfig::observer`](crate::LaunchConfig::observer)).
 ///
@@ -16,6 +18,9 @@ use isa::Space;
 ///
 /// Parameters of kernels are known when it is launched: reading them is no access.
 pub trait LaunchObserver: Send {
+    /// The launch begins: nothing has run.
+    fn begin(&mut self, _launch: &Launch) {}
+
     /// Threads are about to access memory. The access may still fault: its addresses have not been checked.
     fn access(&mut self, _access: &AccessEvent) -> ControlFlow<()> {
         ControlFlow::Continue(())
@@ -26,14 +31,38 @@ pub trait LaunchObserver: Send {
         ControlFlow::Continue(())
     }
 
+    /// Threads are about to wait at a barrier that they have arrived at before (`barrier.cluster.wait`).
+    fn barrier_wait(&mut self, _wait: &BarrierWait) {}
+
     /// A barrier has let those go that waited there.
     fn barrier_release(&mut self, _release: &BarrierRelease) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
+
+    /// Threads are about to execute a fence.
+    fn fence(&mut self, _fence: &FenceEvent) {}
+
+    /// Lanes of a warp are about to execute a warp-level operation together.
+    fn warp(&mut self, _warp: &WarpEvent) {}
+
+    /// Threads are about to commit asynchronous copies to a group, or have waited for some.
+    fn copy_group(&mut self, _group: &CopyGroupEvent) {}
+
+    /// A thread is about to do something to an mbarrier object: after the access of the same instruction.
+    fn mbarrier(&mut self, _mbarrier: &MbarrierEvent) {}
+
+    /// Threads of a block are about to end.
+    fn exit(&mut self, _exit: &ExitEvent) {}
+
+    /// A thread has called a function that CUDA provides.
+    fn device_call(&mut self, _call: &DeviceCall) {}
+
+    /// The launch has ended, by itself or with a fault.
+    fn end(&mut self, _launch: &Launch) {}
 }
 
 /// One operation's access to memory, by all threads that execute it together.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct AccessEvent<'a> {
     /// What it does. An instruction that copies is two accesses or more: sources come first.
     pub kind: AccessKind,
@@ -46,6 +75,50 @@ pub struct AccessEvent<'a> {
     /// Who accesses what, in ascending order of threads; threads that do not execute the instruction are not here. Of what a
     /// warp reads or writes as a whole (matrices) it is the thread that gives the address, once for each row.
     pub lanes: &'a [LaneAccess],
+    /// When it is done.
+    pub completion: Completion,
+    /// What is about to be written, and what is there.
+    pub values: Values<'a>,
+}
+
+/// When an access is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completion {
+    /// Before the thread goes on.
+    AtOnce,
+    /// When the thread has waited for the group of copies that it belongs to.
+    Group,
+    /// When the phase of an mbarrier object is over: its [`MbarrierEvent`] follows.
+    Mbarrier,
+}
+
+/// The bytes that an access is about. Nobody looks at them unless asked.
+#[derive(Clone, Copy)]
+pub struct Values<'a>(pub(crate) &'a dyn ReadValues);
+
+/// Finds the bytes of an access.
+pub(crate) trait ReadValues {
+    fn stored(&self, lane: &LaneAccess) -> Option<u128>;
+    fn memory(&self, lane: &LaneAccess) -> Option<u128>;
+}
+
+impl Values<'_> {
+    /// What a thread is about to store, the byte of the lowest address lowest; `None` unless it is a store of up to 16 bytes from
+    /// registers.
+    pub fn stored(&self, lane: &LaneAccess) -> Option<u128> {
+        self.0.stored(lane)
+    }
+
+    /// What is in memory now where a thread accesses it: up to 16 bytes of shared or global memory.
+    pub fn memory(&self, lane: &LaneAccess) -> Option<u128> {
+        self.0.memory(lane)
+    }
+}
+
+impl fmt::Debug for Values<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Values")
+    }
 }
 
 /// One thread's part of an access.
@@ -72,6 +145,21 @@ pub struct BarrierArrival<'a> {
     pub barrier: u64,
     /// They wait there: not `.arrive`.
     pub waits: bool,
+    /// For so many threads; for all of the block, or the cluster, if absent.
+    pub count: Option<u64>,
+    /// The instruction.
+    pub span: Span,
+    /// Their indices in the block, ascending.
+    pub threads: &'a [u32],
+}
+
+/// Threads wait at a barrier at which they have arrived before.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BarrierWait<'a> {
+    /// `%ctaid` of the block.
+    pub block: [u32; 3],
+    /// The barrier's number; 16 for that of the cluster.
+    pub barrier: u64,
     /// The instruction.
     pub span: Span,
     /// Their indices in the block, ascending.
@@ -89,6 +177,135 @@ pub struct BarrierRelease {
     pub span: Span,
 }
 
+/// Threads execute `fence` or `membar`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FenceEvent<'a> {
+    /// `%ctaid` of the block.
+    pub block: [u32; 3],
+    /// Order and scope; a fence between proxies has no scope.
+    pub semantics: Semantics,
+    /// The instruction.
+    pub span: Span,
+    /// Their indices in the block, ascending.
+    pub threads: &'a [u32],
+}
+
+/// What a warp-level operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarpKind {
+    /// `bar.warp.sync`
+    Sync,
+    /// `shfl`
+    Shuffle,
+    /// Votes, matches, reductions, elections.
+    Collective,
+    /// Of matrices: all lanes of the warp belong to it.
+    Matrix,
+}
+
+/// Lanes of a block execute a warp-level operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WarpEvent<'a> {
+    /// `%ctaid` of the block.
+    pub block: [u32; 3],
+    /// What it does.
+    pub kind: WarpKind,
+    /// The instruction.
+    pub span: Span,
+    /// Who executes it together, in ascending order.
+    pub lanes: &'a [WarpLane],
+}
+
+/// A lane's part of a warp-level operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WarpLane {
+    /// Its index in the block.
+    pub thread: u32,
+    /// The member mask; `None` where the instruction has none.
+    pub members: Option<u32>,
+    /// Of a shuffle, the thread that it reads from.
+    pub source: Option<u32>,
+}
+
+/// Threads commit asynchronous copies, or have waited for them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CopyGroupEvent<'a> {
+    /// `%ctaid` of the block.
+    pub block: [u32; 3],
+    /// What they do.
+    pub group: CopyGroup,
+    /// The instruction.
+    pub span: Span,
+    /// Their indices in the block, ascending.
+    pub threads: &'a [u32],
+}
+
+/// A thread does something to an mbarrier object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MbarrierEvent {
+    /// `%ctaid` of the block.
+    pub block: [u32; 3],
+    /// Its index in the block.
+    pub thread: u32,
+    /// The instruction.
+    pub span: Span,
+    /// What it does.
+    pub op: MbarrierOp,
+    /// The copy that completes it, and not the thread: the transactions of a bulk copy.
+    pub by_copy: bool,
+    /// The object, in shared memory.
+    pub address: u64,
+    /// There was an object.
+    pub exists: bool,
+    /// By this the phase ends.
+    pub completes: bool,
+    /// The phase that was looked at is over.
+    pub over: bool,
+}
+
+/// Threads of a block end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExitEvent<'a> {
+    /// `%ctaid` of the block.
+    pub block: [u32; 3],
+    /// The instruction.
+    pub span: Span,
+    /// Their indices in the block, ascending.
+    pub threads: &'a [u32],
+}
+
+/// What a thread called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceFunction {
+    /// `malloc`: bytes, and the address, 0 if there was no room.
+    Malloc {
+        /// Asked for.
+        bytes: u64,
+        /// Of the allocation.
+        address: u64,
+    },
+    /// `free` of this address.
+    Free {
+        /// Of the allocation, or 0.
+        address: u64,
+    },
+    /// The barrier of the grid (`cudaCGSynchronize`): the thread arrives there.
+    GridSynchronize,
+}
+
+/// A thread has called a function that CUDA provides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceCall {
+    /// `%ctaid` of the block.
+    pub block: [u32; 3],
+    /// Its index in the block.
+    pub thread: u32,
+    /// The call.
+    pub span: Span,
+    /// What it called.
+    pub function: DeviceFunction,
+}
+
 /// A handle on an observer, shared by the host threads of a launch.
 #[derive(Clone)]
 pub struct ObserverHandle(Arc<Mutex<dyn LaunchObserver>>);
@@ -100,10 +317,7 @@ impl ObserverHandle {
     }
 
     /// Tells it something.
-    pub(crate) fn tell(
-        &self,
-        event: impl FnOnce(&mut dyn LaunchObserver) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    pub(crate) fn tell<T>(&self, event: impl FnOnce(&mut dyn LaunchObserver) -> T) -> T {
         event(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -401,7 +401,7 @@ impl<'a> Builder<'a> {
             }
             ir::OpKind::ReadClock { dst, clock } => Kind::ReadClock { dst: self.slot(*dst), clock: *clock },
             ir::OpKind::ActiveMask { dst } => Kind::ActiveMask { dst: self.slot(*dst) },
-            ir::OpKind::Fence { semantics } => Kind::Fence(semantics.order),
+            ir::OpKind::Fence { semantics } => Kind::Fence(*semantics),
             ir::OpKind::CopyAsync { dst, src, bytes, size, ignore } => Kind::CopyAsync(Box::new(CopyAsync {
                 dst: self.address(dst),
                 src: self.address(src),

@@ -18,7 +18,7 @@ struct Reads {
 }
 
 /// Stands in an operation while it is rewritten.
-const PLACEHOLDER: Kind = Kind::Fence(ir::Order::Weak);
+const PLACEHOLDER: Kind = Kind::Fence(ir::Semantics::WEAK);
 
 impl Builder<'_> {
     /// Marks loads whose value is read once, joins pure operations with the store of their result, and makes chains.

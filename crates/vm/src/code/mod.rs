@@ -331,7 +331,7 @@ pub(crate) enum Kind {
     ActiveMask {
         dst: SlotRef,
     },
-    Fence(Order),
+    Fence(Semantics),
     CopyAsync(Box<CopyAsync>),
     CopyGroup(CopyGroup),
     CopyBulk(Box<CopyBulk>),

@@ -6,12 +6,13 @@ use isa::Space;
 use lanes::memory;
 
 use super::access::{Request, Resolved};
-use super::{Chunk, Path, Step, Wait};
+use super::{Active, Chunk, Path, Step, Wait};
 use crate::builtin::{Builtin, why_missing};
-use crate::code::{Argument, Call, Returned};
+use crate::code::{Argument, Call, Callee, Returned};
 use crate::cta::Shared;
 use crate::fault::{Fault, FaultKind};
 use crate::mask::Mask;
+use crate::observer::DeviceFunction;
 use crate::printf;
 use crate::registers::Window;
 
@@ -105,6 +106,45 @@ impl Chunk<'_> {
             }
         }
         Ok(Wait::Ready)
+    }
+
+    /// What threads have just called and got, one lane after the other, if it is one of CUDA's functions that observers are told of.
+    pub(super) fn called(&self, call: &Call, active: &Active, mut tell: impl FnMut(usize, DeviceFunction)) {
+        let Callee::Direct(index) = call.callee else { return };
+        let module = &self.launch.program().module;
+        if self.function(index).is_some() {
+            return;
+        }
+        let (Some(builtin), Some(callee)) =
+            (Builtin::of(self.launch.function_name(index)), module.functions.get(index as usize))
+        else {
+            return;
+        };
+        let (window, base) = (active.window, self.frames[active.frame].local_base);
+        let site = Site { call, callee, base, window, span: Span::default() };
+        for lane in active.mask {
+            let function = match builtin {
+                Builtin::Malloc => {
+                    let bytes = self.argument(&site, 0, lane);
+                    DeviceFunction::Malloc { bytes, address: self.result(&site, lane) }
+                }
+                Builtin::Free => DeviceFunction::Free { address: self.argument(&site, 0, lane) },
+                Builtin::GridSynchronize => DeviceFunction::GridSynchronize,
+                Builtin::Printf | Builtin::AssertFail | Builtin::GroupHandle => return,
+            };
+            tell(lane, function);
+        }
+    }
+
+    fn result(&self, site: &Site, lane: usize) -> u64 {
+        match site.call.returned.first() {
+            Some(Returned::Frame(at)) => {
+                let bytes = site.callee.returns[0].bytes as u32;
+                self.local.read(lane, u64::from(site.base) + u64::from(*at), bytes)
+            }
+            Some(Returned::Slot(slot)) => self.registers.get(site.window, *slot, lane),
+            Some(Returned::Ignored) | None => 0,
+        }
     }
 
     /// The value of an argument in one lane.

@@ -5,6 +5,7 @@
 use diag::Span;
 use ir::MbarrierOp;
 use isa::Space;
+use smallvec::SmallVec;
 
 use super::access::{Request, Resolved};
 use super::transfer::address_of;
@@ -62,6 +63,17 @@ impl State {
             self.phase = (self.phase + 1) & 7;
         }
     }
+}
+
+/// What an operation on an object will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Foreseen {
+    /// There is an object.
+    pub exists: bool,
+    /// Its phase ends.
+    pub completes: bool,
+    /// The phase that is looked at is over.
+    pub over: bool,
 }
 
 /// Threads that wait at mbarrier objects in vain.
@@ -166,6 +178,38 @@ impl Chunk<'_> {
             }
             Err(note) => Err(self.fault(FaultKind::Mbarrier, span, Mask::single(lane), None, note)),
         }
+    }
+
+    /// What an operation would do to the object at an address of a lane's shared memory: nothing if it would fault.
+    pub(super) fn foresee_mbarrier(
+        &self,
+        op: MbarrierOp,
+        value: u64,
+        space: Space,
+        address: u64,
+        shared: &Shared,
+        words: &mut SmallVec<[(u64, u64); 4]>,
+    ) -> Option<Foreseen> {
+        let place = match words.iter().position(|(at, _)| *at == address) {
+            Some(place) => place,
+            None => {
+                let request = Request { space, bytes: BYTES, write: false, span: Span::default() };
+                let Ok(Resolved::Host(at)) = self.place(shared, &request, address) else { return None };
+                // SAFETY: the place holds 8 bytes of memory, of the block or of a live allocation; no reference points there.
+                words.push((address, unsafe { at.cast::<u64>().read_unaligned() }));
+                words.len() - 1
+            }
+        };
+        let before = State::unpack(words[place].1);
+        let exists = before.expected != 0 || before.pending != 0;
+        let Ok((word, result)) = apply(op, words[place].1, value) else {
+            return Some(Foreseen { exists, completes: false, over: false });
+        };
+        words[place].1 = word;
+        let after = State::unpack(word);
+        let changes = !matches!(op, MbarrierOp::Init | MbarrierOp::Invalidate);
+        let over = matches!(op, MbarrierOp::Test { .. }) && result != 0;
+        Some(Foreseen { exists, completes: changes && after.phase != before.phase, over })
     }
 
     fn write_results(&mut self, op: &Mbarrier, active: &Active, results: &[u64; CHUNK_LANES]) {

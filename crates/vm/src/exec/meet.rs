@@ -150,7 +150,10 @@ impl Chunk<'_> {
         if here.is_empty() {
             return Ok(());
         }
-        if !is_sync(warp) {
+        if is_sync(warp) {
+            let mask = here.iter().fold(Mask::EMPTY, |all, waiting| all | waiting.mask);
+            observer.warp_sync(self, op.span, mask, |lane| masks[lane]);
+        } else {
             let mask = here.iter().fold(Mask::EMPTY, |all, waiting| all | waiting.mask);
             let window = self.open_window(function, op.span, mask)?;
             for waiting in &here {
@@ -162,7 +165,7 @@ impl Chunk<'_> {
             active.set_mask(mask, self.lanes);
             active.alone = true;
             observer.enter(function, arrived.block, mask);
-            observer.before(self, block, 0, &active)?;
+            observer.before(self, shared, block, 0, &active)?;
             self.execute(op, &active, shared).inspect_err(|_| observer.fault())?;
             observer.after();
             for waiting in &here {

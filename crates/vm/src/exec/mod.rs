@@ -22,6 +22,7 @@ mod moves;
 mod observe;
 mod plan;
 mod pure;
+mod resolve;
 mod stack;
 mod strong;
 mod texture;
@@ -397,7 +398,7 @@ impl<'l> Chunk<'l> {
             active.alone = self.needed.is_empty();
             observer.enter(index, path.block, active.mask);
             for (index, op) in block.ops.iter().enumerate() {
-                observer.before(self, block, index, &active)?;
+                observer.before(self, shared, block, index, &active)?;
                 match op.guard {
                     None => self.execute(op, &active, shared).inspect_err(|_| observer.fault())?,
                     Some(guard) => {
@@ -523,7 +524,7 @@ impl<'l> Chunk<'l> {
             Kind::IsSpace { dst, src, space } => self.is_space(*dst, *src, *space, active),
             Kind::ReadClock { dst, clock } => self.read_clock(*dst, *clock, active),
             Kind::ActiveMask { dst } => self.active_mask(*dst, active),
-            Kind::Fence(order) => strong::execute_fence(*order),
+            Kind::Fence(semantics) => strong::execute_fence(semantics.order),
             Kind::CopyAsync(copy) => return self.copy_async(copy, active, shared, op.span),
             Kind::CopyBulk(copy) => return self.copy_bulk(copy, active, shared, op.span),
             Kind::TryCancel(request) => return self.try_cancel(request, active, shared, op.span),

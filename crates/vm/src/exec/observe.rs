@@ -19,9 +19,19 @@ pub(crate) trait Observer {
     fn enter(&mut self, _function: u32, _block: u32, _mask: Mask) {}
     /// An operation of the block, by its number, is about to run.
     #[inline(always)]
-    fn before(&mut self, _chunk: &Chunk, _block: &Block, _op: usize, _active: &Active) -> Step {
+    fn before(
+        &mut self,
+        _chunk: &Chunk,
+        _shared: &Shared,
+        _block: &Block,
+        _op: usize,
+        _active: &Active,
+    ) -> Step {
         Ok(())
     }
+    /// Lanes meet at `bar.warp.sync` from different places, each with its member mask.
+    #[inline(always)]
+    fn warp_sync(&mut self, _chunk: &Chunk, _span: Span, _mask: Mask, _members: impl Fn(usize) -> u32) {}
     /// It has run.
     #[inline(always)]
     fn after(&mut self) {}
@@ -191,7 +201,7 @@ impl Observer for Recorder<'_> {
         record.threads += self.threads;
     }
 
-    fn before(&mut self, chunk: &Chunk, block: &Block, index: usize, active: &Active) -> Step {
+    fn before(&mut self, chunk: &Chunk, _: &Shared, block: &Block, index: usize, active: &Active) -> Step {
         let op = &block.ops[index];
         let record = &mut self.blocks[self.function][self.block].ops[self.op];
         let mut mask = active.mask;

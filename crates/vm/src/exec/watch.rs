@@ -1,27 +1,32 @@
-//! What an observer from outside is told: accesses with their addresses resolved, and what becomes of barriers.
+//! What an observer from outside is told: accesses with their addresses resolved, and everything that orders them.
 
 use std::ops::ControlFlow;
 
 use diag::Span;
-use ir::Width;
+use ir::{AccessKind, MbarrierOp};
 use isa::Space;
+use smallvec::SmallVec;
 
-use super::observe::{Observer, ROW_BYTES};
+use super::access::{Request, Resolved};
+use super::mbarrier::Foreseen;
+use super::observe::Observer;
 use super::{Active, Chunk, Step};
-use crate::code::{
-    Access, Address, Block, Extent, Guard, Kind, MatrixOp, MatrixSource, Op, Start, Terminator, WarpOp,
-};
+use crate::code::{Address, Block, Kind, Op, Start, Store, Terminator, WarpOp, shuffle_source};
 use crate::cta::{CLUSTER_BARRIER, Shared};
 use crate::fault::FaultKind;
 use crate::mask::{Mask, WARP_LANES};
 use crate::memory::resolve_generic;
-use crate::observer::{AccessEvent, BarrierArrival, BarrierRelease, LaneAccess, ObserverHandle};
+use crate::observer::{
+    AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, CopyGroupEvent, DeviceCall, ExitEvent, FenceEvent,
+    LaneAccess, MbarrierEvent, ObserverHandle, ReadValues, Values, WarpEvent, WarpKind, WarpLane,
+};
 
 /// Tells an observer what a host thread executes.
 pub(crate) struct Watcher {
     observer: ObserverHandle,
     /// Used again and again.
     lanes: Vec<LaneAccess>,
+    threads: Vec<u32>,
     /// How often each barrier was complete before the block ended.
     generations: Vec<u32>,
     /// Nobody had come to a barrier by then.
@@ -30,7 +35,125 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     pub fn new(observer: ObserverHandle) -> Watcher {
-        Watcher { observer, lanes: Vec::new(), generations: Vec::new(), unused: false }
+        let (lanes, threads, generations) = (Vec::new(), Vec::new(), Vec::new());
+        Watcher { observer, lanes, threads, generations, unused: false }
+    }
+
+    /// Calls `f` with `%ctaid` and the threads of each block that has lanes in `mask`.
+    fn each_block(&mut self, chunk: &Chunk, mask: Mask, mut f: impl FnMut(&ObserverHandle, [u32; 3], &[u32])) {
+        for (block, mask) in chunk.parts(mask) {
+            self.threads.clear();
+            self.threads.extend(mask.into_iter().map(|lane| chunk.thread_of(lane) as u32));
+            f(&self.observer, chunk.ctaid_of(block), &self.threads);
+        }
+    }
+
+    /// What an operation does besides accessing memory.
+    fn tell_effect(&mut self, chunk: &Chunk, shared: &Shared, op: &Op, mask: Mask, active: &Active) {
+        let span = op.span;
+        match &op.kind {
+            Kind::Fence(semantics) => self.each_block(chunk, mask, |observer, block, threads| {
+                let event = FenceEvent { block, semantics: *semantics, span, threads };
+                observer.tell(|observer| observer.fence(&event));
+            }),
+            Kind::CopyGroup(group) => self.each_block(chunk, mask, |observer, block, threads| {
+                let event = CopyGroupEvent { block, group: *group, span, threads };
+                observer.tell(|observer| observer.copy_group(&event));
+            }),
+            Kind::Warp { op, members } => {
+                let members = |lane| members.map(|slot| chunk.registers.get(active.window, slot, lane) as u32);
+                let kind = match &**op {
+                    WarpOp::Sync => WarpKind::Sync,
+                    WarpOp::Shuffle { .. } => WarpKind::Shuffle,
+                    WarpOp::Matrix(_) => WarpKind::Matrix,
+                    _ => WarpKind::Collective,
+                };
+                let source = |lane: usize| {
+                    let WarpOp::Shuffle { mode, b, c, .. } = **op else { return None };
+                    let [b, c] = [b, c].map(|slot| chunk.registers.get(active.window, slot, lane) as u32);
+                    let (source, _) = shuffle_source(mode, (lane % WARP_LANES) as u32, b, c);
+                    Some((chunk.thread_of(lane) / WARP_LANES * WARP_LANES) as u32 + source)
+                };
+                self.tell_warp(chunk, kind, span, mask, members, source);
+            }
+            Kind::Mbarrier(mbarrier) => {
+                let Some(address) = &mbarrier.address else { return };
+                let value =
+                    |lane| mbarrier.value.map_or(1, |slot| chunk.registers.get(active.window, slot, lane));
+                self.tell_mbarrier(chunk, shared, (span, mbarrier.op, false), address, mask, active, value);
+            }
+            Kind::CopyBulk(copy) => {
+                let Some(address) = &copy.mbarrier else { return };
+                let value = |lane| chunk.registers.get(active.window, copy.size, lane);
+                let what = (span, MbarrierOp::CompleteTransactions, true);
+                self.tell_mbarrier(chunk, shared, what, address, mask, active, value);
+            }
+            Kind::TryCancel(request) => {
+                let what = (span, MbarrierOp::CompleteTransactions, true);
+                let bytes = |_| ir::RESPONSE_BYTES.into();
+                self.tell_mbarrier(chunk, shared, what, &request.mbarrier, mask, active, bytes);
+            }
+            _ => {}
+        }
+    }
+
+    fn tell_warp(
+        &mut self,
+        chunk: &Chunk,
+        kind: WarpKind,
+        span: Span,
+        mask: Mask,
+        members: impl Fn(usize) -> Option<u32>,
+        source: impl Fn(usize) -> Option<u32>,
+    ) {
+        for (block, mask) in chunk.parts(mask) {
+            let lane = |lane: usize| WarpLane {
+                thread: chunk.thread_of(lane) as u32,
+                members: members(lane),
+                source: source(lane),
+            };
+            let lanes: Vec<WarpLane> = mask.into_iter().map(lane).collect();
+            let event = WarpEvent { block: chunk.ctaid_of(block), kind, span, lanes: &lanes };
+            self.observer.tell(|observer| observer.warp(&event));
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)] // an operation, its operands, and who executes it
+    fn tell_mbarrier(
+        &mut self,
+        chunk: &Chunk,
+        shared: &Shared,
+        (span, op, by_copy): (Span, MbarrierOp, bool),
+        address: &Address,
+        mask: Mask,
+        active: &Active,
+        value: impl Fn(usize) -> u64,
+    ) {
+        let at = chunk.lane_addresses(address, active);
+        let mut words = SmallVec::new();
+        for lane in mask {
+            let (inner, value) = (at(lane), value(lane));
+            let foreseen = match op {
+                // The arrival is one more than the phase waits for, and makes up for itself.
+                MbarrierOp::ArriveAfterCopies { counted: true } => {
+                    Some(Foreseen { exists: true, completes: false, over: false })
+                }
+                op => chunk.foresee_mbarrier(op, value, address.space, inner, shared, &mut words),
+            };
+            let Some(foreseen) = foreseen else { continue };
+            let event = MbarrierEvent {
+                block: chunk.block_of(lane),
+                thread: chunk.thread_of(lane) as u32,
+                span,
+                op,
+                by_copy,
+                address: if address.space == Space::Generic { resolve_generic(inner).1 } else { inner },
+                exists: foreseen.exists,
+                completes: foreseen.completes,
+                over: foreseen.over,
+            };
+            self.observer.tell(|observer| observer.mbarrier(&event));
+        }
     }
 }
 
@@ -42,12 +165,86 @@ fn proceed(flow: ControlFlow<()>, chunk: &Chunk, span: Span, mask: Mask) -> Step
     }
 }
 
-impl Observer for Watcher {
-    fn before(&mut self, chunk: &Chunk, block: &Block, index: usize, active: &Active) -> Step {
-        let op = &block.ops[index];
-        if block.accesses[index].is_empty() {
-            return Ok(());
+/// Where the values of an access are to be found.
+struct Operands<'a, 'l> {
+    chunk: &'a Chunk<'l>,
+    shared: &'a Shared,
+    op: &'a Op,
+    active: &'a Active,
+}
+
+impl Operands<'_, '_> {
+    /// The lane of the chunk that a part of an access belongs to.
+    fn lane(&self, access: &LaneAccess) -> usize {
+        let of_block =
+            |block: usize, mask: &Mask| (self.chunk.ctaid_of(block) == access.block).then(|| mask.lowest())?;
+        let mut blocks = self.chunk.block_masks.iter().enumerate();
+        let first = blocks.find_map(|(block, mask)| of_block(block, mask)).unwrap_or(0);
+        match self.chunk.block_masks.len() {
+            1 => access.thread as usize - self.chunk.first_thread as usize,
+            _ => first + access.thread as usize,
         }
+    }
+
+    fn elements(&self, store: &Store, lane: usize, value: impl Fn(usize) -> u64) -> Option<u128> {
+        let bits = 8 * store.bytes as usize;
+        let _ = lane;
+        (bits * store.src.len() <= 128).then(|| {
+            let element = |i: usize| u128::from(value(i)) & (u128::MAX >> (128 - bits));
+            (0..store.src.len()).fold(0, |all, i| all | element(i) << (i * bits))
+        })
+    }
+}
+
+impl ReadValues for Operands<'_, '_> {
+    fn stored(&self, access: &LaneAccess) -> Option<u128> {
+        let lane = self.lane(access);
+        let read = |slot| self.chunk.registers.get(self.active.window, slot, lane);
+        match &self.op.kind {
+            Kind::Store(store) | Kind::StoreStrong(store) => {
+                self.elements(store, lane, |i| read(store.src[i]))
+            }
+            Kind::PureStore(both) => {
+                let values: SmallVec<[u64; 5]> = both.pure.src().iter().map(|&slot| read(slot)).collect();
+                self.elements(&both.store, lane, |_| (both.pure.sem)(&both.pure.picks, &values)[0])
+            }
+            _ => None,
+        }
+    }
+
+    fn memory(&self, access: &LaneAccess) -> Option<u128> {
+        let space = access.space;
+        if !matches!(space, Space::Shared | Space::Global) || access.bytes > 16 {
+            return None;
+        }
+        let block = self.chunk.block_masks.iter().position(|mask| mask.contains(self.lane(access)));
+        let mut bytes = [0; 16];
+        for (i, byte) in bytes.iter_mut().enumerate().take(access.bytes as usize) {
+            let request = Request { space, bytes: 1, write: false, span: self.op.span };
+            let at = match self.chunk.place(self.shared, &request, access.address + i as u64) {
+                Ok(Resolved::Host(at)) if space == Space::Shared => {
+                    at.wrapping_add(block.unwrap_or(0) * self.shared.stride)
+                }
+                Ok(Resolved::Host(at)) => at,
+                _ => return None,
+            };
+            // SAFETY: the place holds a byte of a block's memory or of a live allocation; no reference points there.
+            *byte = unsafe { at.read() };
+        }
+        Some(u128::from_le_bytes(bytes))
+    }
+}
+
+impl Observer for Watcher {
+    fn before(
+        &mut self,
+        chunk: &Chunk,
+        shared: &Shared,
+        block: &Block,
+        index: usize,
+        active: &Active,
+    ) -> Step {
+        let op = &block.ops[index];
         let mut mask = active.mask;
         if let Some(guard) = op.guard {
             mask &= chunk.holds(guard, active);
@@ -71,37 +268,82 @@ impl Observer for Watcher {
                 self.lanes.push(LaneAccess { block, thread, space, address, bytes });
             });
             let (kind, semantics) = (access.kind, access.semantics);
-            let event = AccessEvent { kind, semantics, space, span: op.span, lanes: &self.lanes };
+            let operands = Operands { chunk, shared, op, active };
+            let values = Values(&operands);
+            let completion = match &op.kind {
+                Kind::CopyAsync(_) => Completion::Group,
+                Kind::CopyBulk(copy) if copy.mbarrier.is_some() && kind != AccessKind::Mbarrier => {
+                    Completion::Mbarrier
+                }
+                Kind::TryCancel(_) if kind != AccessKind::Mbarrier => Completion::Mbarrier,
+                _ => Completion::AtOnce,
+            };
+            let (span, lanes) = (op.span, &self.lanes[..]);
+            let event = AccessEvent { kind, semantics, space, span, lanes, completion, values };
             proceed(self.observer.tell(|observer| observer.access(&event)), chunk, op.span, mask)?;
         }
+        self.tell_effect(chunk, shared, op, mask, active);
         Ok(())
+    }
+
+    fn warp_sync(&mut self, chunk: &Chunk, span: Span, mask: Mask, members: impl Fn(usize) -> u32) {
+        self.tell_warp(chunk, WarpKind::Sync, span, mask, |lane| Some(members(lane)), |_| None);
     }
 
     fn before_end(&mut self, chunk: &Chunk, shared: &Shared, block: &Block, active: &Active) -> Step {
         self.generations.clear();
         self.generations.extend(shared.generations());
         self.unused = shared.no_barrier_used();
-        let (numbers, waits) = match &block.terminator {
-            Terminator::Barrier(barrier) => (chunk.distinct(barrier.barrier, active), !barrier.arrive),
+        let span = block.span;
+        let (numbers, counts, waits) = match &block.terminator {
+            Terminator::Barrier(barrier) => {
+                let counts = barrier.threads.map(|slot| chunk.distinct(slot, active));
+                (chunk.distinct(barrier.barrier, active), counts, !barrier.arrive)
+            }
             Terminator::ClusterBarrier { arrive: true, .. } => {
-                ([(CLUSTER_BARRIER as u64, active.mask)].into_iter().collect(), false)
+                ([(CLUSTER_BARRIER as u64, active.mask)].into_iter().collect(), None, false)
+            }
+            Terminator::ClusterBarrier { arrive: false, .. } => {
+                self.each_block(chunk, active.mask, |observer, block, threads| {
+                    let wait = BarrierWait { block, barrier: CLUSTER_BARRIER as u64, span, threads };
+                    observer.tell(|observer| observer.barrier_wait(&wait));
+                });
+                return Ok(());
+            }
+            Terminator::Exit => return self.tell_exit(chunk, span, active),
+            Terminator::Return if chunk.frames[active.frame].parent.is_none() => {
+                return self.tell_exit(chunk, span, active);
             }
             _ => return Ok(()),
         };
-        for (barrier, mask) in numbers {
-            for (_, mask) in chunk.parts(active.mask & mask) {
-                let threads: Vec<u32> = mask.into_iter().map(|lane| chunk.thread_of(lane) as u32).collect();
-                let ctaid = chunk.block_of(mask.lowest().unwrap_or(0));
-                let arrival =
-                    BarrierArrival { block: ctaid, barrier, waits, span: block.span, threads: &threads };
-                let flow = self.observer.tell(|observer| observer.barrier_arrive(&arrival));
-                proceed(flow, chunk, block.span, mask)?;
-            }
+        let counts = match counts {
+            Some(counts) => counts.into_iter().map(|(count, mask)| (Some(count), mask)).collect(),
+            None => SmallVec::<[_; 4]>::from_iter([(None, active.mask)]),
+        };
+        for ((barrier, at_number), (count, at_count)) in
+            numbers.into_iter().flat_map(|number| counts.iter().map(move |&count| (number, count)))
+        {
+            let mut flow = ControlFlow::Continue(());
+            let mask = active.mask & at_number & at_count;
+            self.each_block(chunk, mask, |observer, block, threads| {
+                let arrival = BarrierArrival { block, barrier, waits, count, span, threads };
+                if flow.is_continue() {
+                    flow = observer.tell(|observer| observer.barrier_arrive(&arrival));
+                }
+            });
+            proceed(flow, chunk, span, mask)?;
         }
         Ok(())
     }
 
     fn after_end(&mut self, chunk: &Chunk, shared: &Shared, block: &Block, active: &Active) -> Step {
+        if let Terminator::Call(call) = &block.terminator {
+            chunk.called(call, active, |lane, function| {
+                let (ctaid, thread) = (chunk.block_of(lane), chunk.thread_of(lane) as u32);
+                let call = DeviceCall { block: ctaid, thread, span: block.span, function };
+                self.observer.tell(|observer| observer.device_call(&call));
+            });
+        }
         let mut released = Vec::new();
         if let (Terminator::Barrier(barrier), true, true) =
             (&block.terminator, self.unused, shared.no_barrier_used())
@@ -127,99 +369,11 @@ impl Observer for Watcher {
     }
 }
 
-impl Chunk<'_> {
-    /// The lanes where a guard lets an operation execute, of all.
-    pub(super) fn holds(&self, guard: Guard, active: &Active) -> Mask {
-        let predicate = self.registers.predicate(active.window, guard.slot);
-        if guard.negated { !predicate } else { predicate }
-    }
-
-    /// The address of a lane in the instruction's space. Changes nothing in the registers.
-    pub(super) fn lane_addresses(
-        &self,
-        address: &Address,
-        active: &Active,
-    ) -> impl Fn(usize) -> u64 + use<'_> {
-        let (even, window, offset) = (self.even(address, active), active.window, address.offset);
-        move |lane| match even {
-            Ok(even) => even.at(lane),
-            Err(slot) => {
-                let value = self.registers.get(window, slot, lane).wrapping_add(offset);
-                if slot.width == Width::W64 { value } else { value & 0xffff_ffff }
-            }
-        }
-    }
-
-    /// Calls `f` with the lane, the address in the instruction's space and the size of every part of an access. Changes
-    /// nothing in the registers, so that an observed operation runs as it does unobserved.
-    fn resolve_access(
-        &self,
-        op: &Op,
-        access: &Access,
-        mask: Mask,
-        active: &Active,
-        mut f: impl FnMut(usize, u64, u64),
-    ) {
-        let address = match &access.start {
-            Start::Address(address) => address,
-            Start::Descriptor(_) => return self.each_unit(op, access, mask, active, f),
-            Start::Texels => return self.each_texel(op, mask, active, f),
-        };
-        let at = self.lane_addresses(address, active);
-        let number = |slot, lane| self.registers.get(active.window, slot, lane);
-        match access.extent {
-            Extent::Bytes(bytes) => mask.into_iter().for_each(|lane| f(lane, at(lane), bytes.into())),
-            Extent::AtMost { bytes, size, ignore } => {
-                let ignored = ignore.map_or(Mask::EMPTY, |guard| self.holds(guard, active));
-                for lane in mask {
-                    let size = size.map_or(bytes.into(), |size| number(size, lane).min(bytes.into()));
-                    f(lane, at(lane), if ignored.contains(lane) { 0 } else { size });
-                }
-            }
-            Extent::Slot(size) => mask.into_iter().for_each(|lane| f(lane, at(lane), number(size, lane))),
-            Extent::Rows(rows) => {
-                for (warp, _) in mask.warps() {
-                    let first = warp * WARP_LANES;
-                    let lanes = first..(first + rows as usize).min(self.lanes);
-                    lanes.for_each(|lane| f(lane, at(lane), ROW_BYTES));
-                }
-            }
-            Extent::Matrix { lines, line_bits, element_bits, stride } => {
-                for (warp, lanes) in mask.warps() {
-                    let lane = warp * WARP_LANES + lanes.trailing_zeros() as usize;
-                    let step = stride.map_or(line_bits.into(), |stride| {
-                        number(stride, lane).wrapping_mul(element_bits.into())
-                    });
-                    for line in 0..u64::from(lines) {
-                        let start = at(lane).wrapping_add(line.wrapping_mul(step) / 8);
-                        f(lane, start, line_bits.div_ceil(8).into());
-                    }
-                }
-            }
-            Extent::Factor | Extent::Texels => {}
-        }
-    }
-
-    /// The same for a factor of `wgmma` in shared memory: 16 bytes after the other.
-    fn each_unit(
-        &self,
-        op: &Op,
-        access: &Access,
-        mask: Mask,
-        active: &Active,
-        mut f: impl FnMut(usize, u64, u64),
-    ) {
-        let (Kind::Warp { op: warp_op, .. }, Start::Descriptor(slot)) = (&op.kind, access.start) else {
-            return;
-        };
-        let WarpOp::Matrix(MatrixOp::Multiply(multiply)) = &**warp_op else { return };
-        for (warp, _) in mask.warps() {
-            for factor in [&multiply.a, &multiply.b] {
-                if matches!(factor.source, MatrixSource::Shared { descriptor, .. } if descriptor == slot) {
-                    let units = self.units(factor, warp, active.window);
-                    units.iter().for_each(|unit| f(warp * WARP_LANES, unit.address, ROW_BYTES));
-                }
-            }
-        }
+impl Watcher {
+    fn tell_exit(&mut self, chunk: &Chunk, span: Span, active: &Active) -> Step {
+        self.each_block(chunk, active.mask, |observer, block, threads| {
+            observer.tell(|observer| observer.exit(&ExitEvent { block, span, threads }));
+        });
+        Ok(())
     }
 }

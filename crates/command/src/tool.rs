@@ -1,0 +1,48 @@
+//! `ptxvm run --tool`: what the tools found, for people and for programs.
+
+use ptxvm::{Located, PlaceInSource, Site};
+use serde_json::{Value, json};
+
+use super::report::{say_text, stderr_color};
+
+/// Shows findings on stderr.
+pub fn show(findings: &[Located]) {
+    for found in findings {
+        say_text(&found.render(stderr_color()));
+    }
+}
+
+/// One of them is an error.
+pub fn has_errors(findings: &[Located]) -> bool {
+    findings.iter().any(|found| found.finding.kind.severity() == ptxvm::Severity::Error)
+}
+
+/// A finding as an element of `findings`.
+pub fn object(found: &Located) -> Value {
+    let finding = &found.finding;
+    let side = |place: &PlaceInSource, site: &Site| {
+        let position = place.position();
+        json!({
+            "file": place.source.name(),
+            "line": position.line,
+            "column": position.column,
+            "block": site.block(),
+            "thread": site.thread,
+            "access": site.access,
+        })
+    };
+    json!({
+        "tool": finding.kind.tool().name(),
+        "code": finding.kind.code(),
+        "severity": finding.kind.severity().name(),
+        "space": finding.space.map(|space| format!("{space:?}").to_lowercase()),
+        "kernel": finding.kernel,
+        "message": finding.message,
+        "address": finding.address,
+        "allocation": finding.allocation,
+        "first": side(&found.first, &finding.first),
+        "second": found.second.as_ref().zip(finding.second.as_ref()).map(|(place, site)| side(place, site)),
+        "missing": finding.missing,
+        "count": finding.count,
+    })
+}

@@ -1,0 +1,411 @@
+//! What orders the threads of a block: barriers, warps, copies, and what they learn from others.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use vm::CopyGroup;
+
+use crate::clock::{Clock, Epoch, OBJECTS, Stamp};
+
+/// Threads of a warp.
+pub(crate) const WARP: u32 = 32;
+
+/// A set of threads of a block.
+pub(crate) type Threads = [u64; 16];
+
+/// The indices of a set, ascending.
+pub(crate) fn members(set: &Threads) -> impl Iterator<Item = u32> + '_ {
+    set.iter().enumerate().flat_map(|(word, &bits)| {
+        let mut bits = bits;
+        std::iter::from_fn(move || {
+            let bit = (bits != 0).then(|| bits.trailing_zeros())?;
+            bits &= bits - 1;
+            Some(word as u32 * 64 + bit)
+        })
+    })
+}
+
+pub(crate) fn insert(set: &mut Threads, thread: u32) {
+    set[thread as usize / 64 % 16] |= 1 << (thread % 64);
+}
+
+pub(crate) fn contains(set: &Threads, thread: u32) -> bool {
+    set[thread as usize / 64 % 16] >> (thread % 64) & 1 != 0
+}
+
+/// A block that runs: the clocks of its threads.
+///
+/// Most of what threads know they know together. All know what happened before the last barrier of the block (`floor`), the
+/// lanes of a warp what happened in it before their last `bar.warp.sync`; what a thread learned besides is in a clock of its own.
+pub(crate) struct BlockOrder {
+    /// Linear index in the grid.
+    pub index: u32,
+    pub threads: u32,
+    /// Everything before this epoch, of all its threads, happens before all of them.
+    floor: Epoch,
+    /// No thread has a later epoch.
+    newest: Epoch,
+    /// By thread; the floor, if that is later.
+    epochs: Vec<Epoch>,
+    /// By warp: as the floor.
+    warp_floors: Vec<Epoch>,
+    /// What all threads know of other blocks and of mbarrier objects.
+    common: Arc<Clock>,
+    /// What each knows besides, and who knows anything.
+    extra: Vec<Option<Arc<Clock>>>,
+    with_extra: Vec<u32>,
+    /// Threads that have ended.
+    pub exited: Threads,
+    pub exited_count: u32,
+    barriers: HashMap<u64, BarrierOrder>,
+    objects: HashMap<u64, ObjectOrder>,
+    copies: HashMap<u32, CopyOrder>,
+}
+
+/// Who has come to a barrier in its current phase.
+#[derive(Default)]
+struct BarrierOrder {
+    arrived: Threads,
+    waiting: Threads,
+    /// What those know who arrived and went on.
+    clock: Clock,
+    /// Threads that wait for the phase in which they arrived before, and what there is to learn when it is over.
+    late: Threads,
+    over: Option<Arc<Clock>>,
+}
+
+/// An mbarrier object.
+struct ObjectOrder {
+    /// The thread that stands for it.
+    thread: u16,
+    phase: Epoch,
+    /// What those know who have arrived in this phase, and in all phases before.
+    arrivals: Clock,
+    over: Arc<Clock>,
+}
+
+/// The asynchronous copies of a thread.
+#[derive(Default)]
+struct CopyOrder {
+    /// Groups committed.
+    commits: Epoch,
+    /// Copies of the groups before the first number were done in the epoch.
+    waits: Vec<(Epoch, Epoch)>,
+}
+
+/// What a thread knows when it executes a fence, to be told with a later write.
+#[derive(Clone)]
+pub(crate) struct Mark {
+    bound: Epoch,
+    floor: Epoch,
+    warp_floor: Epoch,
+    common: Arc<Clock>,
+    extra: Option<Arc<Clock>>,
+}
+
+impl BlockOrder {
+    pub fn new(index: u32, threads: u32) -> BlockOrder {
+        let count = threads as usize;
+        BlockOrder {
+            index,
+            threads,
+            floor: 0,
+            newest: 0,
+            epochs: vec![0; count],
+            warp_floors: vec![0; count.div_ceil(WARP as usize)],
+            common: Arc::default(),
+            extra: vec![None; count],
+            with_extra: Vec::new(),
+            exited: [0; 16],
+            exited_count: 0,
+            barriers: HashMap::new(),
+            objects: HashMap::new(),
+            copies: HashMap::new(),
+        }
+    }
+
+    /// The epoch of a thread.
+    pub fn epoch(&self, thread: u32) -> Epoch {
+        self.epochs[thread as usize].max(self.floor)
+    }
+
+    /// Everything of this block before happens before all its threads.
+    pub fn floor(&self) -> Epoch {
+        self.floor
+    }
+
+    /// What happened at a stamp happens before what the thread does now.
+    pub fn knows(&self, thread: u32, stamp: Stamp) -> bool {
+        if stamp.block == self.index && stamp.thread < OBJECTS {
+            if stamp.epoch < self.floor || u32::from(stamp.thread) == thread {
+                return true;
+            }
+            let warp = thread / WARP;
+            if u32::from(stamp.thread) / WARP == warp && stamp.epoch < self.warp_floors[warp as usize] {
+                return true;
+            }
+        }
+        self.common.knows(stamp)
+            || self.extra[thread as usize].as_ref().is_some_and(|extra| extra.knows(stamp))
+    }
+
+    /// A copy of `group` that a thread issued is done before what `thread` does now.
+    pub fn knows_copy(&self, thread: u32, issuer: u16, group: Epoch) -> bool {
+        let Some(copies) = self.copies.get(&issuer.into()) else { return false };
+        let wait = copies.waits.iter().find(|(done, _)| *done > group);
+        wait.is_some_and(|&(_, epoch)| self.knows(thread, Stamp { block: self.index, thread: issuer, epoch }))
+    }
+
+    /// Copies of `group` that a thread issued have been waited for by it.
+    pub fn has_waited(&self, issuer: u16, group: Epoch) -> bool {
+        let copies = self.copies.get(&issuer.into());
+        copies.is_some_and(|copies| copies.waits.iter().any(|(done, _)| *done > group))
+    }
+
+    /// The thread's epoch ends: what it does from now on is not told with what it knew before.
+    fn advance(&mut self, thread: u32) -> Epoch {
+        let next = self.epoch(thread) + 1;
+        self.epochs[thread as usize] = next;
+        self.newest = self.newest.max(next);
+        next
+    }
+
+    /// What a thread knows now, itself included.
+    pub fn mark(&mut self, thread: u32) -> Mark {
+        Mark {
+            bound: self.advance(thread),
+            floor: self.floor,
+            warp_floor: self.warp_floors[(thread / WARP) as usize],
+            common: Arc::clone(&self.common),
+            extra: self.extra[thread as usize].clone(),
+        }
+    }
+
+    /// Adds what a thread knew.
+    pub fn tell(&self, thread: u32, mark: &Mark, clock: &mut Clock) {
+        clock.join(&mark.common);
+        if let Some(extra) = &mark.extra {
+            clock.join(extra);
+        }
+        clock.raise_floor(self.index, mark.floor);
+        if mark.warp_floor > mark.floor {
+            let first = thread / WARP * WARP;
+            let lanes = first..(first + WARP).min(self.threads);
+            lanes.for_each(|lane| clock.raise(self.index, lane as u16, mark.warp_floor));
+        }
+        clock.raise(self.index, thread as u16, mark.bound);
+    }
+
+    /// Adds what a thread knows now.
+    fn release(&mut self, thread: u32, clock: &mut Clock) {
+        let mark = self.mark(thread);
+        self.tell(thread, &mark, clock);
+    }
+
+    /// A thread learns what another one knew.
+    pub fn acquire(&mut self, thread: u32, clock: &Arc<Clock>) {
+        match &mut self.extra[thread as usize] {
+            Some(extra) if Arc::ptr_eq(extra, clock) => {}
+            Some(extra) => Arc::make_mut(extra).join(clock),
+            none => {
+                *none = Some(Arc::clone(clock));
+                self.with_extra.push(thread);
+            }
+        }
+    }
+
+    /// Several threads learn the same.
+    fn acquire_all(&mut self, threads: &Threads, clock: &Arc<Clock>) {
+        // Those who knew the same know the same again.
+        let mut known: Vec<(Arc<Clock>, Arc<Clock>)> = Vec::new();
+        for thread in members(threads) {
+            let Some(before) = self.extra[thread as usize].clone() else {
+                self.acquire(thread, clock);
+                continue;
+            };
+            let after = match known.iter().find(|(old, _)| Arc::ptr_eq(old, &before)) {
+                Some((_, after)) => Arc::clone(after),
+                None => {
+                    let mut after = Clock::clone(&before);
+                    after.join(clock);
+                    let after = Arc::new(after);
+                    known.push((before, Arc::clone(&after)));
+                    after
+                }
+            };
+            self.extra[thread as usize] = Some(after);
+        }
+    }
+
+    /// All threads of the block met.
+    fn synchronize(&mut self) {
+        self.newest += 1;
+        self.floor = self.newest;
+        let learned = std::mem::take(&mut self.with_extra);
+        let mut last: Option<Arc<Clock>> = None;
+        for thread in learned {
+            let Some(extra) = self.extra[thread as usize].take() else { continue };
+            if !last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &extra)) {
+                Arc::make_mut(&mut self.common).join_foreign(&extra, self.index);
+            }
+            last = Some(extra);
+        }
+    }
+
+    /// Lanes of a warp met at `bar.warp.sync`.
+    pub fn synchronize_lanes(&mut self, warp: u32, lanes: u32) {
+        let first = warp * WARP;
+        let threads: Vec<u32> = (0..WARP).filter(|lane| lanes >> lane & 1 != 0).map(|l| first + l).collect();
+        let there = (0..WARP.min(self.threads - first)).filter(|lane| !contains(&self.exited, first + lane));
+        let whole = there.fold(0u32, |all, lane| all | 1 << lane) & !lanes == 0;
+        let mut clock = Clock::default();
+        if !whole {
+            threads.iter().for_each(|&thread| self.release(thread, &mut clock));
+        } else {
+            let newest = threads.iter().map(|&thread| self.epoch(thread)).max().unwrap_or(0) + 1;
+            threads.iter().for_each(|&thread| self.epochs[thread as usize] = newest);
+            self.newest = self.newest.max(newest);
+            self.warp_floors[warp as usize] = newest;
+            for &thread in &threads {
+                if let Some(extra) = &self.extra[thread as usize] {
+                    clock.join(extra);
+                }
+            }
+        }
+        if !clock.is_empty() {
+            let mut set = [0; 16];
+            threads.iter().for_each(|&thread| insert(&mut set, thread));
+            self.acquire_all(&set, &Arc::new(clock));
+        }
+    }
+
+    /// Threads arrive at a barrier.
+    pub fn arrive(&mut self, barrier: u64, threads: &[u32], waits: bool) {
+        let mut order = self.barriers.remove(&barrier).unwrap_or_default();
+        for &thread in threads {
+            insert(&mut order.arrived, thread);
+            if waits {
+                insert(&mut order.waiting, thread);
+            } else {
+                self.release(thread, &mut order.clock);
+            }
+        }
+        self.barriers.insert(barrier, order);
+    }
+
+    /// A barrier is complete; returns who has arrived there.
+    pub fn complete(&mut self, barrier: u64) -> Threads {
+        let mut order = self.barriers.remove(&barrier).unwrap_or_default();
+        let (arrived, waiting) = (order.arrived, order.waiting);
+        let count: u32 =
+            waiting.iter().zip(&self.exited).map(|(waits, exited)| (waits | exited).count_ones()).sum();
+        if count == self.threads {
+            self.synchronize();
+            return arrived;
+        }
+        let mut clock = std::mem::take(&mut order.clock);
+        members(&waiting).for_each(|thread| self.release(thread, &mut clock));
+        let clock = Arc::new(clock);
+        self.acquire_all(&waiting, &clock);
+        self.acquire_all(&order.late, &clock);
+        // Those who arrived without waiting may wait later.
+        if waiting != arrived {
+            let over = BarrierOrder { over: Some(clock), ..BarrierOrder::default() };
+            self.barriers.insert(barrier, over);
+        }
+        arrived
+    }
+
+    /// Threads wait for the phase of a barrier in which they arrived before.
+    pub fn wait(&mut self, barrier: u64, threads: &[u32]) {
+        let mut set = [0; 16];
+        threads.iter().for_each(|&thread| insert(&mut set, thread));
+        let order = self.barriers.entry(barrier).or_default();
+        if order.arrived.iter().zip(&set).any(|(arrived, set)| arrived & set != 0) {
+            order.late.iter_mut().zip(&set).for_each(|(late, set)| *late |= set);
+        } else if let Some(over) = order.over.clone() {
+            self.acquire_all(&set, &over);
+        }
+    }
+
+    // Mbarrier objects.
+
+    fn object(&mut self, address: u64) -> &mut ObjectOrder {
+        let next = OBJECTS + self.objects.len() as u16;
+        self.objects.entry(address).or_insert_with(|| ObjectOrder {
+            thread: next,
+            phase: 0,
+            arrivals: Clock::default(),
+            over: Arc::default(),
+        })
+    }
+
+    /// The stamp of copies that complete on an object.
+    pub fn object_stamp(&mut self, address: u64) -> Stamp {
+        let block = self.index;
+        let object = self.object(address);
+        Stamp { block, thread: object.thread, epoch: object.phase }
+    }
+
+    /// A thread arrives at an object.
+    pub fn arrive_object(&mut self, address: u64, thread: u32) {
+        let mut arrivals = std::mem::take(&mut self.object(address).arrivals);
+        self.release(thread, &mut arrivals);
+        self.object(address).arrivals = arrivals;
+    }
+
+    /// The phase of an object ends.
+    pub fn complete_object(&mut self, address: u64) {
+        let block = self.index;
+        let object = self.object(address);
+        object.phase += 1;
+        let (thread, phase) = (object.thread, object.phase);
+        let arrivals = std::mem::take(&mut object.arrivals);
+        let over = Arc::make_mut(&mut object.over);
+        over.join(&arrivals);
+        over.raise(block, thread, phase);
+    }
+
+    /// A thread has seen that the phase is over.
+    pub fn wait_object(&mut self, address: u64, thread: u32) {
+        let over = Arc::clone(&self.object(address).over);
+        self.acquire(thread, &over);
+    }
+
+    // Copies.
+
+    /// The group that a thread's next copy belongs to.
+    pub fn copy_group(&mut self, thread: u32) -> Epoch {
+        self.copies.entry(thread).or_default().commits
+    }
+
+    pub fn commit_or_wait(&mut self, thread: u32, group: CopyGroup) {
+        let epoch = self.epoch(thread);
+        let copies = self.copies.entry(thread).or_default();
+        let done = match group {
+            CopyGroup::Commit => {
+                copies.commits += 1;
+                return;
+            }
+            CopyGroup::Wait(keep) => copies.commits.saturating_sub(keep),
+            CopyGroup::WaitAll => {
+                copies.commits += 1;
+                copies.commits
+            }
+        };
+        if copies.waits.last().is_none_or(|&(before, _)| before < done) {
+            copies.waits.push((done, epoch));
+        }
+    }
+
+    // Ends.
+
+    pub fn exit(&mut self, threads: &[u32]) {
+        for &thread in threads {
+            if !contains(&self.exited, thread) {
+                insert(&mut self.exited, thread);
+                self.exited_count += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,445 @@
+//! The observer that all tools share: hands each event to those who want it, and words what they find.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
+
+use diag::Span;
+use isa::{Mod, Opcode, Space};
+use vm::{
+    AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, CopyGroup, CopyGroupEvent, DeviceCall,
+    DeviceFunction, ExitEvent, FenceEvent, Launch, LaunchObserver, MbarrierEvent, MbarrierOp, WarpEvent, WarpKind,
+};
+
+use crate::block::WARP;
+use crate::clock::OBJECTS;
+use crate::finding::{Finding, FindingKind, Findings, Site, Tool, Tools};
+use crate::race::{Miss, Place, Race, Races};
+use crate::sync::{BlockUse, Misuse};
+
+/// Watches launches and says what is wrong with them.
+///
+/// One checker can watch several launches of one module, one after the other.
+pub struct Checker {
+    tools: Tools,
+    kernel: String,
+    /// Extents of a block.
+    block: [u32; 3],
+    threads: u32,
+    races: Races,
+    uses: HashMap<[u32; 3], BlockUse>,
+    /// Instructions that all lanes of a warp must execute together, by where they begin.
+    aligned: HashMap<u32, bool>,
+    findings: Findings,
+    /// Live allocations of `malloc`, and who made them.
+    heap: BTreeMap<u64, (Site, u64)>,
+}
+
+impl Checker {
+    /// A checker that runs these tools.
+    pub fn new(tools: Tools) -> Checker {
+        Checker {
+            tools,
+            kernel: String::new(),
+            block: [1; 3],
+            threads: 1,
+            races: Races::default(),
+            uses: HashMap::new(),
+            aligned: HashMap::new(),
+            findings: Findings::default(),
+            heap: BTreeMap::new(),
+        }
+    }
+
+    /// The same, to be shared with a launch.
+    pub fn shared(tools: Tools) -> Arc<Mutex<Checker>> {
+        Arc::new(Mutex::new(Checker::new(tools)))
+    }
+
+    /// What has been found so far, in the order of the source.
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut all = self.findings.sorted();
+        if self.tools.has(Tool::Leakcheck) {
+            all.extend(self.leaks());
+        }
+        all
+    }
+
+    /// Allocations of `malloc` that are still there, one finding for each place.
+    fn leaks(&self) -> Vec<Finding> {
+        let mut leaks = Findings::default();
+        let mut sums: HashMap<Span, u64> = HashMap::new();
+        self.heap.values().for_each(|(site, bytes)| *sums.entry(site.span).or_default() += bytes);
+        for (address, (site, bytes)) in &self.heap {
+            leaks.add(FindingKind::DeviceLeak, &self.kernel, (*site, None), |finding| {
+                let sum = sums[&site.span];
+                finding.message = format!(
+                    "`malloc` of {bytes} bytes by {} is never freed; all that are left from here have {sum} bytes",
+                    self.who(site)
+                );
+                (finding.space, finding.address) = (Some(Space::Global), Some(*address));
+                finding.missing = "`free` of the address before the kernel ends, or in a later one".to_owned();
+            });
+        }
+        leaks.sorted()
+    }
+
+    fn watches_memory(&self) -> bool {
+        self.tools.has(Tool::Racecheck) || self.tools.has(Tool::Synccheck)
+    }
+
+    /// `%tid` of a thread.
+    fn tid(&self, thread: u32) -> [u32; 3] {
+        let [nx, ny, _] = self.block.map(|n| n.max(1));
+        [thread % nx, thread / nx % ny, thread / nx / ny]
+    }
+
+    /// A thread in words: `thread (3,0,0) of block (0,0,0)`.
+    pub fn who(&self, site: &Site) -> String {
+        let text = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
+        format!("thread {} of block {}", text(self.tid(site.thread)), text(site.block()))
+    }
+
+    /// Words the races that were found.
+    fn take_races(&mut self) {
+        for race in std::mem::take(&mut self.races.found) {
+            self.add_race(&race);
+        }
+    }
+
+    fn add_race(&mut self, race: &Race) {
+        let places = &self.races.places;
+        let (before, later) = (places[race.earlier.place as usize], places[race.later_place as usize]);
+        let block = self.races.ctaid(race.earlier.block);
+        let by_object = race.earlier.thread >= OBJECTS;
+        let thread = if by_object { 0 } else { race.earlier.thread.into() };
+        let earlier = Site::new(before.span, block, thread, before.access());
+        let second = Site::new(later.span, race.later.block, race.later.thread, later.access());
+        let same_thread = earlier.block() == second.block() && thread == second.thread && !by_object;
+        let both_write = before.kind.writes() && later.kind.writes();
+        let is_strong = |place: &Place| place.semantics.is_strong();
+        let kind = match () {
+            () if race.earlier.is_copy() && same_thread => FindingKind::CopyNotAwaited,
+            () if is_strong(&before) && is_strong(&later) => FindingKind::RaceScope,
+            () if is_strong(&before) || is_strong(&later) => FindingKind::RaceAtomic,
+            () if both_write && race.same_value => FindingKind::RaceSameValue,
+            () if both_write => FindingKind::RaceWriteWrite,
+            () => FindingKind::RaceWriteRead,
+        };
+        if !self.tools.has(kind.tool()) {
+            return;
+        }
+        let (missing, because) = self.explain(kind, race, &before, &later);
+        let space = if race.space == Space::Shared { "shared" } else { "global" };
+        let [one, other] = if second < earlier { [&second, &earlier] } else { [&earlier, &second] };
+        let message = match kind {
+            FindingKind::CopyNotAwaited => format!(
+                "{} uses {space} memory that its own asynchronous copy has not been awaited for",
+                self.who(&second)
+            ),
+            FindingKind::RaceSameValue => format!(
+                "{} and {} write the same value to the same {space} memory, and nothing orders them: benign today, \
+                 undefined in the memory model",
+                self.who(one),
+                self.who(other)
+            ),
+            _ => format!(
+                "{} and {} access the same {space} memory, and nothing orders them",
+                self.who(one),
+                self.who(other)
+            ),
+        };
+        self.findings.add(kind, &self.kernel, (earlier, Some(second)), |finding| {
+            finding.space = Some(race.space);
+            finding.address = Some(race.address);
+            finding.message = message;
+            finding.missing = missing;
+            finding.because = because;
+        });
+    }
+
+    /// What would order two accesses.
+    fn explain(
+        &self,
+        kind: FindingKind,
+        race: &Race,
+        before: &Place,
+        later: &Place,
+    ) -> (String, Vec<(Span, String)>) {
+        let place = |number: u32| &self.races.places[number as usize];
+        if kind == FindingKind::CopyNotAwaited {
+            return ("`cp.async.wait_group` or `cp.async.wait_all` in this thread before it".to_owned(), vec![]);
+        }
+        if kind == FindingKind::RaceScope {
+            let text = "both at a scope that includes the other thread (`.gpu`), and of the same size";
+            return (text.to_owned(), vec![]);
+        }
+        if let Some(near) = &race.miss {
+            let (write, read) = (place(near.write).span, place(near.read).span);
+            let (missing, span, because) = match near.miss {
+                Miss::ReleaseScope => (
+                    "a release at `.gpu` scope (and its fence, if it is one)",
+                    write,
+                    "this releases to the threads of its own block only",
+                ),
+                Miss::AcquireScope => {
+                    ("an acquire at `.gpu` scope", read, "this acquires from the threads of its own block only")
+                }
+                Miss::NoRelease => (
+                    "`.release` where the flag is written, or a fence before it",
+                    write,
+                    "this write is no release: what its thread wrote before may come later",
+                ),
+                Miss::NoAcquire => (
+                    "`.acquire` where the flag is read, or a fence after it",
+                    read,
+                    "this read is no acquire: what its thread reads later may come earlier",
+                ),
+            };
+            return (missing.to_owned(), vec![(span, because.to_owned())]);
+        }
+        let same_block = self.races.ctaid(race.earlier.block) == race.later.block;
+        let same_warp = same_block && u32::from(race.earlier.thread) / WARP == race.later.thread / WARP;
+        let missing = if race.earlier.is_copy() {
+            "`cp.async.wait_group` in the thread that copies, and then a barrier of the block"
+        } else if race.earlier.thread >= OBJECTS {
+            "waiting for the mbarrier object that the copy completes on"
+        } else if kind == FindingKind::RaceAtomic && same_block {
+            "an atomic operation for both, or a barrier between the two"
+        } else if kind == FindingKind::RaceAtomic {
+            "an atomic operation for both"
+        } else if before.span == later.span && before.kind.writes() {
+            "one thread only, an atomic operation, or an address for each thread"
+        } else if same_warp {
+            "`bar.warp.sync` or a barrier of the block between the two"
+        } else if same_block {
+            "a barrier of the block (`bar.sync`) between the two"
+        } else {
+            "a release at `.gpu` scope behind the first and an acquire of it before the second, or two launches"
+        };
+        (missing.to_owned(), vec![])
+    }
+
+    fn add_misuse(&mut self, block: [u32; 3], misuse: &Misuse) {
+        if !self.tools.has(Tool::Synccheck) {
+            return;
+        }
+        let site = |(span, thread): (Span, u32), access| Site::new(span, block, thread, access);
+        let kind = match misuse {
+            Misuse::Divergent { .. } => FindingKind::DivergentBarrier,
+            Misuse::Counts { .. } => FindingKind::BarrierCounts,
+            Misuse::CountNotWarps { .. } => FindingKind::BarrierCountWarps,
+            Misuse::ExitBefore { .. } => FindingKind::ExitBeforeBarrier,
+            Misuse::Inactive { .. } => FindingKind::InactiveLane,
+            Misuse::Aligned { .. } => FindingKind::DivergentAligned,
+            Misuse::ObjectAgain { .. } => FindingKind::MbarrierInitAgain,
+        };
+        let (first, second, what, missing) = match *misuse {
+            Misuse::Divergent { here, elsewhere } => (
+                site(here, "comes to the barrier"),
+                elsewhere.map(|there| site(there, "comes to it by another instruction")),
+                "comes to a barrier for whole warps without all lanes of its warp".to_owned(),
+                "one barrier that all lanes of the warp come to, or `barrier.sync` without `.aligned`",
+            ),
+            Misuse::Counts { first, second } => {
+                let text = |count: Option<u64>| {
+                    count.map_or("all threads of the block".to_owned(), |n| format!("{n} threads"))
+                };
+                (
+                    site((second.0, second.1), "comes to the barrier"),
+                    Some(site((first.0, first.1), "came to the barrier")),
+                    format!("comes to a barrier for {}, another one for {}", text(second.2), text(first.2)),
+                    "the same number of threads wherever one barrier is used",
+                )
+            }
+            Misuse::CountNotWarps { here, count } => (
+                site(here, "comes to the barrier"),
+                None,
+                format!("comes to a barrier for {count} threads, which are no whole warps"),
+                "a multiple of 32",
+            ),
+            Misuse::ExitBefore { barrier, exit, exited } => (
+                site(barrier, "comes to the barrier"),
+                Some(site(exit, "ends")),
+                format!("comes to a barrier of the block, of which {exited} threads have ended before"),
+                "an end behind the last barrier",
+            ),
+            Misuse::Inactive { here, source } => (
+                site(here, "reads"),
+                None,
+                format!("reads the register of lane {} of its warp, which does not take part", source % WARP),
+                "a member mask, and lanes that execute the shuffle, with all lanes that are read",
+            ),
+            Misuse::Aligned { here, present } => (
+                site(here, "executes it"),
+                None,
+                format!("executes an instruction for whole warps with {present} lanes of its warp"),
+                "all 32 lanes of the warp, at the same time",
+            ),
+            Misuse::ObjectAgain { here, before } => (
+                site(here, "makes it again"),
+                Some(site(before, "made the object")),
+                "makes an mbarrier object where there is one".to_owned(),
+                "`mbarrier.inval` before",
+            ),
+        };
+        let message = format!("{} {what}", self.who(&first));
+        self.findings.add(kind, &self.kernel, (first, second), |finding| {
+            finding.message = message;
+            finding.missing = missing.to_owned();
+        });
+    }
+
+    /// Runs a check of synchronisation.
+    fn check_use(&mut self, block: [u32; 3], check: impl FnOnce(&mut BlockUse, &mut Vec<Misuse>)) {
+        let mut found = Vec::new();
+        check(self.uses.entry(block).or_default(), &mut found);
+        found.iter().for_each(|misuse| self.add_misuse(block, misuse));
+    }
+}
+
+impl LaunchObserver for Checker {
+    fn begin(&mut self, launch: &Launch) {
+        let (config, module) = (launch.config(), launch.module());
+        self.kernel = launch.kernel_name().to_owned();
+        self.block = config.block;
+        self.threads = config.block_threads() as u32;
+        // Before sm_70 the lanes of a warp go in step.
+        let lock_step = module.target.number < 70;
+        self.races = Races::new(config.grid, self.threads, lock_step);
+        self.uses.clear();
+        if self.aligned.is_empty() {
+            let bodies = module.functions.iter().filter_map(|function| function.body.as_ref());
+            for node in bodies.flat_map(|body| &body.code) {
+                if let check::module::Node::Instruction(instruction) = node {
+                    let (form, picks) = (instruction.form, &instruction.picks);
+                    if matches!(form.opcode, Opcode::Bar | Opcode::Barrier) {
+                        let aligned = form.opcode == Opcode::Bar || picks.has(Mod::Aligned);
+                        self.aligned.insert(instruction.span.start, aligned);
+                    }
+                }
+            }
+        }
+    }
+
+    fn access(&mut self, event: &AccessEvent) -> ControlFlow<()> {
+        if self.watches_memory() {
+            self.races.access(event);
+            self.take_races();
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn barrier_arrive(&mut self, arrival: &BarrierArrival) -> ControlFlow<()> {
+        let BarrierArrival { block, barrier, threads, waits, .. } = *arrival;
+        self.races.block(block).order.arrive(barrier, threads, waits);
+        self.check_use(block, |uses, found| uses.arrive(arrival, found));
+        ControlFlow::Continue(())
+    }
+
+    fn barrier_wait(&mut self, wait: &BarrierWait) {
+        self.races.block(wait.block).order.wait(wait.barrier, wait.threads);
+    }
+
+    fn barrier_release(&mut self, release: &BarrierRelease) -> ControlFlow<()> {
+        self.races.block(release.block).order.complete(release.barrier);
+        let aligned = std::mem::take(&mut self.aligned);
+        self.check_use(release.block, |uses, found| {
+            let is_aligned = |span: Span| aligned.get(&span.start).copied().unwrap_or(false);
+            uses.complete(release.barrier, is_aligned, found);
+        });
+        self.aligned = aligned;
+        ControlFlow::Continue(())
+    }
+
+    fn fence(&mut self, fence: &FenceEvent) {
+        self.races.fence(fence.block, fence.semantics, fence.span, fence.threads);
+    }
+
+    fn warp(&mut self, event: &WarpEvent) {
+        if event.kind == WarpKind::Sync {
+            let order = &mut self.races.block(event.block).order;
+            let mut groups: Vec<(u32, u32, u32)> = Vec::new();
+            for lane in event.lanes {
+                let (warp, members) = (lane.thread / WARP, lane.members.unwrap_or(u32::MAX));
+                let bit = 1 << (lane.thread % WARP);
+                match groups.iter_mut().find(|group| (group.0, group.1) == (warp, members)) {
+                    Some(group) => group.2 |= bit,
+                    None => groups.push((warp, members, bit)),
+                }
+            }
+            groups.iter().for_each(|&(warp, _, lanes)| order.synchronize_lanes(warp, lanes));
+            return;
+        }
+        let threads = self.threads;
+        self.check_use(event.block, |uses, found| uses.warp(event, threads, found));
+    }
+
+    fn copy_group(&mut self, event: &CopyGroupEvent) {
+        let order = &mut self.races.block(event.block).order;
+        event.threads.iter().for_each(|&thread| order.commit_or_wait(thread, event.group));
+    }
+
+    fn mbarrier(&mut self, event: &MbarrierEvent) {
+        let MbarrierEvent { block, thread, address, op, .. } = *event;
+        if event.by_copy {
+            self.races.name_copies(block, thread, address);
+            self.take_races();
+        }
+        let order = &mut self.races.block(block).order;
+        match op {
+            MbarrierOp::Init => {
+                self.check_use(block, |uses, found| uses.make_object(address, (event.span, thread), found));
+                return;
+            }
+            MbarrierOp::Invalidate => {
+                self.check_use(block, |uses, _| uses.end_object(address));
+                return;
+            }
+            MbarrierOp::Test { .. } => {
+                if event.over {
+                    order.wait_object(address, thread);
+                }
+                return;
+            }
+            MbarrierOp::ArriveAfterCopies { .. } => {
+                order.commit_or_wait(thread, CopyGroup::WaitAll);
+                order.arrive_object(address, thread);
+            }
+            MbarrierOp::Arrive { .. } | MbarrierOp::ArriveExpecting { .. } => {
+                order.arrive_object(address, thread);
+            }
+            MbarrierOp::ExpectTransactions | MbarrierOp::CompleteTransactions | MbarrierOp::PendingCount => {}
+        }
+        if event.completes {
+            order.complete_object(address);
+        }
+    }
+
+    fn exit(&mut self, event: &ExitEvent) {
+        self.check_use(event.block, |uses, _| uses.exit(event.span, event.threads));
+        if self.races.exit(event.block, event.threads) {
+            self.uses.remove(&event.block);
+        }
+    }
+
+    fn device_call(&mut self, call: &DeviceCall) {
+        match call.function {
+            DeviceFunction::Malloc { address: 0, .. } | DeviceFunction::Free { address: 0 } => {}
+            DeviceFunction::Malloc { bytes, address } => {
+                let site = Site::new(call.span, call.block, call.thread, "allocates");
+                self.heap.insert(address, (site, bytes));
+            }
+            DeviceFunction::Free { address } => {
+                self.heap.remove(&address);
+            }
+            DeviceFunction::GridSynchronize => self.races.arrive_at_grid_barrier(),
+        }
+    }
+
+    fn end(&mut self, launch: &Launch) {
+        self.findings.describe(|space, address| launch.describe(space, address, 1));
+        self.races = Races::default();
+        self.uses.clear();
+    }
+}

@@ -1,0 +1,16 @@
+//! Finds what a launch does wrong without failing: races, misuse of barriers, values that nobody wrote, leaks.
+//!
+//! A [`Checker`] is a [`vm::LaunchObserver`]: it sees every access of every thread and everything that orders them, and says in
+//! [`Finding`]s which two places are at odds, which threads, and what would mend it.
+#![forbid(unsafe_code)]
+
+mod block;
+mod checker;
+mod clock;
+mod finding;
+mod race;
+mod shadow;
+mod sync;
+
+pub use checker::Checker;
+pub use finding::{Finding, FindingKind, Site, Tool, Tools};

@@ -1,0 +1,526 @@
+//! racecheck: conflicting accesses that nothing orders (PTX ISA 8.7, "Data races"; 8.8, "Causality order").
+//!
+//! Whether two accesses are ordered is read off the operations that order, never off when they happened to be executed: the same
+//! races are found whatever the schedule was, as long as the threads take the same ways.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use diag::Span;
+use isa::Space;
+use vm::{AccessEvent, AccessKind, Completion, LaneAccess, Scope, Semantics};
+
+use crate::block::{BlockOrder, Mark, WARP};
+use crate::clock::{Clock, Epoch, OBJECTS, Stamp};
+use crate::shadow::{Context, Record, Shadow};
+
+/// An instruction's access to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    pub span: Span,
+    pub kind: AccessKind,
+    pub semantics: Semantics,
+    pub space: Space,
+    pub bytes: u64,
+}
+
+impl Place {
+    /// Other threads may answer it, or be answered by it.
+    fn is_strong(&self) -> bool {
+        self.semantics.is_strong()
+    }
+
+    /// Neither is torn or lost if both are made at the same time: they are morally strong (PTX ISA 8.6).
+    fn is_strong_with(&self, other: &Place, same_block: bool) -> bool {
+        let reaches = |place: &Place| same_block || place.semantics.scope >= Some(Scope::Gpu);
+        self.is_strong() && other.is_strong() && reaches(self) && reaches(other) && self.bytes == other.bytes
+    }
+
+    /// In words.
+    pub fn access(&self) -> &'static str {
+        match (self.kind, self.is_strong()) {
+            (AccessKind::Load, false) => "reads",
+            (AccessKind::Load, true) => "reads (strong)",
+            (AccessKind::Store, false) => "writes",
+            (AccessKind::Store, true) => "writes (strong)",
+            (AccessKind::Atomic | AccessKind::TexelAtomic, _) => "reads and writes atomically",
+            (AccessKind::CopyRead, _) => "copies from here",
+            (AccessKind::CopyWrite, _) => "copies to here",
+            (AccessKind::CopyReduce, _) => "reduces into",
+            (AccessKind::Mbarrier, false) => "makes or ends an mbarrier object",
+            (AccessKind::Mbarrier | AccessKind::MbarrierTest, _) => "uses an mbarrier object",
+            (AccessKind::MatrixLoad, _) => "reads rows of a matrix",
+            (AccessKind::MatrixStore, _) => "writes rows of a matrix",
+            (AccessKind::TexelLoad, _) => "reads texels",
+            (AccessKind::TexelStore, _) => "writes texels",
+        }
+    }
+}
+
+/// What was released with the value of a variable.
+#[derive(Clone)]
+struct Release {
+    block: u32,
+    scope: Scope,
+    clock: Arc<Clock>,
+    place: u32,
+}
+
+/// A place in memory that strong writes go to.
+#[derive(Default)]
+struct Variable {
+    releases: Vec<Release>,
+    /// The latest strong write without a release.
+    relaxed: Option<(Stamp, u32)>,
+}
+
+/// What a thread did that may become part of a pattern.
+#[derive(Default)]
+struct Patterns {
+    /// A fence: strong writes after it release what the thread knew.
+    fence: Option<(Scope, Mark, u32)>,
+    /// Strong reads of released values: a fence after them acquires.
+    read: Vec<((Option<u32>, u64), Scope, Release, u32)>,
+}
+
+/// Why threads learned nothing where they might have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Miss {
+    /// The release does not reach the other block.
+    ReleaseScope,
+    /// The acquire does not.
+    AcquireScope,
+    /// The write is no release.
+    NoRelease,
+    /// The read is no acquire.
+    NoAcquire,
+}
+
+/// A write and a read that could have ordered something and did not.
+#[derive(Clone)]
+pub(crate) struct NearMiss {
+    pub miss: Miss,
+    /// Places of the write and of the read.
+    pub write: u32,
+    pub read: u32,
+    /// What would have become known.
+    clock: Option<Arc<Clock>>,
+    stamp: Stamp,
+}
+
+impl NearMiss {
+    fn would_know(&self, stamp: Stamp) -> bool {
+        let same = |a: Stamp| a.block == stamp.block && a.thread == stamp.thread && stamp.epoch <= a.epoch;
+        same(self.stamp) || self.clock.as_ref().is_some_and(|clock| clock.knows(stamp))
+    }
+}
+
+/// Misses of a block that are kept: each pair of places once.
+const MOST_MISSES: usize = 64;
+
+/// A block that runs.
+pub(crate) struct RunningBlock {
+    pub order: BlockOrder,
+    shared: Shadow,
+    variables: HashMap<u64, Variable>,
+    patterns: HashMap<u32, Patterns>,
+    misses: Vec<NearMiss>,
+    /// Copies whose mbarrier object has not been named yet, by thread.
+    unnamed: Vec<(LaneAccess, u32)>,
+}
+
+/// Two accesses that nothing orders.
+pub(crate) struct Race {
+    pub earlier: Record,
+    pub later: LaneAccess,
+    pub later_place: u32,
+    /// Where they meet.
+    pub address: u64,
+    pub space: Space,
+    /// What each writes there is the same.
+    pub same_value: bool,
+    pub miss: Option<NearMiss>,
+}
+
+/// What orders the accesses of a launch, and who made them.
+#[derive(Default)]
+pub(crate) struct Races {
+    grid: [u32; 3],
+    threads: u32,
+    /// Lanes of a warp go in step: targets before sm_70.
+    lock_step: bool,
+    pub places: Vec<Place>,
+    known_places: HashMap<Place, u32>,
+    blocks: HashMap<u32, Box<RunningBlock>>,
+    global: Shadow,
+    variables: HashMap<u64, Variable>,
+    /// Threads that have come to the barrier of the grid, and ended threads.
+    at_grid_barrier: u64,
+    exited: u64,
+    pub found: Vec<Race>,
+}
+
+/// The access that is made now, for the shadow.
+struct Now<'a> {
+    order: &'a BlockOrder,
+    places: &'a [Place],
+    place: &'a Place,
+    number: u32,
+    thread: u32,
+    lock_step: bool,
+    races: Vec<(Record, u64)>,
+}
+
+impl Context for Now<'_> {
+    fn ordered(&self, earlier: &Record) -> bool {
+        let (block, thread) = (self.order.index, self.thread);
+        if earlier.block == block && earlier.thread < OBJECTS {
+            let issuer = u32::from(earlier.thread);
+            if earlier.is_copy() {
+                return if issuer == thread {
+                    self.order.has_waited(earlier.thread, earlier.epoch)
+                } else {
+                    self.order.knows_copy(thread, earlier.thread, earlier.epoch)
+                };
+            }
+            if self.lock_step && issuer / WARP == thread / WARP && earlier.place != self.number {
+                return true;
+            }
+        }
+        self.order.knows(thread, earlier.stamp())
+    }
+
+    fn compatible(&self, earlier: &Record) -> bool {
+        let other = &self.places[earlier.place as usize];
+        if !other.kind.writes() && !self.place.kind.writes() {
+            return true;
+        }
+        other.is_strong_with(self.place, earlier.block == self.order.index)
+    }
+
+    fn dominates(&self, earlier: &Record) -> bool {
+        let (before, now) = (&self.places[earlier.place as usize], self.place);
+        if earlier.place == self.number {
+            return true;
+        }
+        if !now.is_strong() {
+            return now.kind.writes() || !before.kind.writes();
+        }
+        let as_strong = before.is_strong() && before.semantics.scope == now.semantics.scope;
+        as_strong && before.bytes == now.bytes && (now.kind.writes() || !before.kind.writes())
+    }
+
+    fn floor(&self) -> Epoch {
+        self.order.floor()
+    }
+
+    fn is_weak_write(&self) -> bool {
+        self.place.kind.writes() && !self.place.is_strong()
+    }
+
+    fn race(&mut self, earlier: &Record, address: u64) {
+        self.races.push((*earlier, address));
+    }
+}
+
+impl Races {
+    pub fn new(grid: [u32; 3], threads: u32, lock_step: bool) -> Races {
+        Races { grid, threads, lock_step, ..Races::default() }
+    }
+
+    fn index(&self, [x, y, z]: [u32; 3]) -> u32 {
+        let [nx, ny, _] = self.grid.map(|n| n.max(1));
+        x.wrapping_add(nx.wrapping_mul(y.wrapping_add(ny.wrapping_mul(z))))
+    }
+
+    /// `%ctaid` of a block.
+    pub fn ctaid(&self, index: u32) -> [u32; 3] {
+        let [nx, ny, _] = self.grid.map(|n| n.max(1));
+        [index % nx, index / nx % ny, index / nx / ny]
+    }
+
+    /// A block that runs: it begins with its first event.
+    pub fn block(&mut self, ctaid: [u32; 3]) -> &mut RunningBlock {
+        let (index, threads) = (self.index(ctaid), self.threads);
+        self.blocks.entry(index).or_insert_with(|| {
+            Box::new(RunningBlock {
+                order: BlockOrder::new(index, threads),
+                shared: Shadow::default(),
+                variables: HashMap::new(),
+                patterns: HashMap::new(),
+                misses: Vec::new(),
+                unnamed: Vec::new(),
+            })
+        })
+    }
+
+    fn place(&mut self, place: Place) -> u32 {
+        let next = self.places.len() as u32;
+        let number = *self.known_places.entry(place).or_insert(next);
+        if number == next {
+            self.places.push(place);
+        }
+        number
+    }
+
+    pub fn access(&mut self, event: &AccessEvent) {
+        let mut number: Option<(Space, u64, u32)> = None;
+        let mut start = 0;
+        while start < event.lanes.len() {
+            let ctaid = event.lanes[start].block;
+            let count = event.lanes[start..].iter().take_while(|lane| lane.block == ctaid).count();
+            let lanes = start..start + count;
+            start += count;
+            let index = self.index(ctaid);
+            self.block(ctaid);
+            let Some(mut block) = self.blocks.remove(&index) else { continue };
+            for at in lanes {
+                let lane = &event.lanes[at];
+                if !matches!(lane.space, Space::Shared | Space::Global) || lane.bytes == 0 {
+                    continue;
+                }
+                let place = match number {
+                    Some((space, bytes, number)) if (space, bytes) == (lane.space, lane.bytes) => number,
+                    _ => {
+                        let (kind, semantics) = (event.kind, event.semantics);
+                        let place =
+                            Place { span: event.span, kind, semantics, space: lane.space, bytes: lane.bytes };
+                        let place = self.place(place);
+                        number = Some((lane.space, lane.bytes, place));
+                        place
+                    }
+                };
+                if event.completion == Completion::Mbarrier {
+                    block.unnamed.push((*lane, place));
+                    continue;
+                }
+                let copy = event.completion == Completion::Group && event.kind == AccessKind::CopyWrite;
+                let epoch = match copy {
+                    true => block.order.copy_group(lane.thread),
+                    false => block.order.epoch(lane.thread),
+                };
+                let stamp = Stamp { block: index, thread: lane.thread as u16, epoch };
+                self.note(&mut block, lane, Record::new(stamp, place, copy), Some((event, at)));
+                if event.semantics.is_strong()
+                    && !matches!(event.kind, AccessKind::Mbarrier | AccessKind::MbarrierTest)
+                {
+                    self.answer(&mut block, lane, place);
+                }
+            }
+            self.blocks.insert(index, block);
+        }
+    }
+
+    /// Notes a thread's access, and what it races with.
+    fn note(
+        &mut self,
+        block: &mut RunningBlock,
+        lane: &LaneAccess,
+        record: Record,
+        event: Option<(&AccessEvent, usize)>,
+    ) {
+        let RunningBlock { order, shared, misses, .. } = block;
+        let mut now = Now {
+            order,
+            places: &self.places,
+            place: &self.places[record.place as usize],
+            number: record.place,
+            thread: lane.thread,
+            lock_step: self.lock_step,
+            races: Vec::new(),
+        };
+        let shadow = if lane.space == Space::Shared { shared } else { &mut self.global };
+        shadow.access(lane.address, lane.bytes, record, &mut now);
+        for (earlier, address) in std::mem::take(&mut now.races) {
+            let miss = misses.iter().find(|miss| miss.would_know(earlier.stamp())).cloned();
+            let same_value =
+                event.is_some_and(|(event, at)| is_same_value(event, at, &earlier, address, self.grid));
+            self.found.push(Race {
+                earlier,
+                later: *lane,
+                later_place: record.place,
+                address,
+                space: lane.space,
+                same_value,
+                miss,
+            });
+        }
+    }
+
+    /// What a strong access learns and tells.
+    fn answer(&mut self, block: &mut RunningBlock, lane: &LaneAccess, place: u32) {
+        let Place { kind, semantics, .. } = self.places[place as usize];
+        let Some(scope) = semantics.scope else { return };
+        let (own, thread) = (block.order.index, lane.thread);
+        let RunningBlock { order, variables, patterns, misses, .. } = block;
+        let shared = lane.space == Space::Shared;
+        let variables = if shared { variables } else { &mut self.variables };
+        let key = (shared.then_some(own), lane.address);
+        if kind.reads()
+            && let Some(variable) = variables.get(&lane.address)
+        {
+            let mut miss = |miss, write, clock: Option<&Arc<Clock>>, stamp| {
+                let known = misses.iter().any(|m| (m.miss, m.write, m.read) == (miss, write, place));
+                if !known && misses.len() < MOST_MISSES {
+                    misses.push(NearMiss { miss, write, read: place, clock: clock.cloned(), stamp });
+                }
+            };
+            let nobody = Stamp { block: u32::MAX, thread: 0, epoch: 0 };
+            let pattern = patterns.entry(thread).or_default();
+            pattern.read.retain(|(at, ..)| *at != key);
+            for release in &variable.releases {
+                let clock = Some(&release.clock);
+                if release.block != own && release.scope < Scope::Gpu {
+                    miss(Miss::ReleaseScope, release.place, clock, nobody);
+                } else if release.block != own && scope < Scope::Gpu {
+                    miss(Miss::AcquireScope, release.place, clock, nobody);
+                } else if semantics.order.acquires() {
+                    order.acquire(thread, &release.clock);
+                } else {
+                    pattern.read.push((key, scope, release.clone(), place));
+                    miss(Miss::NoAcquire, release.place, clock, nobody);
+                }
+            }
+            if let Some((stamp, write)) = variable.relaxed {
+                miss(Miss::NoRelease, write, None, stamp);
+            }
+        }
+        if !kind.writes() {
+            return;
+        }
+        let is_atomic = kind.reads();
+        let mut releases = Vec::new();
+        if let Some((fence_scope, mark, _)) = patterns.get(&thread).and_then(|patterns| patterns.fence.as_ref()) {
+            let mut clock = Clock::default();
+            order.tell(thread, mark, &mut clock);
+            releases.push((scope.min(*fence_scope), clock));
+        }
+        if semantics.order.releases() {
+            let mut clock = Clock::default();
+            let mark = order.mark(thread);
+            order.tell(thread, &mark, &mut clock);
+            releases.push((scope, clock));
+        }
+        if releases.is_empty() && is_atomic {
+            // What was released before stays so.
+            return;
+        }
+        let variable = variables.entry(lane.address).or_default();
+        if !is_atomic {
+            variable.releases.clear();
+        }
+        variable.relaxed = None;
+        if releases.is_empty() {
+            let stamp = Stamp { block: own, thread: thread as u16, epoch: order.epoch(thread) };
+            variable.relaxed = Some((stamp, place));
+        }
+        for (scope, clock) in releases {
+            match variable.releases.iter_mut().find(|known| known.block == own && known.scope == scope) {
+                Some(known) => {
+                    Arc::make_mut(&mut known.clock).join(&clock);
+                    known.place = place;
+                }
+                None => {
+                    variable.releases.push(Release { block: own, scope, clock: Arc::new(clock), place });
+                }
+            }
+        }
+    }
+
+    /// Threads execute a fence.
+    pub fn fence(&mut self, ctaid: [u32; 3], semantics: Semantics, span: Span, threads: &[u32]) {
+        // Fences between proxies name no scope, and order no threads.
+        let Some(scope) = semantics.scope else { return };
+        let (kind, space) = (AccessKind::Load, Space::Generic);
+        let place = self.place(Place { span, kind, semantics, space, bytes: 0 });
+        let own = self.index(ctaid);
+        let block = self.block(ctaid);
+        for &thread in threads {
+            let pattern = block.patterns.entry(thread).or_default();
+            if semantics.order.acquires() {
+                for (_, read_scope, release, _) in std::mem::take(&mut pattern.read) {
+                    let reaches = release.block == own || scope.min(read_scope) >= Scope::Gpu;
+                    if reaches {
+                        block.order.acquire(thread, &release.clock);
+                    }
+                }
+            }
+            if semantics.order.releases() {
+                let pattern = block.patterns.entry(thread).or_default();
+                pattern.fence = Some((scope, block.order.mark(thread), place));
+            }
+        }
+    }
+
+    /// A thread's bulk copies complete on an mbarrier object.
+    pub fn name_copies(&mut self, ctaid: [u32; 3], thread: u32, object: u64) {
+        let index = self.index(ctaid);
+        let Some(mut block) = self.blocks.remove(&index) else { return };
+        let stamp = block.order.object_stamp(object);
+        let (named, rest) =
+            std::mem::take(&mut block.unnamed).into_iter().partition(|(lane, _)| lane.thread == thread);
+        block.unnamed = rest;
+        let named: Vec<(LaneAccess, u32)> = named;
+        for (lane, place) in named {
+            self.note(&mut block, &lane, Record::new(stamp, place, false), None);
+        }
+        self.blocks.insert(index, block);
+    }
+
+    /// A thread comes to the barrier of the grid. When all have, nothing before can race with anything after.
+    pub fn arrive_at_grid_barrier(&mut self) {
+        self.at_grid_barrier += 1;
+        let all = self.grid.iter().map(|&n| u64::from(n.max(1))).product::<u64>() * u64::from(self.threads);
+        if self.at_grid_barrier + self.exited >= all {
+            self.at_grid_barrier = 0;
+            self.global = Shadow::default();
+            for block in self.blocks.values_mut() {
+                block.shared = Shadow::default();
+            }
+        }
+    }
+
+    /// Threads end; true if the whole block has.
+    pub fn exit(&mut self, ctaid: [u32; 3], threads: &[u32]) -> bool {
+        self.exited += threads.len() as u64;
+        let index = self.index(ctaid);
+        let block = self.block(ctaid);
+        block.order.exit(threads);
+        let over = block.order.exited_count >= block.order.threads;
+        if over {
+            self.blocks.remove(&index);
+        }
+        over
+    }
+}
+
+/// Two weak stores write the same into the byte at `address`, of the access `at` of the event.
+fn is_same_value(event: &AccessEvent, at: usize, earlier: &Record, address: u64, grid: [u32; 3]) -> bool {
+    if event.kind != AccessKind::Store {
+        return false;
+    }
+    let lane = &event.lanes[at];
+    let [nx, ny, _] = grid.map(|n| n.max(1));
+    let block_of = |[x, y, z]: [u32; 3]| x.wrapping_add(nx.wrapping_mul(y.wrapping_add(ny.wrapping_mul(z))));
+    let word = address / 4 * 4;
+    let word_of = |lane: &LaneAccess, value: u128| {
+        let shift = word as i64 - lane.address as i64;
+        let value = if shift >= 0 { value >> (8 * shift.min(15)) } else { value << (-8 * shift) };
+        value as u32
+    };
+    let size = (lane.address + lane.bytes - word.max(lane.address)).min(4);
+    let offset = lane.address.saturating_sub(word).min(3);
+    let mask = ((u64::from(u32::MAX) >> (32 - 8 * size.min(4))) << (8 * offset)) as u32;
+    let Some(new) = event.values.stored(lane) else { return false };
+    let twin = event.lanes[..at].iter().find(|other| {
+        other.thread == u32::from(earlier.thread)
+            && block_of(other.block) == earlier.block
+            && other.address <= address
+            && address < other.address + other.bytes
+    });
+    let (old, from) = match twin {
+        Some(other) => (event.values.stored(other), other),
+        None => (event.values.memory(lane), lane),
+    };
+    old.is_some_and(|old| word_of(from, old) & mask == word_of(lane, new) & mask)
+}

@@ -1,0 +1,315 @@
+//! Who has accessed each byte: the last weak write, and everything since that a later access could race with.
+//!
+//! A word of 4 bytes has one cell as long as its bytes are accessed together, and one for each byte from then on.
+
+use std::collections::HashMap;
+
+use crate::block::{Threads, insert, members};
+use crate::clock::{Epoch, Stamp};
+
+/// An access that has been made: who, when, and by which instruction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub block: u32,
+    /// The epoch of the thread, or the number of the group of asynchronous copies.
+    pub epoch: Epoch,
+    /// Index of the instruction's access; see [`Context::dominates`].
+    pub place: u32,
+    pub thread: u16,
+    flags: u8,
+    /// Bytes of the word that are accessed together.
+    mask: u8,
+}
+
+/// There is an access.
+const PRESENT: u8 = 1;
+/// It is an asynchronous copy.
+const COPY: u8 = 2;
+/// There are several: `epoch` is where.
+const MANY: u8 = 4;
+/// Each byte has a cell of its own: `epoch` is where.
+const SPLIT: u8 = 8;
+
+impl Record {
+    pub fn new(stamp: Stamp, place: u32, copy: bool) -> Record {
+        let flags = if copy { PRESENT | COPY } else { PRESENT };
+        Record { block: stamp.block, epoch: stamp.epoch, place, thread: stamp.thread, flags, mask: 0 }
+    }
+
+    pub fn stamp(&self) -> Stamp {
+        Stamp { block: self.block, thread: self.thread, epoch: self.epoch }
+    }
+
+    fn is(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// It is a copy of the group `epoch`.
+    pub fn is_copy(&self) -> bool {
+        self.is(COPY)
+    }
+
+    fn same(&self, other: &Record) -> bool {
+        (self.block, self.epoch, self.place, self.thread) == (other.block, other.epoch, other.place, other.thread)
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Cell {
+    /// The last weak write.
+    write: Record,
+    /// Reads and strong writes since.
+    other: Record,
+}
+
+/// Accesses of several threads in one epoch of theirs, by one instruction.
+struct Group {
+    /// Of the thread with the lowest index.
+    record: Record,
+    /// All of them, if there are more.
+    threads: Option<Box<Threads>>,
+}
+
+/// Accesses of one cell that are kept, at most: those of other blocks than the latest give way.
+const MOST_GROUPS: usize = 48;
+
+const PAGE_WORDS: usize = 1024;
+type Page = [Cell; PAGE_WORDS];
+
+/// How accesses stand to each other, for the one that is made now.
+pub(crate) trait Context {
+    /// The earlier access happens before the one that is made now.
+    fn ordered(&self, earlier: &Record) -> bool;
+    /// They may be made at the same time: neither writes, or they are morally strong.
+    fn compatible(&self, earlier: &Record) -> bool;
+    /// Whoever races with the earlier access, which happens before, also races with the one that is made now.
+    fn dominates(&self, earlier: &Record) -> bool;
+    /// All accesses of the block before this epoch happen before.
+    fn floor(&self) -> Epoch;
+    /// It is a write that is not strong.
+    fn is_weak_write(&self) -> bool;
+    /// They race, at this address.
+    fn race(&mut self, earlier: &Record, address: u64);
+}
+
+/// The accesses of a memory.
+#[derive(Default)]
+pub(crate) struct Shadow {
+    pages: HashMap<u64, usize>,
+    cells: Vec<Box<Page>>,
+    /// The page looked at last.
+    latest: Option<(u64, usize)>,
+    many: Vec<Vec<Group>>,
+    split: Vec<[Cell; 4]>,
+    /// Lists of [`Shadow::many`] that are free.
+    free: Vec<u32>,
+}
+
+impl Shadow {
+    fn page(&mut self, number: u64) -> usize {
+        if let Some((known, index)) = self.latest
+            && known == number
+        {
+            return index;
+        }
+        let index = *self.pages.entry(number).or_insert_with(|| {
+            self.cells.push(vec![Cell::default(); PAGE_WORDS].try_into().unwrap_or_else(|_| unreachable!()));
+            self.cells.len() - 1
+        });
+        self.latest = Some((number, index));
+        index
+    }
+
+    /// Notes an access to so many bytes, and tells `context` with which ones it races.
+    pub fn access(&mut self, address: u64, bytes: u64, record: Record, context: &mut impl Context) {
+        let end = address.saturating_add(bytes);
+        let mut at = address;
+        while at < end {
+            let word = at / 4;
+            let next = ((word + 1) * 4).min(end);
+            let (low, high) = (at % 4, next - word * 4);
+            let mask = ((1u32 << high) - (1 << low)) as u8;
+            let page = self.page(word / PAGE_WORDS as u64);
+            let index = word as usize % PAGE_WORDS;
+            let mut cell = self.cells[page][index];
+            let new = Record { mask, ..record };
+            if cell.write.same(&new) && !cell.other.is(PRESENT) && cell.write.mask == mask
+                || cell.other.same(&new) && cell.other.flags == new.flags && cell.other.mask == mask
+            {
+                // The thread has done the same in this epoch, and nobody wrote since.
+            } else if cell.write.is(SPLIT) {
+                self.touch_bytes(cell.write.epoch, at, new, context);
+            } else if self.fits(&cell, mask) {
+                self.touch(&mut cell, at, new, context);
+                self.cells[page][index] = cell;
+            } else {
+                let split = self.split_up(cell);
+                self.cells[page][index].write = Record { flags: SPLIT, epoch: split, ..Record::default() };
+                self.cells[page][index].other = Record::default();
+                self.touch_bytes(split, at, new, context);
+            }
+            at = next;
+        }
+    }
+
+    /// The bytes have been accessed together so far.
+    fn fits(&self, cell: &Cell, mask: u8) -> bool {
+        let of = |record: &Record| !record.is(PRESENT) || record.mask == mask;
+        of(&cell.write) && of(&cell.other)
+    }
+
+    /// A cell for each byte.
+    fn split_up(&mut self, cell: Cell) -> u32 {
+        let part = |shadow: &mut Shadow, byte: u32| {
+            let has = |record: &Record| record.is(PRESENT) && record.mask >> byte & 1 != 0;
+            let write = if has(&cell.write) { Record { mask: 1, ..cell.write } } else { Record::default() };
+            let mut other = Record::default();
+            if has(&cell.other) {
+                other = Record { mask: 1, ..cell.other };
+                if other.is(MANY) {
+                    let copy = shadow.many[cell.other.epoch as usize].iter();
+                    let copy = copy.map(|group| Group {
+                        record: Record { mask: 1, ..group.record },
+                        threads: group.threads.clone(),
+                    });
+                    let copy = copy.collect();
+                    other.epoch = shadow.list(copy);
+                }
+            }
+            Cell { write, other }
+        };
+        let cells = [0, 1, 2, 3].map(|byte| part(self, byte));
+        self.release(&cell.other);
+        self.split.push(cells);
+        self.split.len() as u32 - 1
+    }
+
+    fn touch_bytes(&mut self, split: u32, at: u64, new: Record, context: &mut impl Context) {
+        for byte in (0..4).filter(|byte| new.mask >> byte & 1 != 0) {
+            let mut cell = self.split[split as usize][byte as usize];
+            self.touch(&mut cell, at / 4 * 4 + byte, Record { mask: 1, ..new }, context);
+            self.split[split as usize][byte as usize] = cell;
+        }
+    }
+
+    /// A list, and where it is.
+    fn list(&mut self, groups: Vec<Group>) -> u32 {
+        match self.free.pop() {
+            Some(index) => {
+                self.many[index as usize] = groups;
+                index
+            }
+            None => {
+                self.many.push(groups);
+                self.many.len() as u32 - 1
+            }
+        }
+    }
+
+    fn release(&mut self, other: &Record) {
+        if other.is(MANY) {
+            self.many[other.epoch as usize] = Vec::new();
+            self.free.push(other.epoch);
+        }
+    }
+
+    fn touch(&mut self, cell: &mut Cell, at: u64, new: Record, context: &mut impl Context) {
+        if cell.write.is(PRESENT) && !context.compatible(&cell.write) && !context.ordered(&cell.write) {
+            context.race(&cell.write, at);
+        }
+        if cell.other.is(MANY) {
+            for group in &self.many[cell.other.epoch as usize] {
+                group.check(at, context);
+            }
+        } else if cell.other.is(PRESENT)
+            && !context.compatible(&cell.other)
+            && !context.ordered(&cell.other)
+        {
+            context.race(&cell.other, at);
+        }
+        if context.is_weak_write() {
+            self.release(&cell.other);
+            *cell = Cell { write: new, other: Record::default() };
+            return;
+        }
+        if !cell.other.is(PRESENT) {
+            cell.other = new;
+        } else if !cell.other.is(MANY) {
+            let before = cell.other;
+            if context.dominates(&before) && context.ordered(&before) {
+                cell.other = new;
+            } else {
+                let mut groups = vec![Group { record: before, threads: None }];
+                add(&mut groups, new, context);
+                let list = self.list(groups);
+                cell.other = Record { flags: PRESENT | MANY, epoch: list, mask: new.mask, ..Record::default() };
+            }
+        } else {
+            add(&mut self.many[cell.other.epoch as usize], new, context);
+        }
+    }
+}
+
+impl Group {
+    fn is_all_before(&self, context: &impl Context, block: u32) -> bool {
+        let record = &self.record;
+        record.block == block && !record.is_copy() && record.thread < crate::clock::OBJECTS
+            && record.epoch < context.floor()
+    }
+
+    fn check(&self, at: u64, context: &mut impl Context) {
+        if context.compatible(&self.record) {
+            return;
+        }
+        match &self.threads {
+            None if !context.ordered(&self.record) => context.race(&self.record, at),
+            None => {}
+            Some(threads) => {
+                let of = |thread: u32| Record { thread: thread as u16, ..self.record };
+                let first = members(threads).map(of).find(|record| !context.ordered(record));
+                if let Some(record) = first {
+                    context.race(&record, at);
+                }
+            }
+        }
+    }
+
+    fn has(&self, thread: u16) -> bool {
+        match &self.threads {
+            None => self.record.thread == thread,
+            Some(threads) => crate::block::contains(threads, thread.into()),
+        }
+    }
+}
+
+/// Adds an access to those that are kept, and drops those that it makes needless.
+fn add(groups: &mut Vec<Group>, new: Record, context: &mut impl Context) {
+    for group in groups.iter_mut() {
+        let record = group.record;
+        if (record.block, record.epoch, record.flags) == (new.block, new.epoch, new.flags) {
+            if group.has(new.thread) && (record.place == new.place || context.dominates(&record)) {
+                return;
+            }
+            if record.place == new.place && new.thread < crate::clock::OBJECTS {
+                let threads = group.threads.get_or_insert_with(|| {
+                    let mut threads = [0; 16];
+                    insert(&mut threads, record.thread.into());
+                    Box::new(threads)
+                });
+                insert(threads, new.thread.into());
+                group.record.thread = record.thread.min(new.thread);
+                return;
+            }
+        }
+    }
+    groups.retain(|group| {
+        let before = group.is_all_before(context, new.block)
+            || group.threads.is_none() && context.ordered(&group.record);
+        !(before && context.dominates(&group.record))
+    });
+    if groups.len() >= MOST_GROUPS {
+        let foreign = groups.iter().position(|group| group.record.block != new.block).unwrap_or(0);
+        groups.remove(foreign);
+    }
+    groups.push(Group { record: new, threads: None });
+}

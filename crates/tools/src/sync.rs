@@ -1,0 +1,144 @@
+//! synccheck: barriers and warp-level operations that are not used as the manual asks.
+
+use std::collections::HashMap;
+
+use diag::Span;
+use vm::{BarrierArrival, WarpEvent, WarpKind};
+
+use crate::block::{Threads, WARP, contains, insert, members};
+
+/// Something that is wrong: what, where, and by which threads.
+pub(crate) enum Misuse {
+    /// The threads of a barrier for whole warps come by several instances of it, or not all.
+    Divergent { here: (Span, u32), elsewhere: Option<(Span, u32)> },
+    Counts { first: (Span, u32, Option<u64>), second: (Span, u32, Option<u64>) },
+    CountNotWarps { here: (Span, u32), count: u64 },
+    ExitBefore { barrier: (Span, u32), exit: (Span, u32), exited: u32 },
+    Inactive { here: (Span, u32), source: u32 },
+    Aligned { here: (Span, u32), present: u32 },
+    ObjectAgain { here: (Span, u32), before: (Span, u32) },
+}
+
+/// Who has come to a barrier in its current phase, and how.
+#[derive(Default)]
+struct Use {
+    arrivals: Vec<(Span, Threads)>,
+    count: Option<(Span, u32, Option<u64>)>,
+    whole_block: bool,
+}
+
+/// The barriers of a block, as they are used.
+#[derive(Default)]
+pub(crate) struct BlockUse {
+    barriers: HashMap<u64, Use>,
+    exited: Threads,
+    /// The first threads that ended, and where.
+    exit: Option<(Span, u32)>,
+    /// Mbarrier objects, and who made them.
+    objects: HashMap<u64, (Span, u32)>,
+}
+
+/// The lanes of a warp in a set.
+fn warp(set: &Threads, warp: u32) -> u32 {
+    (set[warp as usize / 2 % 16] >> (warp % 2 * WARP)) as u32
+}
+
+impl BlockUse {
+    pub fn arrive(&mut self, arrival: &BarrierArrival, found: &mut Vec<Misuse>) {
+        let Some(&thread) = arrival.threads.first() else { return };
+        let (span, count) = (arrival.span, arrival.count);
+        let barrier = self.barriers.entry(arrival.barrier).or_default();
+        match barrier.count {
+            Some(first) if first.2 != count => {
+                found.push(Misuse::Counts { first, second: (span, thread, count) });
+            }
+            Some(_) => {}
+            None => barrier.count = Some((span, thread, count)),
+        }
+        if let Some(count) = count.filter(|count| count % u64::from(WARP) != 0) {
+            found.push(Misuse::CountNotWarps { here: (span, thread), count });
+        }
+        barrier.whole_block |= count.is_none();
+        let place = barrier.arrivals.iter().position(|(known, _)| *known == span);
+        let place = place.unwrap_or_else(|| {
+            barrier.arrivals.push((span, [0; 16]));
+            barrier.arrivals.len() - 1
+        });
+        arrival.threads.iter().for_each(|&thread| insert(&mut barrier.arrivals[place].1, thread));
+    }
+
+    /// A barrier is complete. `aligned`: all lanes of a warp must execute the same instance of the instruction.
+    pub fn complete(&mut self, number: u64, aligned: impl Fn(Span) -> bool, found: &mut Vec<Misuse>) {
+        let Some(barrier) = self.barriers.remove(&number) else { return };
+        let all = barrier.arrivals.iter().fold([0; 16], |mut all: Threads, (_, set)| {
+            all.iter_mut().zip(set).for_each(|(all, set)| *all |= set);
+            all
+        });
+        for (span, set) in barrier.arrivals.iter().filter(|(span, _)| aligned(*span)) {
+            let divergent = (0..WARP).find(|&number| {
+                let here = warp(set, number);
+                here != 0 && warp(&all, number) & !here != 0
+            });
+            if let Some(number) = divergent {
+                let first = number * WARP + warp(set, number).trailing_zeros();
+                let others = warp(&all, number) & !warp(set, number);
+                let other = number * WARP + others.trailing_zeros();
+                let elsewhere = barrier.arrivals.iter().find(|(_, set)| contains(set, other));
+                let elsewhere = elsewhere.map(|(span, _)| (*span, other));
+                found.push(Misuse::Divergent { here: (*span, first), elsewhere });
+            }
+        }
+        if let (true, Some(exit), Some((span, set))) =
+            (barrier.whole_block, self.exit, barrier.arrivals.first())
+        {
+            let exited = self.exited.iter().map(|word| word.count_ones()).sum();
+            let thread = members(set).next().unwrap_or(0);
+            found.push(Misuse::ExitBefore { barrier: (*span, thread), exit, exited });
+        }
+    }
+
+    pub fn exit(&mut self, span: Span, threads: &[u32]) {
+        threads.iter().for_each(|&thread| insert(&mut self.exited, thread));
+        if let (None, Some(&first)) = (self.exit, threads.first()) {
+            self.exit = Some((span, first));
+        }
+    }
+
+    /// Lanes execute a warp-level operation; the block has so many threads.
+    pub fn warp(&self, event: &WarpEvent, threads: u32, found: &mut Vec<Misuse>) {
+        let mut active = [0; 16];
+        event.lanes.iter().for_each(|lane| insert(&mut active, lane.thread));
+        match event.kind {
+            WarpKind::Shuffle => {
+                for lane in event.lanes {
+                    let Some(source) = lane.source else { continue };
+                    let named = lane.members.is_none_or(|members| members >> (source % WARP) & 1 != 0);
+                    if source >= threads || !contains(&active, source) || !named {
+                        found.push(Misuse::Inactive { here: (event.span, lane.thread), source });
+                    }
+                }
+            }
+            WarpKind::Matrix => {
+                for number in 0..threads.div_ceil(WARP) {
+                    let here = warp(&active, number);
+                    if here != 0 && here != u32::MAX {
+                        let first = number * WARP + here.trailing_zeros();
+                        let present = here.count_ones();
+                        found.push(Misuse::Aligned { here: (event.span, first), present });
+                    }
+                }
+            }
+            WarpKind::Sync | WarpKind::Collective => {}
+        }
+    }
+
+    pub fn make_object(&mut self, address: u64, here: (Span, u32), found: &mut Vec<Misuse>) {
+        if let Some(before) = self.objects.insert(address, here) {
+            found.push(Misuse::ObjectAgain { here, before });
+        }
+    }
+
+    pub fn end_object(&mut self, address: u64) {
+        self.objects.remove(&address);
+    }
+}

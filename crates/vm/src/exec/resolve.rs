@@ -1,0 +1,105 @@
+//! Which addresses an access goes to, lane by lane: for those who watch. Nothing here changes registers.
+
+use ir::Width;
+
+use super::observe::ROW_BYTES;
+use super::{Active, Chunk};
+use crate::code::{Access, Address, Extent, Guard, Kind, MatrixOp, MatrixSource, Op, Start, WarpOp};
+use crate::mask::{Mask, WARP_LANES};
+
+impl Chunk<'_> {
+    /// The lanes where a guard lets an operation execute, of all.
+    pub(super) fn holds(&self, guard: Guard, active: &Active) -> Mask {
+        let predicate = self.registers.predicate(active.window, guard.slot);
+        if guard.negated { !predicate } else { predicate }
+    }
+
+    /// The address of a lane in the instruction's space. Changes nothing in the registers.
+    pub(super) fn lane_addresses(
+        &self,
+        address: &Address,
+        active: &Active,
+    ) -> impl Fn(usize) -> u64 + use<'_> {
+        let (even, window, offset) = (self.even(address, active), active.window, address.offset);
+        move |lane| match even {
+            Ok(even) => even.at(lane),
+            Err(slot) => {
+                let value = self.registers.get(window, slot, lane).wrapping_add(offset);
+                if slot.width == Width::W64 { value } else { value & 0xffff_ffff }
+            }
+        }
+    }
+
+    /// Calls `f` with the lane, the address in the instruction's space and the size of every part of an access. Changes
+    /// nothing in the registers, so that an observed operation runs as it does unobserved.
+    pub(super) fn resolve_access(
+        &self,
+        op: &Op,
+        access: &Access,
+        mask: Mask,
+        active: &Active,
+        mut f: impl FnMut(usize, u64, u64),
+    ) {
+        let address = match &access.start {
+            Start::Address(address) => address,
+            Start::Descriptor(_) => return self.each_unit(op, access, mask, active, f),
+            Start::Texels => return self.each_texel(op, mask, active, f),
+        };
+        let at = self.lane_addresses(address, active);
+        let number = |slot, lane| self.registers.get(active.window, slot, lane);
+        match access.extent {
+            Extent::Bytes(bytes) => mask.into_iter().for_each(|lane| f(lane, at(lane), bytes.into())),
+            Extent::AtMost { bytes, size, ignore } => {
+                let ignored = ignore.map_or(Mask::EMPTY, |guard| self.holds(guard, active));
+                for lane in mask {
+                    let size = size.map_or(bytes.into(), |size| number(size, lane).min(bytes.into()));
+                    f(lane, at(lane), if ignored.contains(lane) { 0 } else { size });
+                }
+            }
+            Extent::Slot(size) => mask.into_iter().for_each(|lane| f(lane, at(lane), number(size, lane))),
+            Extent::Rows(rows) => {
+                for (warp, _) in mask.warps() {
+                    let first = warp * WARP_LANES;
+                    let lanes = first..(first + rows as usize).min(self.lanes);
+                    lanes.for_each(|lane| f(lane, at(lane), ROW_BYTES));
+                }
+            }
+            Extent::Matrix { lines, line_bits, element_bits, stride } => {
+                for (warp, lanes) in mask.warps() {
+                    let lane = warp * WARP_LANES + lanes.trailing_zeros() as usize;
+                    let step = stride.map_or(line_bits.into(), |stride| {
+                        number(stride, lane).wrapping_mul(element_bits.into())
+                    });
+                    for line in 0..u64::from(lines) {
+                        let start = at(lane).wrapping_add(line.wrapping_mul(step) / 8);
+                        f(lane, start, line_bits.div_ceil(8).into());
+                    }
+                }
+            }
+            Extent::Factor | Extent::Texels => {}
+        }
+    }
+
+    /// The same for a factor of `wgmma` in shared memory: 16 bytes after the other.
+    fn each_unit(
+        &self,
+        op: &Op,
+        access: &Access,
+        mask: Mask,
+        active: &Active,
+        mut f: impl FnMut(usize, u64, u64),
+    ) {
+        let (Kind::Warp { op: warp_op, .. }, Start::Descriptor(slot)) = (&op.kind, access.start) else {
+            return;
+        };
+        let WarpOp::Matrix(MatrixOp::Multiply(multiply)) = &**warp_op else { return };
+        for (warp, _) in mask.warps() {
+            for factor in [&multiply.a, &multiply.b] {
+                if matches!(factor.source, MatrixSource::Shared { descriptor, .. } if descriptor == slot) {
+                    let units = self.units(factor, warp, active.window);
+                    units.iter().for_each(|unit| f(warp * WARP_LANES, unit.address, ROW_BYTES));
+                }
+            }
+        }
+    }
+}
