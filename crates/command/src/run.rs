@@ -8,7 +8,7 @@ use std::time::Duration;
 use check::module::Function;
 use diag::SourceFile;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use ptxvm::{Error, Fault, Module, demangle, short_name, signature};
+use ptxvm::{Error, Fault, Located, Module, demangle, short_name, signature};
 use serde_json::json;
 
 use super::arguments::Arguments;
@@ -54,7 +54,7 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
                 }
                 let findings = last.as_ref().map_or(Vec::new(), |session| session.findings(&module));
                 tool::show(&findings);
-                let failure = stopped(&error, options, last.as_ref(), &values);
+                let failure = stopped(&error, options, last.as_ref(), &values, &findings);
                 if let Some(report) = last.and_then(|session| session.profile(&module, options))
                     && let Err(failure) = summary::print_profile(kernel, options, &report)
                 {
@@ -265,12 +265,19 @@ fn fault_object(source: &SourceFile, fault: &Fault) -> serde_json::Value {
 }
 
 /// The kernel did not end by itself: says why, and delivers what it has computed so far.
-fn stopped(error: &Error, options: &RunOptions, session: Option<&Session>, values: &Arguments) -> Failure {
+fn stopped(
+    error: &Error,
+    options: &RunOptions,
+    session: Option<&Session>,
+    values: &Arguments,
+    findings: &[Located],
+) -> Failure {
     let failure = match error {
         Error::Fault { source, fault } => {
             if options.format == Format::Json {
                 let fault = fault_object(source, fault);
-                let _ = print(diag::json_with_fault(source, &error.diagnostics(), &fault));
+                let object = diag::json_with_fault(source, &error.diagnostics(), &fault);
+                let _ = print(tool::add_to(object, options, findings));
             }
             say_text(&error.render(stderr_color()));
             Failure::silent(code::FAULT)

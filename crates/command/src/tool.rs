@@ -3,6 +3,7 @@
 use ptxvm::{Located, PlaceInSource, Site};
 use serde_json::{Value, json};
 
+use super::options::RunOptions;
 use super::report::{say_text, stderr_color};
 
 /// Shows findings on stderr.
@@ -15,6 +16,17 @@ pub fn show(findings: &[Located]) {
 /// One of them is an error.
 pub fn has_errors(findings: &[Located]) -> bool {
     findings.iter().any(|found| found.finding.kind.severity() == ptxvm::Severity::Error)
+}
+
+/// The object of a launch that faulted, with what the tools found before, if any ran.
+pub fn add_to(object: String, options: &RunOptions, findings: &[Located]) -> String {
+    match serde_json::from_str::<Value>(&object) {
+        Ok(mut value) if !options.tool.is_empty() => {
+            value["findings"] = findings.iter().map(self::object).collect();
+            value.to_string()
+        }
+        _ => object,
+    }
 }
 
 /// A finding as an element of `findings`.

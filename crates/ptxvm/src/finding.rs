@@ -80,7 +80,11 @@ impl Located {
         let [first, second] = &self.who;
         if let (Some(site), Some(place)) = (self.finding.second, &self.second) {
             if place.span == self.first.span {
-                say(&self.first, format!("{first} and {second} both: {}", site.access));
+                let access = self.finding.first.access;
+                say(&self.first, match site.access == access {
+                    true => format!("{first} {access}, and so does {second}"),
+                    false => format!("{first} {access}, {second} {}", site.access),
+                });
             } else {
                 say(&self.first, format!("{first} {}", self.finding.first.access));
                 say(place, format!("{second} {}", site.access));

@@ -67,6 +67,8 @@ pub(crate) struct BlockOrder {
 struct BarrierOrder {
     arrived: Threads,
     waiting: Threads,
+    /// It waits for a number of threads, and not for all of the block: ended threads do not count.
+    counted: bool,
     /// What those know who arrived and went on.
     clock: Clock,
     /// Threads that wait for the phase in which they arrived before, and what there is to learn when it is over.
@@ -280,8 +282,9 @@ impl BlockOrder {
     }
 
     /// Threads arrive at a barrier.
-    pub fn arrive(&mut self, barrier: u64, threads: &[u32], waits: bool) {
+    pub fn arrive(&mut self, barrier: u64, threads: &[u32], waits: bool, counted: bool) {
         let mut order = self.barriers.remove(&barrier).unwrap_or_default();
+        order.counted |= counted;
         for &thread in threads {
             insert(&mut order.arrived, thread);
             if waits {
@@ -297,8 +300,8 @@ impl BlockOrder {
     pub fn complete(&mut self, barrier: u64) -> Threads {
         let mut order = self.barriers.remove(&barrier).unwrap_or_default();
         let (arrived, waiting) = (order.arrived, order.waiting);
-        let count: u32 =
-            waiting.iter().zip(&self.exited).map(|(waits, exited)| (waits | exited).count_ones()).sum();
+        let exited = if order.counted { [0; 16] } else { self.exited };
+        let count: u32 = waiting.iter().zip(&exited).map(|(waits, exited)| (waits | exited).count_ones()).sum();
         if count == self.threads {
             self.synchronize();
             return arrived;

@@ -59,6 +59,24 @@ impl Checker {
     /// What has been found so far, in the order of the source.
     pub fn findings(&self) -> Vec<Finding> {
         let mut all = self.findings.sorted();
+        // What racing reads decide may be the same by chance.
+        let uncertain: Vec<Span> = all
+            .iter()
+            .filter(|finding| finding.kind == FindingKind::RaceWriteRead)
+            .flat_map(|finding| [Some(finding.first), finding.second])
+            .flatten()
+            .map(|site| site.span)
+            .collect();
+        for finding in &mut all {
+            let sides = [Some(finding.first), finding.second];
+            if finding.kind == FindingKind::RaceSameValue
+                && sides.iter().flatten().any(|site| uncertain.contains(&site.span))
+                && let [Some(first), Some(second)] = sides
+            {
+                finding.kind = FindingKind::RaceWriteWrite;
+                finding.message = self.unordered(&first, &second, finding.space);
+            }
+        }
         if self.tools.has(Tool::Leakcheck) {
             all.extend(self.leaks());
         }
@@ -100,6 +118,20 @@ impl Checker {
         format!("thread {} of block {}", text(self.tid(site.thread)), text(site.block()))
     }
 
+    /// Two threads, and what is wrong between them.
+    fn unordered(&self, one: &Site, other: &Site, space: Option<Space>) -> String {
+        let text = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
+        let who = match (one.block(), other.block()) {
+            (block, same) if block == same => {
+                let [one, other] = [one, other].map(|site| text(self.tid(site.thread)));
+                format!("threads {one} and {other} of block {}", text(block))
+            }
+            _ => format!("{} and {}", self.who(one), self.who(other)),
+        };
+        let space = if space == Some(Space::Shared) { "shared" } else { "global" };
+        format!("{who} access the same {space} memory, and nothing orders them")
+    }
+
     /// Words the races that were found.
     fn take_races(&mut self) {
         for race in std::mem::take(&mut self.races.found) {
@@ -130,24 +162,17 @@ impl Checker {
             return;
         }
         let (missing, because) = self.explain(kind, race, &before, &later);
-        let space = if race.space == Space::Shared { "shared" } else { "global" };
         let [one, other] = if second < earlier { [&second, &earlier] } else { [&earlier, &second] };
         let message = match kind {
             FindingKind::CopyNotAwaited => format!(
-                "{} uses {space} memory that its own asynchronous copy has not been awaited for",
+                "{} uses what its own asynchronous copy brings, and has not waited for it",
                 self.who(&second)
             ),
             FindingKind::RaceSameValue => format!(
-                "{} and {} write the same value to the same {space} memory, and nothing orders them: benign today, \
-                 undefined in the memory model",
-                self.who(one),
-                self.who(other)
+                "{}: the same value, benign today and undefined in the memory model",
+                self.unordered(one, other, Some(race.space))
             ),
-            _ => format!(
-                "{} and {} access the same {space} memory, and nothing orders them",
-                self.who(one),
-                self.who(other)
-            ),
+            _ => self.unordered(one, other, Some(race.space)),
         };
         self.findings.add(kind, &self.kernel, (earlier, Some(second)), |finding| {
             finding.space = Some(race.space);
@@ -331,8 +356,8 @@ impl LaunchObserver for Checker {
     }
 
     fn barrier_arrive(&mut self, arrival: &BarrierArrival) -> ControlFlow<()> {
-        let BarrierArrival { block, barrier, threads, waits, .. } = *arrival;
-        self.races.block(block).order.arrive(barrier, threads, waits);
+        let BarrierArrival { block, barrier, threads, waits, count, .. } = *arrival;
+        self.races.block(block).order.arrive(barrier, threads, waits, count.is_some());
         self.check_use(block, |uses, found| uses.arrive(arrival, found));
         ControlFlow::Continue(())
     }
@@ -438,8 +463,12 @@ impl LaunchObserver for Checker {
     }
 
     fn end(&mut self, launch: &Launch) {
+        for (block, uses) in std::mem::take(&mut self.uses) {
+            let mut found = Vec::new();
+            uses.abandon(&mut found);
+            found.iter().for_each(|misuse| self.add_misuse(block, misuse));
+        }
         self.findings.describe(|space, address| launch.describe(space, address, 1));
         self.races = Races::default();
-        self.uses.clear();
     }
 }

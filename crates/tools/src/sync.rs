@@ -31,6 +31,8 @@ struct Use {
 #[derive(Default)]
 pub(crate) struct BlockUse {
     barriers: HashMap<u64, Use>,
+    /// With how many threads each was complete before.
+    counts: HashMap<u64, (Span, u32, Option<u64>)>,
     exited: Threads,
     /// The first threads that ended, and where.
     exit: Option<(Span, u32)>,
@@ -70,6 +72,9 @@ impl BlockUse {
     /// A barrier is complete. `aligned`: all lanes of a warp must execute the same instance of the instruction.
     pub fn complete(&mut self, number: u64, aligned: impl Fn(Span) -> bool, found: &mut Vec<Misuse>) {
         let Some(barrier) = self.barriers.remove(&number) else { return };
+        if let Some(count) = barrier.count {
+            self.counts.insert(number, count);
+        }
         let all = barrier.arrivals.iter().fold([0; 16], |mut all: Threads, (_, set)| {
             all.iter_mut().zip(set).for_each(|(all, set)| *all |= set);
             all
@@ -94,6 +99,17 @@ impl BlockUse {
             let exited = self.exited.iter().map(|word| word.count_ones()).sum();
             let thread = members(set).next().unwrap_or(0);
             found.push(Misuse::ExitBefore { barrier: (*span, thread), exit, exited });
+        }
+    }
+
+    /// The launch has ended with threads at barriers: did those before them come for another number?
+    pub fn abandon(&self, found: &mut Vec<Misuse>) {
+        for (number, barrier) in &self.barriers {
+            if let (Some(&first), Some(second)) = (self.counts.get(number), barrier.count)
+                && first.2 != second.2
+            {
+                found.push(Misuse::Counts { first, second });
+            }
         }
     }
 
