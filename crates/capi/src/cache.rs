@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ptxvm::{Device, Loaded, Module, Options, SourceFile};
+use ptxvm::{Device, Loaded, Module, Options, SourceFile, Tools};
 
 use crate::run::Failure;
 
@@ -45,6 +45,7 @@ pub unsafe fn compiled(text: &[u8]) -> Result<Arc<Compiled>, Failure> {
 unsafe fn compile(text: &[u8]) -> Result<Compiled, Failure> {
     let options = Options { lenient: true, ..Options::default() };
     let module = Module::compile(SourceFile::from_bytes("<ptx>", text), &options)?;
+    let module = module.for_tools(Tools::from_environment().unwrap_or_default());
     let kernel = module.kernels().next().cloned();
     let kernel = kernel.ok_or_else(|| Failure::ptx("error: the PTX text has no kernel (.entry)\n"))?;
     let device = vm::Device::new();

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::io::Write;
 use std::sync::OnceLock;
 
-use ptxvm::{Arg, Color, Error};
+use ptxvm::{Arg, Checker, Color, Error, Severity, Tools};
 
 use crate::cache::compiled;
 use crate::{PTXVM_BAD_LAUNCH, PTXVM_BAD_PTX, PTXVM_FAULT};
@@ -118,7 +118,18 @@ pub unsafe fn run(text: &[u8], launch: &Launch) -> Result<(), Failure> {
         })?;
         prepared = prepared.arg(Arg::bytes(low));
     }
-    prepared.run().map(drop).map_err(|error| match Failure::from(error) {
+    let tools = Tools::from_environment().map_err(|message| Failure::launch(format!("PTXVM_TOOL: {message}")))?;
+    let checker = (!tools.is_empty()).then(|| Checker::shared(tools));
+    if let Some(checker) = &checker {
+        prepared = prepared.check(checker);
+    }
+    let result = prepared.run();
+    let findings = checker.map_or(Vec::new(), |checker| compiled.loaded.module().findings(&checker));
+    findings.iter().for_each(|found| say(&found.render(Color::Never)));
+    if result.is_ok() && findings.iter().any(|found| found.finding.kind.severity() == Severity::Error) {
+        return Err(Failure { code: PTXVM_FAULT, message: String::new() });
+    }
+    result.map(drop).map_err(|error| match Failure::from(error) {
         Failure { code: PTXVM_BAD_LAUNCH, message } => {
             in_kernel(message.trim_start_matches("error: ").trim_end().to_owned())
         }

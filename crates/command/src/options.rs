@@ -142,6 +142,7 @@ Arguments (--arg), one for each parameter of the kernel, in order:
   @x.bin  @x.bin:f32     an array of raw little-endian bytes
   f16[1024]              a new array of zeros
   u32[64x64]=7           a new array filled with a number
+  f32[1024]=undef        a new array that nobody has written, for --tool initcheck (it holds zeros)
   bytes[4096]            a new array of bytes
   bytes:0011223344..     bytes by value, for structures (`.param .b8 p[16]`); so does @x.bin for such a parameter
   {@x.npy, 4, 2.5:f64}   a structure by value, laid out as C does: addresses of arrays, integers of 4 bytes (4:u64: of 8),

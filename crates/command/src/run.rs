@@ -25,7 +25,7 @@ use super::{check as check_command, input, summary, tool};
 /// Everything that the exit codes tell apart.
 pub fn run(options: &RunOptions) -> Result<(), Failure> {
     options.check()?;
-    let module = compile(options)?;
+    let module = compile(options)?.for_tools(options.tool);
     let kernel = choose(&module, options.entry.as_deref())?;
     let mut values = Arguments::resolve(kernel, &options.args)?;
     for Binding { name, object } in &options.bind {

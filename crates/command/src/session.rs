@@ -169,7 +169,14 @@ impl Session {
             };
         }
         if !options.tool.is_empty() {
-            launch = launch.check(self.checker.insert(Checker::shared(options.tool)));
+            let checker = Checker::shared(options.tool);
+            for (value, buffers) in values.values.iter().zip(&self.buffers) {
+                if let (Value::Zeros { undefined: true, .. }, [buffer, ..]) = (value, &buffers[..]) {
+                    let mut checker = checker.lock().unwrap_or_else(PoisonError::into_inner);
+                    checker.undefined_memory(buffer.address(), buffer.bytes());
+                }
+            }
+            launch = launch.check(self.checker.insert(checker));
         }
         launch.run()
     }

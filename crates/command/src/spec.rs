@@ -24,7 +24,7 @@ pub enum Spec {
         /// Read the elements as this type.
         dtype: Option<DType>,
     },
-    /// `f16[1024]`, `u32[64x64]=7`, `bytes[4096]`
+    /// `f16[1024]`, `u32[64x64]=7`, `f32[64]=undef`, `bytes[4096]`
     New {
         /// Type of the elements.
         dtype: DType,
@@ -32,6 +32,8 @@ pub enum Spec {
         shape: Vec<u64>,
         /// The bytes of the element that fills it; `None` for zeros.
         fill: Option<Vec<u8>>,
+        /// For initcheck nobody has written it: `f32[1024]=undef`.
+        undefined: bool,
     },
     /// `bytes:00ff`: by value.
     Bytes(Vec<u8>),
@@ -133,8 +135,9 @@ fn parse_new(text: &str) -> Result<Spec, String> {
         .and_then(|n| n.checked_mul(dtype.bytes() as u64))
         .filter(|&bytes| bytes <= isize::MAX as u64)
         .ok_or_else(|| format!("`{text}` is larger than any memory"))?;
-    let fill = fill.map(|fill| dtype.parse(fill)).transpose()?;
-    Ok(Spec::New { dtype, shape, fill })
+    let undefined = fill == Some("undef");
+    let fill = fill.filter(|_| !undefined).map(|fill| dtype.parse(fill)).transpose()?;
+    Ok(Spec::New { dtype, shape, fill, undefined })
 }
 
 /// What a launch gets for one parameter.
@@ -159,6 +162,8 @@ pub enum Value {
         dtype: DType,
         /// Extents.
         shape: Vec<u64>,
+        /// For initcheck nobody has written it.
+        undefined: bool,
     },
 }
 
@@ -168,7 +173,7 @@ impl Value {
         match self {
             Value::Bytes(_) | Value::Structure { .. } => None,
             Value::Array(array) => Some((array.dtype, &array.shape)),
-            Value::Zeros { dtype, shape } => Some((*dtype, shape)),
+            Value::Zeros { dtype, shape, .. } => Some((*dtype, shape)),
             Value::Object(object) => object.image.as_ref()?.0.array(),
         }
     }
@@ -235,10 +240,10 @@ impl Spec {
     pub fn resolve_array(&self) -> Result<Value, Failure> {
         match self {
             Spec::File { path, dtype } => read_array(path, *dtype).map(Value::Array),
-            Spec::New { dtype, shape, fill: None } => {
-                Ok(Value::Zeros { dtype: *dtype, shape: shape.clone() })
+            Spec::New { dtype, shape, fill: None, undefined } => {
+                Ok(Value::Zeros { dtype: *dtype, shape: shape.clone(), undefined: *undefined })
             }
-            Spec::New { dtype, shape, fill: Some(fill) } => {
+            Spec::New { dtype, shape, fill: Some(fill), .. } => {
                 let elements = shape.iter().product::<u64>() as usize;
                 let mut data = Vec::new();
                 data.try_reserve_exact(elements.saturating_mul(fill.len())).map_err(|_| {

@@ -249,9 +249,9 @@ pub fn compile(sources: &[Source]) -> Result<Module, Refusal> {
     }
     let (first, others) = modules.split_first().ok_or(Status::CUDA_ERROR_INVALID_IMAGE)?;
     if others.is_empty() {
-        return Ok(first.clone());
+        return Ok(first.clone().for_tools(crate::tool::tools()));
     }
-    first.link(others).map_err(|error| {
+    first.link(others).map(|module| module.for_tools(crate::tool::tools())).map_err(|error| {
         let message = error.render(Color::Never);
         log!(error, "{message}");
         Refusal { status: Status::CUDA_ERROR_INVALID_PTX, message }

@@ -77,8 +77,13 @@ impl KernelLaunch {
             config.dynamic_shared = self.dynamic_shared.into();
             config.cooperative = self.cooperative;
         });
+        let checker = crate::tool::checker();
+        let launch = checker.iter().fold(launch, |launch, checker| launch.check(checker));
         let start = Instant::now();
         let result = launch.run();
+        if let Some(checker) = checker {
+            crate::tool::tell(function.name(), &function.module.loaded.module().findings(&checker));
+        }
         crate::report::launched(function.name(), start);
         result.map(drop).map_err(|error| {
             let message = error.render(Color::Never);

@@ -41,6 +41,7 @@ mod stream;
 mod stream_value;
 mod tensor_map;
 mod texture;
+mod tool;
 mod unsupported;
 mod virtual_memory;
 

@@ -7,6 +7,7 @@ use check::module::Function;
 use diag::{Code, Diagnostic, SourceFile, Span};
 
 use ir::Options as LowerOptions;
+use tools::{Tool, Tools};
 
 use crate::{Error, Named};
 
@@ -96,6 +97,16 @@ impl Module {
     #[must_use]
     pub fn lowered_with(&self, options: &LowerOptions) -> Module {
         Module { program: Arc::new(ir::lower(self.program.module.clone(), options)), ..self.clone() }
+    }
+
+    /// The same module as these tools must have it: initcheck sees registers that nobody wrote only if nothing is computed before its
+    /// time.
+    #[must_use]
+    pub fn for_tools(self, tools: Tools) -> Module {
+        match LowerOptions::without("prologue") {
+            Some(options) if tools.has(Tool::Initcheck) => self.lowered_with(&options),
+            _ => self,
+        }
     }
 
     /// The modules of one file each that it is made of.

@@ -1,6 +1,6 @@
 //! The observer that all tools share: hands each event to those who want it, and words what they find.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
@@ -8,12 +8,13 @@ use diag::Span;
 use isa::{Mod, Opcode, Space};
 use vm::{
     AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, CopyGroup, CopyGroupEvent, DeviceCall,
-    DeviceFunction, ExitEvent, FenceEvent, Launch, LaunchObserver, MbarrierEvent, MbarrierOp, WarpEvent, WarpKind,
+    DeviceFunction, EnterEvent, ExitEvent, FenceEvent, Launch, LaunchObserver, MbarrierEvent, MbarrierOp, OperationEvent, WarpEvent, WarpKind,
 };
 
 use crate::block::WARP;
 use crate::clock::OBJECTS;
 use crate::finding::{Finding, FindingKind, Findings, Site, Tool, Tools};
+use crate::init::{Matter, Origin, Use, Values};
 use crate::race::{Miss, Place, Race, Races};
 use crate::sync::{BlockUse, Misuse};
 
@@ -28,8 +29,13 @@ pub struct Checker {
     threads: u32,
     races: Races,
     uses: HashMap<[u32; 3], BlockUse>,
-    /// Instructions that all lanes of a warp must execute together, by where they begin.
+    /// Barriers that all lanes of a warp must execute together, by where they begin.
     aligned: HashMap<u32, bool>,
+    /// Loads of parameters, by where they begin.
+    param_loads: HashSet<u32>,
+    values: Values,
+    /// Allocations that hold nothing at the next launch's beginning.
+    undefined: Vec<(u64, u64)>,
     findings: Findings,
     /// Live allocations of `malloc`, and who made them.
     heap: BTreeMap<u64, (Site, u64)>,
@@ -46,6 +52,9 @@ impl Checker {
             races: Races::default(),
             uses: HashMap::new(),
             aligned: HashMap::new(),
+            param_loads: HashSet::new(),
+            values: Values::default(),
+            undefined: Vec::new(),
             findings: Findings::default(),
             heap: BTreeMap::new(),
         }
@@ -203,7 +212,7 @@ impl Checker {
             let (write, read) = (place(near.write).span, place(near.read).span);
             let (missing, span, because) = match near.miss {
                 Miss::ReleaseScope => (
-                    "a release at `.gpu` scope (and its fence, if it is one)",
+                    "a release at `.gpu` scope",
                     write,
                     "this releases to the threads of its own block only",
                 ),
@@ -243,6 +252,59 @@ impl Checker {
             "a release at `.gpu` scope behind the first and an acquire of it before the second, or two launches"
         };
         (missing.to_owned(), vec![])
+    }
+
+    /// Nobody has written this memory when the next launch begins: an allocation of a driver.
+    pub fn undefined_memory(&mut self, address: u64, bytes: u64) {
+        self.undefined.push((address, bytes));
+    }
+
+    /// Words the uses of values that nobody wrote.
+    fn take_uses(&mut self) {
+        for found in std::mem::take(&mut self.values.found) {
+            self.add_use(&found);
+        }
+    }
+
+    fn add_use(&mut self, found: &Use) {
+        let (kind, access) = match found.matter {
+            Matter::Decides => (FindingKind::Uninitialized, "goes where it says"),
+            Matter::Address => (FindingKind::Uninitialized, "depends on it"),
+            Matter::Atomic => (FindingKind::Uninitialized, "combines with it"),
+            Matter::Output => (FindingKind::UninitializedOutput, "stores it"),
+        };
+        let site = Site::new(found.span, found.block, found.thread, access);
+        let (what, born, missing) = match &found.origin {
+            Origin::Register { name, .. } => {
+                let missing = format!("a value for `{name}` on every way that leads here");
+                (format!("register `{name}`, which nobody wrote"), None, missing)
+            }
+            Origin::Memory { span, space } => {
+                let space = format!("{space:?}").to_lowercase();
+                let born = (*span != found.span)
+                    .then(|| Site::new(*span, found.block, found.thread, "reads what nobody wrote"));
+                let missing = format!("a store to the {space} memory before it is read");
+                (format!("{space} memory that nobody wrote"), born, missing)
+            }
+        };
+        let does = match found.matter {
+            Matter::Decides => "goes where it is told by",
+            Matter::Address => "accesses memory, or not, depending on",
+            Matter::Atomic => "combines atomically with",
+            Matter::Output => "stores to global memory what comes from",
+        };
+        let message = format!("{} {does} {what}", self.who(&site));
+        self.findings.add(kind, &self.kernel, (site, born), |finding| {
+            finding.message = message;
+            finding.missing = missing;
+            if let Some(address) = found.address {
+                finding.address = Some(address);
+                finding.space = match &found.origin {
+                    Origin::Memory { space, .. } if found.matter == Matter::Atomic => Some(*space),
+                    _ => Some(Space::Global).filter(|_| found.matter == Matter::Output),
+                };
+            }
+        });
     }
 
     fn add_misuse(&mut self, block: [u32; 3], misuse: &Misuse) {
@@ -333,11 +395,16 @@ impl LaunchObserver for Checker {
         let lock_step = module.target.number < 70;
         self.races = Races::new(config.grid, self.threads, lock_step);
         self.uses.clear();
+        self.values = Values::default();
+        self.undefined.iter().for_each(|&(address, bytes)| self.values.forget(address, bytes));
         if self.aligned.is_empty() {
             let bodies = module.functions.iter().filter_map(|function| function.body.as_ref());
             for node in bodies.flat_map(|body| &body.code) {
                 if let check::module::Node::Instruction(instruction) = node {
                     let (form, picks) = (instruction.form, &instruction.picks);
+                    if form.opcode == Opcode::Ld && picks.mods().iter().any(|m| m.name().starts_with("param")) {
+                        self.param_loads.insert(instruction.span.start);
+                    }
                     if matches!(form.opcode, Opcode::Bar | Opcode::Barrier) {
                         let aligned = form.opcode == Opcode::Bar || picks.has(Mod::Aligned);
                         self.aligned.insert(instruction.span.start, aligned);
@@ -351,6 +418,11 @@ impl LaunchObserver for Checker {
         if self.watches_memory() {
             self.races.access(event);
             self.take_races();
+        }
+        if self.tools.has(Tool::Initcheck) {
+            let is_param = event.space == Space::Param || self.param_loads.contains(&event.span.start);
+            self.values.access(event, is_param);
+            self.take_uses();
         }
         ControlFlow::Continue(())
     }
@@ -445,7 +517,21 @@ impl LaunchObserver for Checker {
         self.check_use(event.block, |uses, _| uses.exit(event.span, event.threads));
         if self.races.exit(event.block, event.threads) {
             self.uses.remove(&event.block);
+            self.values.end_block(event.block);
         }
+    }
+
+    fn wants_operations(&self) -> bool {
+        self.tools.has(Tool::Initcheck)
+    }
+
+    fn operation(&mut self, event: &OperationEvent) {
+        self.values.operation(event);
+        self.take_uses();
+    }
+
+    fn enter(&mut self, event: &EnterEvent) {
+        self.values.enter(event);
     }
 
     fn device_call(&mut self, call: &DeviceCall) {
@@ -454,6 +540,7 @@ impl LaunchObserver for Checker {
             DeviceFunction::Malloc { bytes, address } => {
                 let site = Site::new(call.span, call.block, call.thread, "allocates");
                 self.heap.insert(address, (site, bytes));
+                self.values.forget(address, bytes);
             }
             DeviceFunction::Free { address } => {
                 self.heap.remove(&address);

@@ -56,6 +56,21 @@ impl Tools {
         self.chosen[tool as usize]
     }
 
+    /// Those that the environment variable `PTXVM_TOOL` names, for libraries that have no options.
+    ///
+    /// # Errors
+    /// When it names one that there is not.
+    pub fn from_environment() -> Result<Tools, String> {
+        std::env::var("PTXVM_TOOL").map_or(Ok(Tools::default()), |names| names.parse())
+    }
+
+    /// One does not run.
+    #[must_use]
+    pub fn without(mut self, tool: Tool) -> Tools {
+        self.chosen[tool as usize] = false;
+        self
+    }
+
     /// None runs.
     pub fn is_empty(self) -> bool {
         self == Tools::default()
@@ -154,7 +169,7 @@ kinds! {
     /// A register, or memory, that nobody wrote decides something.
     Uninitialized Initcheck Error,
     /// Memory that nobody wrote reaches an output.
-    UninitializedOutput Initcheck Warning,
+    UninitializedOutput Initcheck Error,
     /// An allocation of `malloc` that the kernel does not free.
     DeviceLeak Leakcheck Error,
 }

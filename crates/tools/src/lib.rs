@@ -8,6 +8,7 @@ mod block;
 mod checker;
 mod clock;
 mod finding;
+mod init;
 mod race;
 mod shadow;
 mod sync;

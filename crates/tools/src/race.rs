@@ -4,6 +4,7 @@
 //! races are found whatever the schedule was, as long as the threads take the same ways.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use diag::Span;
@@ -104,15 +105,7 @@ pub(crate) struct NearMiss {
     pub write: u32,
     pub read: u32,
     /// What would have become known.
-    clock: Option<Arc<Clock>>,
-    stamp: Stamp,
-}
-
-impl NearMiss {
-    fn would_know(&self, stamp: Stamp) -> bool {
-        let same = |a: Stamp| a.block == stamp.block && a.thread == stamp.thread && stamp.epoch <= a.epoch;
-        same(self.stamp) || self.clock.as_ref().is_some_and(|clock| clock.knows(stamp))
-    }
+    clock: Clock,
 }
 
 /// Misses of a block that are kept: each pair of places once.
@@ -264,7 +257,6 @@ impl Races {
     }
 
     pub fn access(&mut self, event: &AccessEvent) {
-        let mut number: Option<(Space, u64, u32)> = None;
         let mut start = 0;
         while start < event.lanes.len() {
             let ctaid = event.lanes[start].block;
@@ -274,40 +266,71 @@ impl Races {
             let index = self.index(ctaid);
             self.block(ctaid);
             let Some(mut block) = self.blocks.remove(&index) else { continue };
-            for at in lanes {
-                let lane = &event.lanes[at];
-                if !matches!(lane.space, Space::Shared | Space::Global) || lane.bytes == 0 {
+            let plain = event.completion == Completion::AtOnce && !event.semantics.is_strong();
+            let mut at = lanes.start;
+            while at < lanes.end {
+                let LaneAccess { space, bytes, .. } = event.lanes[at];
+                let same = |lane: &&LaneAccess| lane.space == space && lane.bytes == bytes;
+                let run = at..at + event.lanes[at..lanes.end].iter().take_while(same).count();
+                at = run.end;
+                if !matches!(space, Space::Shared | Space::Global) || bytes == 0 {
                     continue;
                 }
-                let place = match number {
-                    Some((space, bytes, number)) if (space, bytes) == (lane.space, lane.bytes) => number,
-                    _ => {
-                        let (kind, semantics) = (event.kind, event.semantics);
-                        let place =
-                            Place { span: event.span, kind, semantics, space: lane.space, bytes: lane.bytes };
-                        let place = self.place(place);
-                        number = Some((lane.space, lane.bytes, place));
-                        place
-                    }
-                };
-                if event.completion == Completion::Mbarrier {
-                    block.unnamed.push((*lane, place));
-                    continue;
-                }
-                let copy = event.completion == Completion::Group && event.kind == AccessKind::CopyWrite;
-                let epoch = match copy {
-                    true => block.order.copy_group(lane.thread),
-                    false => block.order.epoch(lane.thread),
-                };
-                let stamp = Stamp { block: index, thread: lane.thread as u16, epoch };
-                self.note(&mut block, lane, Record::new(stamp, place, copy), Some((event, at)));
-                if event.semantics.is_strong()
-                    && !matches!(event.kind, AccessKind::Mbarrier | AccessKind::MbarrierTest)
-                {
-                    self.answer(&mut block, lane, place);
+                let (span, kind, semantics) = (event.span, event.kind, event.semantics);
+                let place = self.place(Place { span, kind, semantics, space, bytes });
+                if plain {
+                    self.note_all(&mut block, event, run, place);
+                } else {
+                    run.for_each(|at| self.note_ordered(&mut block, event, at, place));
                 }
             }
             self.blocks.insert(index, block);
+        }
+    }
+
+    /// Notes a run of accesses that order nothing.
+    fn note_all(&mut self, block: &mut RunningBlock, event: &AccessEvent, run: Range<usize>, place: u32) {
+        let RunningBlock { order, shared, misses, .. } = block;
+        let Some(first) = event.lanes.get(run.start) else { return };
+        let shadow = if first.space == Space::Shared { shared } else { &mut self.global };
+        let mut now = Now {
+            order,
+            places: &self.places,
+            place: &self.places[place as usize],
+            number: place,
+            thread: 0,
+            lock_step: self.lock_step,
+            races: Vec::new(),
+        };
+        for at in run {
+            let lane = &event.lanes[at];
+            now.thread = lane.thread;
+            let stamp =
+                Stamp { block: order.index, thread: lane.thread as u16, epoch: order.epoch(lane.thread) };
+            shadow.access(lane.address, lane.bytes, Record::new(stamp, place, false), &mut now);
+            if !now.races.is_empty() {
+                let races = std::mem::take(&mut now.races);
+                let found = races.into_iter().map(|race| found(race, lane, place, misses, Some((event, at)), self.grid));
+                self.found.extend(found);
+            }
+        }
+    }
+
+    /// Notes an access that may be part of what orders others, or is done later.
+    fn note_ordered(&mut self, block: &mut RunningBlock, event: &AccessEvent, at: usize, place: u32) {
+        let lane = &event.lanes[at];
+        if event.completion == Completion::Mbarrier {
+            return block.unnamed.push((*lane, place));
+        }
+        let copy = event.completion == Completion::Group && event.kind == AccessKind::CopyWrite;
+        let epoch = match copy {
+            true => block.order.copy_group(lane.thread),
+            false => block.order.epoch(lane.thread),
+        };
+        let stamp = Stamp { block: block.order.index, thread: lane.thread as u16, epoch };
+        self.note(block, lane, Record::new(stamp, place, copy), Some((event, at)));
+        if event.semantics.is_strong() && !matches!(event.kind, AccessKind::Mbarrier | AccessKind::MbarrierTest) {
+            self.answer(block, lane, place);
         }
     }
 
@@ -331,20 +354,9 @@ impl Races {
         };
         let shadow = if lane.space == Space::Shared { shared } else { &mut self.global };
         shadow.access(lane.address, lane.bytes, record, &mut now);
-        for (earlier, address) in std::mem::take(&mut now.races) {
-            let miss = misses.iter().find(|miss| miss.would_know(earlier.stamp())).cloned();
-            let same_value =
-                event.is_some_and(|(event, at)| is_same_value(event, at, &earlier, address, self.grid));
-            self.found.push(Race {
-                earlier,
-                later: *lane,
-                later_place: record.place,
-                address,
-                space: lane.space,
-                same_value,
-                miss,
-            });
-        }
+        let races = std::mem::take(&mut now.races);
+        let place = record.place;
+        self.found.extend(races.into_iter().map(|race| found(race, lane, place, misses, event, self.grid)));
     }
 
     /// What a strong access learns and tells.
@@ -359,30 +371,33 @@ impl Races {
         if kind.reads()
             && let Some(variable) = variables.get(&lane.address)
         {
-            let mut miss = |miss, write, clock: Option<&Arc<Clock>>, stamp| {
-                let known = misses.iter().any(|m| (m.miss, m.write, m.read) == (miss, write, place));
-                if !known && misses.len() < MOST_MISSES {
-                    misses.push(NearMiss { miss, write, read: place, clock: clock.cloned(), stamp });
+            let mut miss = |miss, write, clock: &Clock| {
+                let is_this = |m: &NearMiss| (m.miss, m.write, m.read) == (miss, write, place);
+                if let Some(known) = misses.iter_mut().find(|m| is_this(m)) {
+                    known.clock.join(clock);
+                } else if misses.len() < MOST_MISSES {
+                    misses.push(NearMiss { miss, write, read: place, clock: clock.clone() });
                 }
             };
-            let nobody = Stamp { block: u32::MAX, thread: 0, epoch: 0 };
             let pattern = patterns.entry(thread).or_default();
             pattern.read.retain(|(at, ..)| *at != key);
             for release in &variable.releases {
-                let clock = Some(&release.clock);
+                let clock = &release.clock;
                 if release.block != own && release.scope < Scope::Gpu {
-                    miss(Miss::ReleaseScope, release.place, clock, nobody);
+                    miss(Miss::ReleaseScope, release.place, clock);
                 } else if release.block != own && scope < Scope::Gpu {
-                    miss(Miss::AcquireScope, release.place, clock, nobody);
+                    miss(Miss::AcquireScope, release.place, clock);
                 } else if semantics.order.acquires() {
                     order.acquire(thread, &release.clock);
                 } else {
                     pattern.read.push((key, scope, release.clone(), place));
-                    miss(Miss::NoAcquire, release.place, clock, nobody);
+                    miss(Miss::NoAcquire, release.place, clock);
                 }
             }
             if let Some((stamp, write)) = variable.relaxed {
-                miss(Miss::NoRelease, write, None, stamp);
+                let mut clock = Clock::default();
+                clock.raise(stamp.block, stamp.thread, stamp.epoch + 1);
+                miss(Miss::NoRelease, write, &clock);
             }
         }
         if !kind.writes() {
@@ -390,16 +405,18 @@ impl Races {
         }
         let is_atomic = kind.reads();
         let mut releases = Vec::new();
-        if let Some((fence_scope, mark, _)) = patterns.get(&thread).and_then(|patterns| patterns.fence.as_ref()) {
+        if let Some((fence_scope, mark, fence)) = patterns.get(&thread).and_then(|patterns| patterns.fence.as_ref()) {
             let mut clock = Clock::default();
             order.tell(thread, mark, &mut clock);
-            releases.push((scope.min(*fence_scope), clock));
+            // Whichever reaches less far.
+            let by = if *fence_scope < scope { *fence } else { place };
+            releases.push((scope.min(*fence_scope), clock, by));
         }
         if semantics.order.releases() {
             let mut clock = Clock::default();
             let mark = order.mark(thread);
             order.tell(thread, &mark, &mut clock);
-            releases.push((scope, clock));
+            releases.push((scope, clock, place));
         }
         if releases.is_empty() && is_atomic {
             // What was released before stays so.
@@ -414,7 +431,7 @@ impl Races {
             let stamp = Stamp { block: own, thread: thread as u16, epoch: order.epoch(thread) };
             variable.relaxed = Some((stamp, place));
         }
-        for (scope, clock) in releases {
+        for (scope, clock, place) in releases {
             match variable.releases.iter_mut().find(|known| known.block == own && known.scope == scope) {
                 Some(known) => {
                     Arc::make_mut(&mut known.clock).join(&clock);
@@ -491,6 +508,26 @@ impl Races {
             self.blocks.remove(&index);
         }
         over
+    }
+}
+
+/// A race of a thread's access with an earlier one, at an address.
+fn found(
+    (earlier, address): (Record, u64),
+    lane: &LaneAccess,
+    place: u32,
+    misses: &[NearMiss],
+    event: Option<(&AccessEvent, usize)>,
+    grid: [u32; 3],
+) -> Race {
+    Race {
+        earlier,
+        later: *lane,
+        later_place: place,
+        address,
+        space: lane.space,
+        same_value: event.is_some_and(|(event, at)| is_same_value(event, at, &earlier, address, grid)),
+        miss: misses.iter().find(|miss| miss.clock.knows(earlier.stamp())).cloned(),
     }
 }
 

@@ -57,6 +57,17 @@ pub trait LaunchObserver: Send {
     /// A thread has called a function that CUDA provides.
     fn device_call(&mut self, _call: &DeviceCall) {}
 
+    /// Whether it wants to be told of operations ([`LaunchObserver::operation`]).
+    fn wants_operations(&self) -> bool {
+        false
+    }
+
+    /// Threads are about to execute a step of an operation: behind its accesses. Only for those who want it.
+    fn operation(&mut self, _operation: &OperationEvent) {}
+
+    /// Threads begin a function, with registers of their own. Only for those who want operations.
+    fn enter(&mut self, _function: &EnterEvent) {}
+
     /// The launch has ended, by itself or with a fault.
     fn end(&mut self, _launch: &Launch) {}
 }
@@ -304,6 +315,136 @@ pub struct DeviceCall {
     pub span: Span,
     /// What it called.
     pub function: DeviceFunction,
+}
+
+/// How the results of a step depend on what it reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperationKind {
+    /// On all of it.
+    Compute,
+    /// They are what is read, bit for bit: so many of its lowest bits.
+    Copy {
+        /// So many.
+        bits: u32,
+    },
+    /// What is read stands side by side in it, so many bits each, the first lowest.
+    Pack {
+        /// Of each.
+        bits: u32,
+    },
+    /// Each is so many bits of what is read, the first the lowest.
+    Unpack {
+        /// Of each.
+        bits: u32,
+    },
+    /// On nothing.
+    Defined,
+    /// They are elements of memory: of the access that was told before.
+    Load {
+        /// Bytes of each.
+        bytes: u32,
+    },
+    /// Elements of memory are written.
+    Store {
+        /// Bytes of each.
+        bytes: u32,
+    },
+    /// Memory is read, combined and written.
+    Atomic,
+    /// Memory is copied, as the accesses say that were told before.
+    CopyMemory,
+    /// On what the lane that [`WarpLane::source`] names has.
+    Shuffle,
+    /// On what all lanes of the warp have.
+    Collective,
+    /// On all rows of memory that the warp reads.
+    LoadMatrix,
+    /// What all lanes of the warp have is written.
+    StoreMatrix,
+    /// A branch, a barrier, a call: what is written is defined.
+    Decide,
+}
+
+/// The lanes that execute together, and who they are.
+#[derive(Clone, Copy)]
+pub struct LaneSet<'a> {
+    pub(crate) words: &'a [u64],
+    pub(crate) who: &'a dyn Fn(usize) -> ([u32; 3], u32),
+}
+
+impl LaneSet<'_> {
+    /// A bit for each of up to 1024 lanes.
+    pub fn words(&self) -> &[u64] {
+        self.words
+    }
+
+    /// `%ctaid` of a lane's block, and its index there.
+    pub fn who(&self, lane: usize) -> ([u32; 3], u32) {
+        (self.who)(lane)
+    }
+}
+
+impl fmt::Debug for LaneSet<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x?}", self.words)
+    }
+}
+
+/// What a step of an operation does to registers.
+///
+/// A register is named by a window and a number in it. Numbers also stand for literals, special registers and intermediate
+/// results; what is read at the entry of a function before it is written is told with [`EnterEvent`].
+#[derive(Clone, Copy)]
+pub struct OperationEvent<'a> {
+    /// The instruction.
+    pub span: Span,
+    /// Which lanes: the same number for those that can execute together.
+    pub chunk: usize,
+    /// The registers of a call of a function.
+    pub window: u32,
+    /// How results depend on what is read.
+    pub kind: OperationKind,
+    /// What is read for results, and stored.
+    pub uses: &'a [u32],
+    /// What is written.
+    pub defs: &'a [Option<u32>],
+    /// Predicates, by the index in `defs`: one bit each.
+    pub predicates: u32,
+    /// What decides where or whether something happens: addresses, guards, branches, masks.
+    pub decides: &'a [u32],
+    /// Who executes it.
+    pub lanes: LaneSet<'a>,
+    pub(crate) values: &'a dyn Fn(usize, usize) -> u64,
+    pub(crate) compute: Option<&'a dyn Fn(&[u64]) -> [u64; 2]>,
+}
+
+impl OperationEvent<'_> {
+    /// The value of a use, by its index, in a lane.
+    pub fn value(&self, index: usize, lane: usize) -> u64 {
+        (self.values)(index, lane)
+    }
+
+    /// What the results would be of other values of the uses; `None` where that cannot be asked for.
+    pub fn compute(&self, values: &[u64]) -> Option<[u64; 2]> {
+        self.compute.map(|compute| compute(values))
+    }
+}
+
+/// Lanes begin a function.
+#[derive(Clone, Copy)]
+pub struct EnterEvent<'a> {
+    /// As of [`OperationEvent`].
+    pub chunk: usize,
+    /// As of [`OperationEvent`].
+    pub window: u32,
+    /// A kernel begins, and with it a block.
+    pub is_kernel: bool,
+    /// Where the function stands.
+    pub span: Span,
+    /// Registers that may be read before they are written, with their names; parameters are not among them.
+    pub unwritten: &'a [(u32, &'a str)],
+    /// Who begins.
+    pub lanes: LaneSet<'a>,
 }
 
 /// A handle on an observer, shared by the host threads of a launch.

@@ -6,6 +6,7 @@
 
 mod build;
 mod chain;
+mod flow;
 mod fuse;
 mod linear;
 mod matrix;
@@ -29,6 +30,7 @@ use lanes::LaneFn;
 
 pub(crate) use build::build;
 pub use build::function_address;
+pub(crate) use flow::{Flow, flows};
 pub(crate) use linear::Linear;
 pub(crate) use matrix::{
     Fragment, MatrixFactor, MatrixOp, MatrixOperands, MatrixRows, MatrixSource, Multiply, RowFormat,

@@ -155,6 +155,8 @@ pub(crate) struct Chunk<'l> {
     matrices: Option<Box<matrix::Matrices>>,
     /// Bytes that each lane has taken by `alloca`; empty if none has.
     stacks: Vec<u32>,
+    /// Its blocks have started, and nothing has run.
+    begins: bool,
 }
 
 impl<'l> Chunk<'l> {
@@ -200,6 +202,7 @@ impl<'l> Chunk<'l> {
             operands: None,
             matrices: None,
             stacks: Vec::new(),
+            begins: false,
         }
     }
 
@@ -215,6 +218,7 @@ impl<'l> Chunk<'l> {
             self.everyone = Everyone::new(blocks * rows.block_lanes(), self.lanes);
         }
         self.alive = self.everyone.mask;
+        self.begins = true;
         self.paths.clear();
         self.copies.clear();
         self.stacks.clear();
@@ -233,6 +237,11 @@ impl<'l> Chunk<'l> {
         observer: &mut impl Observer,
     ) -> Step<Turn> {
         let mut spinning = false;
+        if std::mem::take(&mut self.begins)
+            && let [path] = self.paths[..]
+        {
+            observer.start(self, path.frame, path.mask);
+        }
         while let Some(mut path) = self.pick(shared) {
             let yielded = self.run_path(&mut path, shared, budget, &mut spinning, observer)?;
             if yielded {

@@ -14,6 +14,9 @@ use crate::stopwatch::Stopwatch;
 
 /// Sees everything that a host thread executes, and may end the run with a fault. Whoever does nothing costs nothing.
 pub(crate) trait Observer {
+    /// Blocks begin: a chunk has its threads at the entry of the kernel, in this frame.
+    #[inline(always)]
+    fn start(&mut self, _chunk: &Chunk, _frame: u32, _mask: Mask) {}
     /// A path comes to a block.
     #[inline(always)]
     fn enter(&mut self, _function: u32, _block: u32, _mask: Mask) {}

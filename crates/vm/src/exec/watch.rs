@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use diag::Span;
-use ir::{AccessKind, MbarrierOp};
+use ir::{AccessKind, MbarrierOp, Width};
 use isa::Space;
 use smallvec::SmallVec;
 
@@ -11,13 +11,16 @@ use super::access::{Request, Resolved};
 use super::mbarrier::Foreseen;
 use super::observe::Observer;
 use super::{Active, Chunk, Step};
-use crate::code::{Address, Block, Kind, Op, Start, Store, Terminator, WarpOp, shuffle_source};
+use crate::code::{
+    Address, Block, Flow, Kind, Op, Returned, Start, Store, Terminator, WarpOp, flows, shuffle_source,
+};
 use crate::cta::{CLUSTER_BARRIER, Shared};
 use crate::fault::FaultKind;
 use crate::mask::{Mask, WARP_LANES};
 use crate::memory::resolve_generic;
+use crate::registers::SlotRef;
 use crate::observer::{
-    AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, CopyGroupEvent, DeviceCall, ExitEvent, FenceEvent,
+    AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, CopyGroupEvent, DeviceCall, EnterEvent, ExitEvent, FenceEvent, LaneSet, OperationEvent, OperationKind,
     LaneAccess, MbarrierEvent, ObserverHandle, ReadValues, Values, WarpEvent, WarpKind, WarpLane,
 };
 
@@ -31,12 +34,15 @@ pub(crate) struct Watcher {
     generations: Vec<u32>,
     /// Nobody had come to a barrier by then.
     unused: bool,
+    /// It wants to be told of operations.
+    operations: bool,
 }
 
 impl Watcher {
     pub fn new(observer: ObserverHandle) -> Watcher {
         let (lanes, threads, generations) = (Vec::new(), Vec::new(), Vec::new());
-        Watcher { observer, lanes, threads, generations, unused: false }
+        let operations = observer.tell(|observer| observer.wants_operations());
+        Watcher { observer, lanes, threads, generations, unused: false, operations }
     }
 
     /// Calls `f` with `%ctaid` and the threads of each block that has lanes in `mask`.
@@ -247,6 +253,12 @@ impl Observer for Watcher {
         let op = &block.ops[index];
         let mut mask = active.mask;
         if let Some(guard) = op.guard {
+            if self.operations {
+                let (kind, uses, defs) = (OperationKind::Decide, SmallVec::new(), SmallVec::new());
+                let decides = [guard.slot].into_iter().collect();
+                let flow = Flow { kind, uses, defs, decides, pure: None };
+                self.tell_operation(chunk, op.span, &flow, active.mask, active);
+            }
             mask &= chunk.holds(guard, active);
         }
         if mask.is_empty() {
@@ -283,7 +295,18 @@ impl Observer for Watcher {
             proceed(self.observer.tell(|observer| observer.access(&event)), chunk, op.span, mask)?;
         }
         self.tell_effect(chunk, shared, op, mask, active);
+        if self.operations {
+            for flow in flows(op) {
+                self.tell_operation(chunk, op.span, &flow, mask, active);
+            }
+        }
         Ok(())
+    }
+
+    fn start(&mut self, chunk: &Chunk, frame: u32, mask: Mask) {
+        if self.operations {
+            self.tell_enter(chunk, frame, mask);
+        }
     }
 
     fn warp_sync(&mut self, chunk: &Chunk, span: Span, mask: Mask, members: impl Fn(usize) -> u32) {
@@ -295,6 +318,33 @@ impl Observer for Watcher {
         self.generations.extend(shared.generations());
         self.unused = shared.no_barrier_used();
         let span = block.span;
+        if self.operations {
+            let decides: SmallVec<[SlotRef; 6]> = match &block.terminator {
+                Terminator::Branch { pred, .. } => [*pred].into_iter().collect(),
+                Terminator::BranchIndexed { index, .. } => [*index].into_iter().collect(),
+                Terminator::Barrier(barrier) => {
+                    let reduced = barrier.reduction.as_ref().map(|reduction| reduction.src);
+                    [Some(barrier.barrier), barrier.threads, reduced].into_iter().flatten().collect()
+                }
+                _ => SmallVec::new(),
+            };
+            let defs: SmallVec<[Option<SlotRef>; 4]> = match &block.terminator {
+                Terminator::Barrier(barrier) => barrier.reduction.iter().map(|r| Some(r.dst)).collect(),
+                Terminator::Call(call) => {
+                    let slot = |place: &Returned| match place {
+                        Returned::Slot(slot) => Some(*slot),
+                        Returned::Frame(_) | Returned::Ignored => None,
+                    };
+                    call.returned.iter().map(slot).collect()
+                }
+                _ => SmallVec::new(),
+            };
+            if !decides.is_empty() || !defs.is_empty() {
+                let (kind, uses) = (OperationKind::Decide, SmallVec::new());
+                let flow = Flow { kind, uses, defs, decides, pure: None };
+                self.tell_operation(chunk, span, &flow, active.mask, active);
+            }
+        }
         let (numbers, counts, waits) = match &block.terminator {
             Terminator::Barrier(barrier) => {
                 let counts = barrier.threads.map(|slot| chunk.distinct(slot, active));
@@ -338,6 +388,13 @@ impl Observer for Watcher {
 
     fn after_end(&mut self, chunk: &Chunk, shared: &Shared, block: &Block, active: &Active) -> Step {
         if let Terminator::Call(call) = &block.terminator {
+            if self.operations {
+                for path in chunk.paths.iter().filter(|path| path.block == 0) {
+                    if chunk.frames[path.frame].parent == Some(active.frame) {
+                        self.tell_enter(chunk, path.frame, path.mask);
+                    }
+                }
+            }
             chunk.called(call, active, |lane, function| {
                 let (ctaid, thread) = (chunk.block_of(lane), chunk.thread_of(lane) as u32);
                 let call = DeviceCall { block: ctaid, thread, span: block.span, function };
@@ -370,6 +427,65 @@ impl Observer for Watcher {
 }
 
 impl Watcher {
+    /// Tells of a step of an operation.
+    fn tell_operation(&self, chunk: &Chunk, span: Span, flow: &Flow, mask: Mask, active: &Active) {
+        let numbers = |slots: &[SlotRef]| slots.iter().map(|slot| slot.index).collect::<SmallVec<[u32; 8]>>();
+        let (uses, decides) = (numbers(&flow.uses), numbers(&flow.decides));
+        let defs: SmallVec<[Option<u32>; 8]> =
+            flow.defs.iter().map(|slot| slot.map(|slot| slot.index)).collect();
+        let is_predicate = |slot: &Option<SlotRef>| slot.is_some_and(|slot| slot.width == Width::Pred);
+        let predicates = flow.defs.iter().take(32).zip(0..).filter(|(slot, _)| is_predicate(slot));
+        let values = |index: usize, lane| chunk.registers.get(active.window, flow.uses[index], lane);
+        let compute = flow.pure.map(|pure| move |values: &[u64]| (pure.sem)(&pure.picks, values));
+        let who = |lane| (chunk.block_of(lane), chunk.thread_of(lane) as u32);
+        let event = OperationEvent {
+            span,
+            chunk: std::ptr::from_ref(chunk) as usize,
+            window: active.window.index,
+            kind: flow.kind,
+            uses: &uses,
+            defs: &defs,
+            predicates: predicates.fold(0, |all, (_, index)| all | 1 << index),
+            decides: &decides,
+            lanes: LaneSet { words: mask.words(), who: &who },
+            values: &values,
+            compute: compute.as_ref().map(|compute| compute as &dyn Fn(&[u64]) -> [u64; 2]),
+        };
+        self.observer.tell(|observer| observer.operation(&event));
+    }
+
+    /// Tells that lanes begin a function.
+    fn tell_enter(&self, chunk: &Chunk, frame: u32, mask: Mask) {
+        let frame = &chunk.frames[frame];
+        let program = chunk.launch.program();
+        let index = frame.function as usize;
+        let (Some(Some(lowered)), Some(checked), Some(function)) =
+            (program.functions.get(index), program.module.functions.get(index), chunk.function(frame.function))
+        else {
+            return;
+        };
+        let registers = checked.body.as_ref().map_or(&[][..], |body| &body.registers);
+        let unwritten: Vec<(u32, &str)> = function
+            .zeros
+            .iter()
+            .filter(|&&slot| !function.params.iter().flatten().any(|param| param.index == slot))
+            .filter_map(|&slot| match lowered.slots.get(slot as usize)?.kind {
+                ir::SlotKind::Register(id) => Some((slot, registers.get(id.index())?.name.as_str())),
+                _ => None,
+            })
+            .collect();
+        let who = |lane| (chunk.block_of(lane), chunk.thread_of(lane) as u32);
+        let event = EnterEvent {
+            chunk: std::ptr::from_ref(chunk) as usize,
+            window: frame.window.index,
+            is_kernel: frame.parent.is_none(),
+            span: checked.span,
+            unwritten: &unwritten,
+            lanes: LaneSet { words: mask.words(), who: &who },
+        };
+        self.observer.tell(|observer| observer.enter(&event));
+    }
+
     fn tell_exit(&mut self, chunk: &Chunk, span: Span, active: &Active) -> Step {
         self.each_block(chunk, active.mask, |observer, block, threads| {
             observer.tell(|observer| observer.exit(&ExitEvent { block, span, threads }));

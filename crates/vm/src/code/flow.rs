@@ -1,0 +1,171 @@
+//! How values pass through an operation: for those who watch.
+
+use smallvec::SmallVec;
+
+use super::{
+    Address, Base, BulkMask, Fragment, Kind, MatrixOp, MatrixSource, Op, Pure, Store, WarpOp,
+};
+use crate::observer::OperationKind;
+use crate::registers::SlotRef;
+
+type Slots = SmallVec<[SlotRef; 6]>;
+
+/// One step of an operation: some slots are read, others get values.
+pub(crate) struct Flow<'c> {
+    pub kind: OperationKind,
+    /// What results depend on, and stores write.
+    pub uses: Slots,
+    /// What is written; `None` for results that nobody wants.
+    pub defs: SmallVec<[Option<SlotRef>; 4]>,
+    /// What decides where something happens; not its guard.
+    pub decides: Slots,
+    /// What computes the result, if that can be asked for.
+    pub pure: Option<&'c Pure>,
+}
+
+/// The steps of an operation.
+pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
+    let mut all = SmallVec::new();
+    let mut add = |kind, uses: &[SlotRef], defs: &[Option<SlotRef>], decides: Slots, pure| {
+        let (uses, defs) = (uses.iter().copied().collect(), defs.iter().copied().collect());
+        all.push(Flow { kind, uses, defs, decides, pure });
+    };
+    let none = Slots::new;
+    use OperationKind::{Collective, Compute, Copy, Defined, Load, Shuffle, Unpack};
+    match &op.kind {
+        Kind::Pure(pure) => add(Compute, pure.src(), &pure.dst, none(), Some(&**pure)),
+        Kind::Link(link) => add(Compute, link.pure.src(), &link.pure.dst, none(), None),
+        Kind::PureStore(both) => {
+            add(Compute, both.pure.src(), &both.pure.dst, none(), Some(&both.pure));
+            store(&both.store, &mut add);
+        }
+        Kind::Copy { dst, src } => add(Copy { bits: 64 }, &[*src], &[Some(*dst)], none(), None),
+        Kind::Resize { dst, src, bits, signed: false } => {
+            add(Copy { bits: *bits }, &[*src], &[Some(*dst)], none(), None);
+        }
+        Kind::Not { dst, src } => add(Copy { bits: 64 }, &[*src], &[Some(*dst)], none(), None),
+        Kind::Resize { dst, src, .. } | Kind::Offset { dst, src, .. } | Kind::IsSpace { dst, src, .. } => {
+            add(Compute, &[*src], &[Some(*dst)], none(), None);
+        }
+        Kind::Param { dst, .. }
+        | Kind::AddressOf { dst, .. }
+        | Kind::ReadClock { dst, .. }
+        | Kind::ActiveMask { dst } => add(Defined, &[], &[Some(*dst)], none(), None),
+        Kind::Pack { dst, src, bits } => {
+            add(OperationKind::Pack { bits: *bits }, src, &[Some(*dst)], none(), None);
+        }
+        Kind::Unpack { dst, src, bits } => add(Unpack { bits: *bits }, &[*src], dst, none(), None),
+        Kind::Load(load) | Kind::LoadStrong(load) => {
+            add(Load { bytes: load.bytes }, &[], &load.dst, base(&load.address), None);
+        }
+        Kind::Store(what) | Kind::StoreStrong(what) => store(what, &mut add),
+        Kind::Atomic(atomic) => {
+            let uses: Slots = [Some(atomic.a), atomic.b].into_iter().flatten().collect();
+            add(OperationKind::Atomic, &uses, &[atomic.dst], base(&atomic.address), None);
+        }
+        Kind::AtomicWide(atomic) => {
+            let uses: Slots =
+                atomic.compare.into_iter().flatten().chain(atomic.new).collect();
+            add(OperationKind::Atomic, &uses, &atomic.dst, base(&atomic.address), None);
+        }
+        Kind::Stack { dst, value, .. } => {
+            add(Defined, &[], &[*dst], value.iter().copied().collect(), None);
+        }
+        Kind::Fence(_) | Kind::CopyGroup(_) | Kind::Unsupported { .. } => {}
+        Kind::CopyAsync(copy) => {
+            let mut decides = base(&copy.dst);
+            decides.extend(base(&copy.src));
+            decides.extend(copy.size);
+            add(OperationKind::CopyMemory, &[], &[], decides, None);
+        }
+        Kind::CopyBulk(copy) => {
+            let mut decides = base(&copy.dst);
+            decides.extend(base(&copy.src));
+            decides.push(copy.size);
+            if let Some(BulkMask::Bytes(mask) | BulkMask::Blocks(mask)) = copy.mask {
+                decides.push(mask);
+            }
+            add(OperationKind::CopyMemory, &[], &[], decides, None);
+        }
+        Kind::TryCancel(request) => add(Defined, &[], &[], base(&request.dst), None),
+        Kind::Mbarrier(mbarrier) => {
+            let mut decides = mbarrier.address.as_ref().map_or(none(), base);
+            decides.extend(mbarrier.value);
+            add(Defined, &[], &[mbarrier.dst], decides, None);
+        }
+        Kind::Texel(texel) => {
+            let mut decides: Slots = texel.src.iter().copied().collect();
+            decides.push(texel.handle);
+            decides.extend(texel.sampler);
+            add(Defined, &[], &texel.dst, decides, None);
+        }
+        Kind::Warp { op: warp, members } => {
+            let members = || members.iter().copied().collect::<Slots>();
+            match &**warp {
+                WarpOp::Shuffle { dst, pred, a, b, c, .. } => {
+                    let mut decides = members();
+                    decides.extend([*b, *c]);
+                    add(Shuffle, &[*a], &[*dst], decides, None);
+                    add(Defined, &[], &[*pred], none(), None);
+                }
+                WarpOp::Vote { dst, a, .. } | WarpOp::Redux { dst, a, .. } => {
+                    add(Collective, &[*a], &[*dst], members(), None);
+                }
+                WarpOp::Match { dst, pred, a, .. } => add(Collective, &[*a], &[*dst, *pred], members(), None),
+                WarpOp::Elect { dst, pred } => add(Defined, &[], &[*dst, *pred], members(), None),
+                WarpOp::Sync | WarpOp::Unsupported { .. } => {}
+                WarpOp::Matrix(matrix) => self::matrix(matrix, &mut add),
+            }
+        }
+    }
+    all
+}
+
+/// The slot that an address stands in.
+pub(crate) fn base(address: &Address) -> Slots {
+    match address.base {
+        Base::Slot(slot) => [slot].into_iter().collect(),
+        Base::Zero | Base::Frame | Base::FrameParam(_) | Base::FrameReturn(_) => Slots::new(),
+    }
+}
+
+fn store<'c>(
+    store: &Store,
+    add: &mut impl FnMut(OperationKind, &[SlotRef], &[Option<SlotRef>], Slots, Option<&'c Pure>),
+) {
+    add(OperationKind::Store { bytes: store.bytes }, &store.src, &[], base(&store.address), None);
+}
+
+fn matrix<'c>(
+    op: &MatrixOp,
+    add: &mut impl FnMut(OperationKind, &[SlotRef], &[Option<SlotRef>], Slots, Option<&'c Pure>),
+) {
+    let of = |fragment: &Fragment| fragment.registers.iter().copied().flatten().collect::<Slots>();
+    let kind = OperationKind::Collective;
+    match op {
+        MatrixOp::Multiply(multiply) => {
+            let mut uses = Slots::new();
+            for factor in [&multiply.a, &multiply.b, &multiply.c] {
+                if let MatrixSource::Registers(fragment) = &factor.source {
+                    uses.extend(of(fragment));
+                }
+            }
+            add(kind, &uses, &multiply.d.registers, Slots::new(), None);
+        }
+        MatrixOp::LoadRows(rows) => {
+            add(OperationKind::LoadMatrix, &[], &rows.registers, base(&rows.address), None);
+        }
+        MatrixOp::StoreRows(rows) => {
+            let uses: Slots = rows.registers.iter().copied().flatten().collect();
+            add(OperationKind::StoreMatrix, &uses, &[], base(&rows.address), None);
+        }
+        MatrixOp::Transpose { dst, src } => add(kind, &[*src], &[*dst], Slots::new(), None),
+        MatrixOp::Load(strided) => {
+            let decides = base(&strided.address);
+            add(OperationKind::LoadMatrix, &[], &strided.fragment.registers, decides, None);
+        }
+        MatrixOp::Store(strided) => {
+            add(OperationKind::StoreMatrix, &of(&strided.fragment), &[], base(&strided.address), None);
+        }
+    }
+}
