@@ -106,13 +106,15 @@ fn main() {
     println!("| kernel | without | racecheck | initcheck | synccheck | all |\n|---|---|---|---|---|---|");
     for case in &CASES {
         let row = ["", "racecheck", "initcheck", "synccheck", "all"].map(|names| {
-            names.parse().map_err(|error: String| error).and_then(|tools| {
-                time(case, tools).map_err(|error| error.to_string())
-            })
+            names
+                .parse()
+                .map_err(|error: String| error)
+                .and_then(|tools| time(case, tools).map_err(|error| error.to_string()))
         });
         match row {
             [Ok(plain), rest @ ..] => {
-                let ratios = rest.map(|time| time.map_or_else(|error| error, |t| format!("{:.1}x", t / plain)));
+                let ratios =
+                    rest.map(|time| time.map_or_else(|error| error, |t| format!("{:.1}x", t / plain)));
                 println!("| {} | {:.2} ms | {} |", case.name, plain * 1e3, ratios.join(" | "));
             }
             [Err(error), ..] => println!("| {} | {error} |", case.name),

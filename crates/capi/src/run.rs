@@ -118,7 +118,8 @@ pub unsafe fn run(text: &[u8], launch: &Launch) -> Result<(), Failure> {
         })?;
         prepared = prepared.arg(Arg::bytes(low));
     }
-    let tools = Tools::from_environment().map_err(|message| Failure::launch(format!("PTXVM_TOOL: {message}")))?;
+    let tools =
+        Tools::from_environment().map_err(|message| Failure::launch(format!("PTXVM_TOOL: {message}")))?;
     let checker = (!tools.is_empty()).then(|| Checker::shared(tools));
     if let Some(checker) = &checker {
         prepared = prepared.check(checker);

@@ -85,3 +85,42 @@ fn python_loads_it_under_the_name_of_gpuocelot() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("shared memory of this block has 0 bytes"), "{said}");
 }
+
+/// Every thread writes its number to the same word.
+const RACY: &str = r#"
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+ptx = b"""
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry racy(.param .u64 out) {
+.reg .b32 %t;
+.reg .b64 %o;
+ld.param.u64 %o, [out];
+mov.u32 %t, %tid.x;
+st.u32 [%o], %t;
+ret;
+}
+"""
+word = (ctypes.c_uint32 * 4)()
+args = (ctypes.c_void_p * 1)(ctypes.addressof(word))
+print(library.ptxvm_run(ptx, 1, args, 8, 1, 1, 1, 1, 1, 0))
+"#;
+
+#[test]
+fn tools_watch_where_the_environment_asks_for_them() {
+    for (tools, code, said) in [
+        ("", "0", ""),
+        ("racecheck,synccheck", "3", "error[race-write-write]: threads (0,0,0) and (1,0,0)"),
+        ("initcheck", "0", ""),
+        ("raceczech", "2", "there is no tool `raceczech`"),
+    ] {
+        let mut python = Command::new("python3");
+        python.args(["-c", RACY]).arg(library("libptxvm_c", "so")).env("PTXVM_TOOL", tools);
+        let output = run(&mut python);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), code, "{tools}: {stderr}");
+        assert!(stderr.contains(said) && (said.is_empty() == stderr.is_empty()), "{tools}: {stderr}");
+    }
+}

@@ -43,14 +43,19 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 /// The words of the comment behind a line.
 fn marks(line: &str) -> impl Iterator<Item = &str> {
-    line.split_once("; //").or(line.split_once(": //")).or(line.split_once("} //")).or(line.split_once("{ //"))
+    line.split_once("; //")
+        .or(line.split_once(": //"))
+        .or(line.split_once("} //"))
+        .or(line.split_once("{ //"))
         .map_or("", |(_, words)| words)
         .split_whitespace()
 }
 
 /// The lines of one side of the pair; those of the other are left blank, so that all keep their numbers.
 fn side(text: &str, other: &str) -> String {
-    let keep = |line: &str| if marks(line).any(|mark| mark == other) { "\n".to_owned() } else { format!("{line}\n") };
+    let keep = |line: &str| {
+        if marks(line).any(|mark| mark == other) { "\n".to_owned() } else { format!("{line}\n") }
+    };
     text.lines().map(keep).collect()
 }
 
@@ -82,12 +87,16 @@ fn launch(path: &Path, text: &str, tools: &str, options: &[&str]) -> Result<Seen
     let last = json.stdout.lines().last().unwrap_or_default();
     let object: serde_json::Value =
         serde_json::from_str(last).map_err(|error| format!("{error}: {}", human.transcript()))?;
-    let findings = object["findings"].as_array().ok_or_else(|| format!("no findings\n{}", human.transcript()))?;
+    let findings =
+        object["findings"].as_array().ok_or_else(|| format!("no findings\n{}", human.transcript()))?;
     let sides = |finding: &serde_json::Value| {
         ["first", "second"].into_iter().filter_map(|side| finding[side]["line"].as_u64()).collect::<Vec<_>>()
     };
     Ok(Seen {
-        codes: findings.iter().map(|finding| finding["code"].as_str().unwrap_or_default().to_owned()).collect(),
+        codes: findings
+            .iter()
+            .map(|finding| finding["code"].as_str().unwrap_or_default().to_owned())
+            .collect(),
         lines: findings.iter().flat_map(sides).collect(),
         stderr: human.stderr,
         exit: human.code,

@@ -69,7 +69,8 @@ impl Located {
         let mut diagnostic =
             Diagnostic::new(kind.severity(), kind.diagnostic(), self.first.span, message.as_str());
         let mut say = |place: &PlaceInSource, text: String| {
-            let shown = std::mem::replace(&mut diagnostic, Diagnostic::error(kind.diagnostic(), place.span, ""));
+            let shown =
+                std::mem::replace(&mut diagnostic, Diagnostic::error(kind.diagnostic(), place.span, ""));
             diagnostic = if Arc::ptr_eq(&place.source, &self.first.source) {
                 shown.label(place.span, text)
             } else {
@@ -81,10 +82,13 @@ impl Located {
         if let (Some(site), Some(place)) = (self.finding.second, &self.second) {
             if place.span == self.first.span {
                 let access = self.finding.first.access;
-                say(&self.first, match site.access == access {
-                    true => format!("{first} {access}, and so does {second}"),
-                    false => format!("{first} {access}, {second} {}", site.access),
-                });
+                say(
+                    &self.first,
+                    match site.access == access {
+                        true => format!("{first} {access}, and so does {second}"),
+                        false => format!("{first} {access}, {second} {}", site.access),
+                    },
+                );
             } else {
                 say(&self.first, format!("{first} {}", self.finding.first.access));
                 say(place, format!("{second} {}", site.access));

@@ -99,14 +99,12 @@ impl Module {
         Module { program: Arc::new(ir::lower(self.program.module.clone(), options)), ..self.clone() }
     }
 
-    /// The same module as these tools must have it: initcheck sees registers that nobody wrote only if nothing is computed before its
-    /// time.
+    /// The same module as these tools must have it: initcheck sees registers that nobody wrote only if nothing is computed, or
+    /// replaced by its value, where it would not have been.
     #[must_use]
     pub fn for_tools(self, tools: Tools) -> Module {
-        match LowerOptions::without("prologue") {
-            Some(options) if tools.has(Tool::Initcheck) => self.lowered_with(&options),
-            _ => self,
-        }
+        let options = LowerOptions { copies: false, prologue: false, ..LowerOptions::ALL };
+        if tools.has(Tool::Initcheck) { self.lowered_with(&options) } else { self }
     }
 
     /// The modules of one file each that it is made of.

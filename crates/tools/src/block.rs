@@ -301,7 +301,8 @@ impl BlockOrder {
         let mut order = self.barriers.remove(&barrier).unwrap_or_default();
         let (arrived, waiting) = (order.arrived, order.waiting);
         let exited = if order.counted { [0; 16] } else { self.exited };
-        let count: u32 = waiting.iter().zip(&exited).map(|(waits, exited)| (waits | exited).count_ones()).sum();
+        let count: u32 =
+            waiting.iter().zip(&exited).map(|(waits, exited)| (waits | exited).count_ones()).sum();
         if count == self.threads {
             self.synchronize();
             return arrived;

@@ -8,7 +8,8 @@ use diag::Span;
 use isa::{Mod, Opcode, Space};
 use vm::{
     AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, CopyGroup, CopyGroupEvent, DeviceCall,
-    DeviceFunction, EnterEvent, ExitEvent, FenceEvent, Launch, LaunchObserver, MbarrierEvent, MbarrierOp, OperationEvent, WarpEvent, WarpKind,
+    DeviceFunction, EnterEvent, ExitEvent, FenceEvent, Launch, LaunchObserver, MbarrierEvent, MbarrierOp,
+    OperationEvent, WarpEvent, WarpKind,
 };
 
 use crate::block::WARP;
@@ -202,7 +203,10 @@ impl Checker {
     ) -> (String, Vec<(Span, String)>) {
         let place = |number: u32| &self.races.places[number as usize];
         if kind == FindingKind::CopyNotAwaited {
-            return ("`cp.async.wait_group` or `cp.async.wait_all` in this thread before it".to_owned(), vec![]);
+            return (
+                "`cp.async.wait_group` or `cp.async.wait_all` in this thread before it".to_owned(),
+                vec![],
+            );
         }
         if kind == FindingKind::RaceScope {
             let text = "both at a scope that includes the other thread (`.gpu`), and of the same size";
@@ -211,14 +215,14 @@ impl Checker {
         if let Some(near) = &race.miss {
             let (write, read) = (place(near.write).span, place(near.read).span);
             let (missing, span, because) = match near.miss {
-                Miss::ReleaseScope => (
-                    "a release at `.gpu` scope",
-                    write,
-                    "this releases to the threads of its own block only",
-                ),
-                Miss::AcquireScope => {
-                    ("an acquire at `.gpu` scope", read, "this acquires from the threads of its own block only")
+                Miss::ReleaseScope => {
+                    ("a release at `.gpu` scope", write, "this releases to the threads of its own block only")
                 }
+                Miss::AcquireScope => (
+                    "an acquire at `.gpu` scope",
+                    read,
+                    "this acquires from the threads of its own block only",
+                ),
                 Miss::NoRelease => (
                     "`.release` where the flag is written, or a fence before it",
                     write,
@@ -402,7 +406,8 @@ impl LaunchObserver for Checker {
             for node in bodies.flat_map(|body| &body.code) {
                 if let check::module::Node::Instruction(instruction) = node {
                     let (form, picks) = (instruction.form, &instruction.picks);
-                    if form.opcode == Opcode::Ld && picks.mods().iter().any(|m| m.name().starts_with("param")) {
+                    if form.opcode == Opcode::Ld && picks.mods().iter().any(|m| m.name().starts_with("param"))
+                    {
                         self.param_loads.insert(instruction.span.start);
                     }
                     if matches!(form.opcode, Opcode::Bar | Opcode::Barrier) {
@@ -467,6 +472,9 @@ impl LaunchObserver for Checker {
             }
             groups.iter().for_each(|&(warp, _, lanes)| order.synchronize_lanes(warp, lanes));
             return;
+        }
+        if event.kind == WarpKind::Shuffle {
+            self.values.shuffle(event);
         }
         let threads = self.threads;
         self.check_use(event.block, |uses, found| uses.warp(event, threads, found));

@@ -8,7 +8,9 @@ use std::collections::HashMap;
 
 use diag::Span;
 use isa::Space;
-use vm::{AccessEvent, AccessKind, EnterEvent, LaneAccess, OperationEvent, OperationKind};
+use vm::{
+    AccessEvent, AccessKind, EnterEvent, LaneAccess, OperationEvent, OperationKind, WarpEvent, WarpLane,
+};
 
 /// Lanes of a chunk.
 const LANES: usize = 1024;
@@ -157,6 +159,8 @@ pub(crate) struct Values {
     loaded: Vec<(LaneAccess, u64, Taint)>,
     copied: Vec<(LaneAccess, u64, Taint)>,
     stored: Vec<LaneAccess>,
+    /// Of the shuffle that is told next: block, thread, and the lane that it reads.
+    sources: HashMap<([u32; 3], u32), u32>,
     pub found: Vec<Use>,
 }
 
@@ -264,6 +268,15 @@ impl Values {
         }
     }
 
+    /// Lanes shuffle.
+    pub fn shuffle(&mut self, event: &WarpEvent) {
+        self.sources.clear();
+        if !self.registers.is_empty() {
+            let source = |lane: &WarpLane| Some(((event.block, lane.thread), lane.source? % 32));
+            self.sources.extend(event.lanes.iter().filter_map(source));
+        }
+    }
+
     fn matters(&mut self, taint: Taint, matter: Matter, span: Span, lane: &LaneAccess) {
         let Some(origin) = self.origins.get(taint.origin as usize - 1).cloned() else { return };
         let (block, thread, address) = (lane.block, lane.thread, Some(lane.address));
@@ -313,12 +326,16 @@ impl Values {
             OperationKind::CopyMemory => {}
             OperationKind::Store { bytes } if tainted => self.store(event, bytes, &of),
             OperationKind::StoreMatrix | OperationKind::Store { .. } => {}
-            OperationKind::Decide | OperationKind::Defined | OperationKind::Atomic => self.define(event, |_, _| Taint::default()),
+            OperationKind::Decide | OperationKind::Defined | OperationKind::Atomic => {
+                self.define(event, |_, _| Taint::default())
+            }
             OperationKind::Load { bytes } => {
                 let loaded = std::mem::take(&mut self.loaded);
                 let who = |lane: usize| event.lanes.who(lane);
-                let found: HashMap<([u32; 3], u32), (u64, Taint)> =
-                    loaded.iter().map(|(l, missing, taint)| ((l.block, l.thread), (*missing, *taint))).collect();
+                let found: HashMap<([u32; 3], u32), (u64, Taint)> = loaded
+                    .iter()
+                    .map(|(l, missing, taint)| ((l.block, l.thread), (*missing, *taint)))
+                    .collect();
                 self.define(event, |index, lane| {
                     if found.is_empty() {
                         return Taint::default();
@@ -350,7 +367,14 @@ impl Values {
             OperationKind::Unpack { bits } => {
                 self.define(event, |index, lane| of(0, lane).part(index as u32 * bits / 8, bits.div_ceil(8)));
             }
-            OperationKind::Shuffle | OperationKind::Collective => {
+            OperationKind::Shuffle => {
+                let sources = std::mem::take(&mut self.sources);
+                self.define(event, |_, lane| {
+                    let source = sources.get(&event.lanes.who(lane)).copied().unwrap_or(lane as u32 % 32);
+                    of(0, lane / 32 * 32 + source as usize)
+                });
+            }
+            OperationKind::Collective => {
                 // Of the lanes of a warp, whoever has something that nobody wrote.
                 let uses = event.uses.len();
                 let words = event.lanes.words();
@@ -425,7 +449,8 @@ impl Values {
 
 /// Which bytes of a result change if those bytes of the sources do that nobody wrote.
 fn depends(event: &OperationEvent, index: usize, lane: usize, bytes: impl Fn(usize) -> u8) -> u8 {
-    let spread = |bytes: u8| (0..8).filter(|bit| bytes >> bit & 1 != 0).fold(0, |all, bit| all | 0xff << (8 * bit));
+    let spread =
+        |bytes: u8| (0..8).filter(|bit| bytes >> bit & 1 != 0).fold(0, |all, bit| all | 0xff << (8 * bit));
     let mut changed = 0u64;
     let mut first = None;
     for other in [0, u64::MAX, 0x5555_5555_5555_5555, 0xaaaa_aaaa_aaaa_aaaa] {

@@ -310,7 +310,9 @@ impl Races {
             shadow.access(lane.address, lane.bytes, Record::new(stamp, place, false), &mut now);
             if !now.races.is_empty() {
                 let races = std::mem::take(&mut now.races);
-                let found = races.into_iter().map(|race| found(race, lane, place, misses, Some((event, at)), self.grid));
+                let found = races
+                    .into_iter()
+                    .map(|race| found(race, lane, place, misses, Some((event, at)), self.grid));
                 self.found.extend(found);
             }
         }
@@ -329,7 +331,9 @@ impl Races {
         };
         let stamp = Stamp { block: block.order.index, thread: lane.thread as u16, epoch };
         self.note(block, lane, Record::new(stamp, place, copy), Some((event, at)));
-        if event.semantics.is_strong() && !matches!(event.kind, AccessKind::Mbarrier | AccessKind::MbarrierTest) {
+        if event.semantics.is_strong()
+            && !matches!(event.kind, AccessKind::Mbarrier | AccessKind::MbarrierTest)
+        {
             self.answer(block, lane, place);
         }
     }
@@ -405,7 +409,9 @@ impl Races {
         }
         let is_atomic = kind.reads();
         let mut releases = Vec::new();
-        if let Some((fence_scope, mark, fence)) = patterns.get(&thread).and_then(|patterns| patterns.fence.as_ref()) {
+        if let Some((fence_scope, mark, fence)) =
+            patterns.get(&thread).and_then(|patterns| patterns.fence.as_ref())
+        {
             let mut clock = Clock::default();
             order.tell(thread, mark, &mut clock);
             // Whichever reaches less far.

@@ -50,7 +50,8 @@ impl Record {
     }
 
     fn same(&self, other: &Record) -> bool {
-        (self.block, self.epoch, self.place, self.thread) == (other.block, other.epoch, other.place, other.thread)
+        (self.block, self.epoch, self.place, self.thread)
+            == (other.block, other.epoch, other.place, other.thread)
     }
 }
 
@@ -221,9 +222,7 @@ impl Shadow {
             for group in &self.many[cell.other.epoch as usize] {
                 group.check(at, context);
             }
-        } else if cell.other.is(PRESENT)
-            && !context.compatible(&cell.other)
-            && !context.ordered(&cell.other)
+        } else if cell.other.is(PRESENT) && !context.compatible(&cell.other) && !context.ordered(&cell.other)
         {
             context.race(&cell.other, at);
         }
@@ -242,7 +241,8 @@ impl Shadow {
                 let mut groups = vec![Group { record: before, threads: None }];
                 add(&mut groups, new, context);
                 let list = self.list(groups);
-                cell.other = Record { flags: PRESENT | MANY, epoch: list, mask: new.mask, ..Record::default() };
+                cell.other =
+                    Record { flags: PRESENT | MANY, epoch: list, mask: new.mask, ..Record::default() };
             }
         } else {
             add(&mut self.many[cell.other.epoch as usize], new, context);
@@ -253,7 +253,9 @@ impl Shadow {
 impl Group {
     fn is_all_before(&self, context: &impl Context, block: u32) -> bool {
         let record = &self.record;
-        record.block == block && !record.is_copy() && record.thread < crate::clock::OBJECTS
+        record.block == block
+            && !record.is_copy()
+            && record.thread < crate::clock::OBJECTS
             && record.epoch < context.floor()
     }
 

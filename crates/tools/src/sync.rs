@@ -10,13 +10,35 @@ use crate::block::{Threads, WARP, contains, insert, members};
 /// Something that is wrong: what, where, and by which threads.
 pub(crate) enum Misuse {
     /// The threads of a barrier for whole warps come by several instances of it, or not all.
-    Divergent { here: (Span, u32), elsewhere: Option<(Span, u32)> },
-    Counts { first: (Span, u32, Option<u64>), second: (Span, u32, Option<u64>) },
-    CountNotWarps { here: (Span, u32), count: u64 },
-    ExitBefore { barrier: (Span, u32), exit: (Span, u32), exited: u32 },
-    Inactive { here: (Span, u32), source: u32 },
-    Aligned { here: (Span, u32), present: u32 },
-    ObjectAgain { here: (Span, u32), before: (Span, u32) },
+    Divergent {
+        here: (Span, u32),
+        elsewhere: Option<(Span, u32)>,
+    },
+    Counts {
+        first: (Span, u32, Option<u64>),
+        second: (Span, u32, Option<u64>),
+    },
+    CountNotWarps {
+        here: (Span, u32),
+        count: u64,
+    },
+    ExitBefore {
+        barrier: (Span, u32),
+        exit: (Span, u32),
+        exited: u32,
+    },
+    Inactive {
+        here: (Span, u32),
+        source: u32,
+    },
+    Aligned {
+        here: (Span, u32),
+        present: u32,
+    },
+    ObjectAgain {
+        here: (Span, u32),
+        before: (Span, u32),
+    },
 }
 
 /// Who has come to a barrier in its current phase, and how.

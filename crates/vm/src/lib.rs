@@ -53,9 +53,9 @@ pub use memory::{
     WINDOW_BYTES, generic_offset, resolve_generic,
 };
 pub use observer::{
-    AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, CopyGroupEvent, DeviceCall, DeviceFunction, EnterEvent,
-    ExitEvent, FenceEvent, LaneAccess, LaneSet, LaunchObserver, MbarrierEvent, ObserverHandle, OperationEvent,
-    OperationKind, Values, WarpEvent, WarpKind, WarpLane,
+    AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, CopyGroupEvent, DeviceCall,
+    DeviceFunction, EnterEvent, ExitEvent, FenceEvent, LaneAccess, LaneSet, LaunchObserver, MbarrierEvent,
+    ObserverHandle, OperationEvent, OperationKind, Values, WarpEvent, WarpKind, WarpLane,
 };
 pub use output::Output;
 pub use profile::{Accesses, Counts, Profile};

@@ -2,9 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{
-    Address, Base, BulkMask, Fragment, Kind, MatrixOp, MatrixSource, Op, Pure, Store, WarpOp,
-};
+use super::{Address, Base, BulkMask, Fragment, Kind, MatrixOp, MatrixSource, Op, Pure, Store, WarpOp};
 use crate::observer::OperationKind;
 use crate::registers::SlotRef;
 
@@ -21,14 +19,16 @@ pub(crate) struct Flow<'c> {
     pub decides: Slots,
     /// What computes the result, if that can be asked for.
     pub pure: Option<&'c Pure>,
+    /// Only where the slot holds are those behind the first so many uses read.
+    pub optional: Option<(SlotRef, usize)>,
 }
 
 /// The steps of an operation.
 pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
-    let mut all = SmallVec::new();
+    let mut all: SmallVec<[Flow<'_>; 2]> = SmallVec::new();
     let mut add = |kind, uses: &[SlotRef], defs: &[Option<SlotRef>], decides: Slots, pure| {
         let (uses, defs) = (uses.iter().copied().collect(), defs.iter().copied().collect());
-        all.push(Flow { kind, uses, defs, decides, pure });
+        all.push(Flow { kind, uses, defs, decides, pure, optional: None });
     };
     let none = Slots::new;
     use OperationKind::{Collective, Compute, Copy, Defined, Load, Shuffle, Unpack};
@@ -64,8 +64,7 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
             add(OperationKind::Atomic, &uses, &[atomic.dst], base(&atomic.address), None);
         }
         Kind::AtomicWide(atomic) => {
-            let uses: Slots =
-                atomic.compare.into_iter().flatten().chain(atomic.new).collect();
+            let uses: Slots = atomic.compare.into_iter().flatten().chain(atomic.new).collect();
             add(OperationKind::Atomic, &uses, &atomic.dst, base(&atomic.address), None);
         }
         Kind::Stack { dst, value, .. } => {
@@ -114,7 +113,16 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
                 WarpOp::Match { dst, pred, a, .. } => add(Collective, &[*a], &[*dst, *pred], members(), None),
                 WarpOp::Elect { dst, pred } => add(Defined, &[], &[*dst, *pred], members(), None),
                 WarpOp::Sync | WarpOp::Unsupported { .. } => {}
-                WarpOp::Matrix(matrix) => self::matrix(matrix, &mut add),
+                WarpOp::Matrix(matrix) => {
+                    self::matrix(matrix, &mut add);
+                    if let (MatrixOp::Multiply(multiply), [flow, ..]) = (matrix, &mut all[..])
+                        && let (Some(slot), MatrixSource::Registers(c)) =
+                            (multiply.accumulate, &multiply.c.source)
+                    {
+                        let others = flow.uses.len() - c.registers.iter().flatten().count();
+                        flow.optional = Some((slot, others));
+                    }
+                }
             }
         }
     }

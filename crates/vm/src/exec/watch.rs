@@ -18,11 +18,12 @@ use crate::cta::{CLUSTER_BARRIER, Shared};
 use crate::fault::FaultKind;
 use crate::mask::{Mask, WARP_LANES};
 use crate::memory::resolve_generic;
-use crate::registers::SlotRef;
 use crate::observer::{
-    AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, CopyGroupEvent, DeviceCall, EnterEvent, ExitEvent, FenceEvent, LaneSet, OperationEvent, OperationKind,
-    LaneAccess, MbarrierEvent, ObserverHandle, ReadValues, Values, WarpEvent, WarpKind, WarpLane,
+    AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, CopyGroupEvent, DeviceCall,
+    EnterEvent, ExitEvent, FenceEvent, LaneAccess, LaneSet, MbarrierEvent, ObserverHandle, OperationEvent,
+    OperationKind, ReadValues, Values, WarpEvent, WarpKind, WarpLane,
 };
+use crate::registers::SlotRef;
 
 /// Tells an observer what a host thread executes.
 pub(crate) struct Watcher {
@@ -46,7 +47,12 @@ impl Watcher {
     }
 
     /// Calls `f` with `%ctaid` and the threads of each block that has lanes in `mask`.
-    fn each_block(&mut self, chunk: &Chunk, mask: Mask, mut f: impl FnMut(&ObserverHandle, [u32; 3], &[u32])) {
+    fn each_block(
+        &mut self,
+        chunk: &Chunk,
+        mask: Mask,
+        mut f: impl FnMut(&ObserverHandle, [u32; 3], &[u32]),
+    ) {
         for (block, mask) in chunk.parts(mask) {
             self.threads.clear();
             self.threads.extend(mask.into_iter().map(|lane| chunk.thread_of(lane) as u32));
@@ -67,7 +73,8 @@ impl Watcher {
                 observer.tell(|observer| observer.copy_group(&event));
             }),
             Kind::Warp { op, members } => {
-                let members = |lane| members.map(|slot| chunk.registers.get(active.window, slot, lane) as u32);
+                let members =
+                    |lane| members.map(|slot| chunk.registers.get(active.window, slot, lane) as u32);
                 let kind = match &**op {
                     WarpOp::Sync => WarpKind::Sync,
                     WarpOp::Shuffle { .. } => WarpKind::Shuffle,
@@ -182,8 +189,9 @@ struct Operands<'a, 'l> {
 impl Operands<'_, '_> {
     /// The lane of the chunk that a part of an access belongs to.
     fn lane(&self, access: &LaneAccess) -> usize {
-        let of_block =
-            |block: usize, mask: &Mask| (self.chunk.ctaid_of(block) == access.block).then(|| mask.lowest())?;
+        let of_block = |block: usize, mask: &Mask| {
+            (self.chunk.ctaid_of(block) == access.block).then(|| mask.lowest())?
+        };
         let mut blocks = self.chunk.block_masks.iter().enumerate();
         let first = blocks.find_map(|(block, mask)| of_block(block, mask)).unwrap_or(0);
         match self.chunk.block_masks.len() {
@@ -256,7 +264,7 @@ impl Observer for Watcher {
             if self.operations {
                 let (kind, uses, defs) = (OperationKind::Decide, SmallVec::new(), SmallVec::new());
                 let decides = [guard.slot].into_iter().collect();
-                let flow = Flow { kind, uses, defs, decides, pure: None };
+                let flow = Flow { kind, uses, defs, decides, pure: None, optional: None };
                 self.tell_operation(chunk, op.span, &flow, active.mask, active);
             }
             mask &= chunk.holds(guard, active);
@@ -271,12 +279,17 @@ impl Observer for Watcher {
                 Start::Descriptor(_) => Space::Shared,
                 Start::Texels => Space::Global,
             };
+            // Looking up the block of each lane takes time.
+            let single = (chunk.block_masks.len() == 1).then_some((chunk.ctaid, chunk.first_thread));
             chunk.resolve_access(op, access, mask, active, |lane, address, bytes| {
                 let (space, address) = match space {
                     Space::Generic => resolve_generic(address),
                     space => (space, address),
                 };
-                let (block, thread) = (chunk.block_of(lane), chunk.thread_of(lane) as u32);
+                let (block, thread) = match single {
+                    Some((block, first)) => (block, first + lane as u32),
+                    None => (chunk.block_of(lane), chunk.thread_of(lane) as u32),
+                };
                 self.lanes.push(LaneAccess { block, thread, space, address, bytes });
             });
             let (kind, semantics) = (access.kind, access.semantics);
@@ -341,7 +354,7 @@ impl Observer for Watcher {
             };
             if !decides.is_empty() || !defs.is_empty() {
                 let (kind, uses) = (OperationKind::Decide, SmallVec::new());
-                let flow = Flow { kind, uses, defs, decides, pure: None };
+                let flow = Flow { kind, uses, defs, decides, pure: None, optional: None };
                 self.tell_operation(chunk, span, &flow, active.mask, active);
             }
         }
@@ -430,7 +443,12 @@ impl Watcher {
     /// Tells of a step of an operation.
     fn tell_operation(&self, chunk: &Chunk, span: Span, flow: &Flow, mask: Mask, active: &Active) {
         let numbers = |slots: &[SlotRef]| slots.iter().map(|slot| slot.index).collect::<SmallVec<[u32; 8]>>();
-        let (uses, decides) = (numbers(&flow.uses), numbers(&flow.decides));
+        let (mut uses, decides) = (numbers(&flow.uses), numbers(&flow.decides));
+        if let Some((slot, first)) = flow.optional
+            && chunk.registers.get(active.window, slot, mask.lowest().unwrap_or(0)) == 0
+        {
+            uses.truncate(first);
+        }
         let defs: SmallVec<[Option<u32>; 8]> =
             flow.defs.iter().map(|slot| slot.map(|slot| slot.index)).collect();
         let is_predicate = |slot: &Option<SlotRef>| slot.is_some_and(|slot| slot.width == Width::Pred);
@@ -459,9 +477,11 @@ impl Watcher {
         let frame = &chunk.frames[frame];
         let program = chunk.launch.program();
         let index = frame.function as usize;
-        let (Some(Some(lowered)), Some(checked), Some(function)) =
-            (program.functions.get(index), program.module.functions.get(index), chunk.function(frame.function))
-        else {
+        let (Some(Some(lowered)), Some(checked), Some(function)) = (
+            program.functions.get(index),
+            program.module.functions.get(index),
+            chunk.function(frame.function),
+        ) else {
             return;
         };
         let registers = checked.body.as_ref().map_or(&[][..], |body| &body.registers);
