@@ -1,4 +1,5 @@
-//! Kernels of real compilers, launched with recorded inputs: every bit must be the expected one (`tests/corpus`).
+//! Kernels of real compilers, launched with recorded inputs: every bit must be the expected one (`tests/corpus`), also while tools
+//! watch, which find nothing that is an error.
 //!
 //! The kernels are not in this repository. Where they are not at hand, each case is skipped by name and counted.
 
@@ -13,12 +14,16 @@ fn main() {
     let corpus = common::corpus();
     let mut trials = Vec::new();
     for (number, case) in common::cases(&folder).into_iter().enumerate() {
-        for engine in ["interpreter", "reference"] {
+        for (way, options) in [
+            ("interpreter", ["--engine", "interpreter"]),
+            ("reference", ["--engine", "reference"]),
+            ("tools", ["--tool", "all"]),
+        ] {
             let (folder, corpus, case) = (folder.clone(), corpus.clone(), case.clone());
-            let (missing, name) = (corpus.is_none(), format!("{}::{engine}", case.name(number)));
+            let (missing, name) = (corpus.is_none(), format!("{}::{way}", case.name(number)));
             let run = move || {
                 let corpus = corpus.ok_or("the corpus is not here")?;
-                Ok(case.run(&corpus.join(&case.kernel), &folder, &["--engine", engine], None)?)
+                Ok(case.run(&corpus.join(&case.kernel), &folder, &options, None)?)
             };
             trials.push(Trial::test(name, run).with_ignored_flag(missing));
         }
