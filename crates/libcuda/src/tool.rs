@@ -25,9 +25,12 @@ pub fn checker() -> Option<Arc<Mutex<Checker>>> {
     (!tools.is_empty()).then(|| Checker::shared(tools))
 }
 
+/// What makes findings the same: the kernel, the kind, and the places.
+type Key = (String, &'static str, u32, Option<u32>);
+
 /// Says what was found, unless it was said before.
 pub fn tell(kernel: &str, findings: &[Located]) {
-    static SAID: Mutex<Option<HashSet<(String, &'static str, u32, Option<u32>)>>> = Mutex::new(None);
+    static SAID: Mutex<Option<HashSet<Key>>> = Mutex::new(None);
     for found in findings {
         let finding = &found.finding;
         let second = finding.second.map(|site| site.span.start);

@@ -136,6 +136,11 @@ impl BlockOrder {
         self.floor
     }
 
+    /// All threads have the same epoch.
+    pub fn is_even(&self) -> bool {
+        self.newest == self.floor
+    }
+
     /// What happened at a stamp happens before what the thread does now.
     pub fn knows(&self, thread: u32, stamp: Stamp) -> bool {
         if stamp.block == self.index && stamp.thread < OBJECTS {

@@ -13,7 +13,7 @@ use vm::{AccessEvent, AccessKind, Completion, LaneAccess, Scope, Semantics};
 
 use crate::block::{BlockOrder, Mark, WARP};
 use crate::clock::{Clock, Epoch, OBJECTS, Stamp};
-use crate::shadow::{Context, Record, Shadow};
+use crate::shadow::{Context, ROW_WORDS, Record, Shadow};
 
 /// An instruction's access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -75,13 +75,22 @@ struct Variable {
     relaxed: Option<(Stamp, u32)>,
 }
 
+/// A released value that a thread has read without acquiring.
+struct SeenRelease {
+    /// Where: the block, of shared memory, and the address.
+    variable: (Option<u32>, u64),
+    /// That of the read.
+    scope: Scope,
+    release: Release,
+}
+
 /// What a thread did that may become part of a pattern.
 #[derive(Default)]
 struct Patterns {
     /// A fence: strong writes after it release what the thread knew.
     fence: Option<(Scope, Mark, u32)>,
     /// Strong reads of released values: a fence after them acquires.
-    read: Vec<((Option<u32>, u64), Scope, Release, u32)>,
+    read: Vec<SeenRelease>,
 }
 
 /// Why threads learned nothing where they might have.
@@ -302,9 +311,18 @@ impl Races {
             lock_step: self.lock_step,
             races: Vec::new(),
         };
-        for at in run {
-            let lane = &event.lanes[at];
+        let Range { start: mut next, end } = run;
+        while next < end {
+            let (at, lane) = (next, &event.lanes[next]);
+            next += 1;
             now.thread = lane.thread;
+            if order.is_even() && is_row(&event.lanes[at..end]) {
+                let stamp = Stamp { block: order.index, thread: lane.thread as u16, epoch: order.floor() };
+                if shadow.access_row(lane.address, Record::new(stamp, place, false), &mut now) {
+                    next = at + ROW_WORDS;
+                    continue;
+                }
+            }
             let stamp =
                 Stamp { block: order.index, thread: lane.thread as u16, epoch: order.epoch(lane.thread) };
             shadow.access(lane.address, lane.bytes, Record::new(stamp, place, false), &mut now);
@@ -384,7 +402,7 @@ impl Races {
                 }
             };
             let pattern = patterns.entry(thread).or_default();
-            pattern.read.retain(|(at, ..)| *at != key);
+            pattern.read.retain(|seen| seen.variable != key);
             for release in &variable.releases {
                 let clock = &release.clock;
                 if release.block != own && release.scope < Scope::Gpu {
@@ -394,7 +412,7 @@ impl Races {
                 } else if semantics.order.acquires() {
                     order.acquire(thread, &release.clock);
                 } else {
-                    pattern.read.push((key, scope, release.clone(), place));
+                    pattern.read.push(SeenRelease { variable: key, scope, release: release.clone() });
                     miss(Miss::NoAcquire, release.place, clock);
                 }
             }
@@ -461,8 +479,8 @@ impl Races {
         for &thread in threads {
             let pattern = block.patterns.entry(thread).or_default();
             if semantics.order.acquires() {
-                for (_, read_scope, release, _) in std::mem::take(&mut pattern.read) {
-                    let reaches = release.block == own || scope.min(read_scope) >= Scope::Gpu;
+                for SeenRelease { scope: of_read, release, .. } in std::mem::take(&mut pattern.read) {
+                    let reaches = release.block == own || scope.min(of_read) >= Scope::Gpu;
                     if reaches {
                         block.order.acquire(thread, &release.clock);
                     }
@@ -515,6 +533,18 @@ impl Races {
         }
         over
     }
+}
+
+/// The first accesses are to the words of a row, each by the next thread.
+fn is_row(lanes: &[LaneAccess]) -> bool {
+    let Some((first, last)) = lanes.first().zip(lanes.get(ROW_WORDS - 1)) else { return false };
+    let distance = 4 * (ROW_WORDS as u64 - 1);
+    first.bytes == 4
+        && first.address.is_multiple_of(4 * ROW_WORDS as u64)
+        && last.address == first.address + distance
+        && lanes[..ROW_WORDS].iter().zip(0u32..).all(|(lane, i)| {
+            lane.thread == first.thread + i && lane.address == first.address + 4 * u64::from(i)
+        })
 }
 
 /// A race of a thread's access with an earlier one, at an address.

@@ -1,6 +1,7 @@
 //! Who has accessed each byte: the last weak write, and everything since that a later access could race with.
 //!
-//! A word of 4 bytes has one cell as long as its bytes are accessed together, and one for each byte from then on.
+//! A word of 4 bytes has one cell as long as its bytes are accessed together, and one for each byte from then on. 32 words
+//! that the lanes of a warp access one after the other, each its own, have but one until somebody accesses them otherwise.
 
 use std::collections::HashMap;
 
@@ -75,7 +76,39 @@ struct Group {
 const MOST_GROUPS: usize = 48;
 
 const PAGE_WORDS: usize = 1024;
-type Page = [Cell; PAGE_WORDS];
+/// Words of a row: those of a warp.
+pub(crate) const ROW_WORDS: usize = 32;
+
+/// A part of memory.
+#[derive(Default)]
+struct Page {
+    /// Of each row the cell of its first word: the thread of each further word is the next one. Not of those that have cells.
+    rows: [Cell; PAGE_WORDS / ROW_WORDS],
+    /// Rows whose words have cells of their own, a bit each.
+    apart: u32,
+    cells: Option<Box<[Cell; PAGE_WORDS]>>,
+}
+
+impl Page {
+    /// The cells of the words, the one of `word` being in use.
+    fn cells(&mut self, word: usize) -> &mut [Cell; PAGE_WORDS] {
+        let new = || vec![Cell::default(); PAGE_WORDS].try_into().unwrap_or_else(|_| unreachable!());
+        let cells = self.cells.get_or_insert_with(new);
+        let row = word / ROW_WORDS;
+        if self.apart >> row & 1 == 0 {
+            self.apart |= 1 << row;
+            let Cell { write, other } = self.rows[row];
+            let of = |record: Record, i: u16| match record.is(PRESENT) {
+                true => Record { thread: record.thread + i, ..record },
+                false => record,
+            };
+            for (cell, i) in cells[row * ROW_WORDS..][..ROW_WORDS].iter_mut().zip(0..) {
+                *cell = Cell { write: of(write, i), other: of(other, i) };
+            }
+        }
+        cells
+    }
+}
 
 /// How accesses stand to each other, for the one that is made now.
 pub(crate) trait Context {
@@ -97,7 +130,7 @@ pub(crate) trait Context {
 #[derive(Default)]
 pub(crate) struct Shadow {
     pages: HashMap<u64, usize>,
-    cells: Vec<Box<Page>>,
+    memory: Vec<Page>,
     /// The page looked at last.
     latest: Option<(u64, usize)>,
     many: Vec<Vec<Group>>,
@@ -114,11 +147,41 @@ impl Shadow {
             return index;
         }
         let index = *self.pages.entry(number).or_insert_with(|| {
-            self.cells.push(vec![Cell::default(); PAGE_WORDS].try_into().unwrap_or_else(|_| unreachable!()));
-            self.cells.len() - 1
+            self.memory.push(Page::default());
+            self.memory.len() - 1
         });
         self.latest = Some((number, index));
         index
+    }
+
+    /// Notes accesses of a warp to a row, each lane of its own word; `record` is that of the first. False if it has to be done word
+    /// by word: where it is not clear at once that it races with nothing.
+    pub fn access_row(&mut self, address: u64, record: Record, context: &mut impl Context) -> bool {
+        let word = address / 4;
+        let page = self.page(word / PAGE_WORDS as u64);
+        let page = &mut self.memory[page];
+        let row = word as usize % PAGE_WORDS / ROW_WORDS;
+        if page.apart >> row & 1 != 0 {
+            return false;
+        }
+        let cell = &mut page.rows[row];
+        let new = Record { mask: 0xf, ..record };
+        let is_before = |earlier: &Record| {
+            !earlier.is(PRESENT)
+                || earlier.block == new.block
+                    && (earlier.thread == new.thread || earlier.epoch < context.floor())
+        };
+        if !is_before(&cell.write) || !is_before(&cell.other) {
+            return false;
+        }
+        if context.is_weak_write() {
+            *cell = Cell { write: new, other: Record::default() };
+        } else if !cell.other.is(PRESENT) || context.dominates(&cell.other) {
+            cell.other = new;
+        } else {
+            return false;
+        }
+        true
     }
 
     /// Notes an access to so many bytes, and tells `context` with which ones it races.
@@ -132,7 +195,7 @@ impl Shadow {
             let mask = ((1u32 << high) - (1 << low)) as u8;
             let page = self.page(word / PAGE_WORDS as u64);
             let index = word as usize % PAGE_WORDS;
-            let mut cell = self.cells[page][index];
+            let mut cell = self.memory[page].cells(index)[index];
             let new = Record { mask, ..record };
             if cell.write.same(&new) && !cell.other.is(PRESENT) && cell.write.mask == mask
                 || cell.other.same(&new) && cell.other.flags == new.flags && cell.other.mask == mask
@@ -142,11 +205,11 @@ impl Shadow {
                 self.touch_bytes(cell.write.epoch, at, new, context);
             } else if self.fits(&cell, mask) {
                 self.touch(&mut cell, at, new, context);
-                self.cells[page][index] = cell;
+                self.memory[page].cells(index)[index] = cell;
             } else {
                 let split = self.split_up(cell);
-                self.cells[page][index].write = Record { flags: SPLIT, epoch: split, ..Record::default() };
-                self.cells[page][index].other = Record::default();
+                let write = Record { flags: SPLIT, epoch: split, ..Record::default() };
+                self.memory[page].cells(index)[index] = Cell { write, other: Record::default() };
                 self.touch_bytes(split, at, new, context);
             }
             at = next;

@@ -415,8 +415,11 @@ pub struct OperationEvent<'a> {
     /// Who executes it.
     pub lanes: LaneSet<'a>,
     pub(crate) values: &'a dyn Fn(usize, usize) -> u64,
-    pub(crate) compute: Option<&'a dyn Fn(&[u64]) -> [u64; 2]>,
+    pub(crate) compute: Option<Compute<'a>>,
 }
+
+/// The results of an operation for values of its uses.
+pub(crate) type Compute<'a> = &'a dyn Fn(&[u64]) -> [u64; 2];
 
 impl OperationEvent<'_> {
     /// The value of a use, by its index, in a lane.

@@ -19,9 +19,9 @@ use crate::fault::FaultKind;
 use crate::mask::{Mask, WARP_LANES};
 use crate::memory::resolve_generic;
 use crate::observer::{
-    AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, CopyGroupEvent, DeviceCall,
-    EnterEvent, ExitEvent, FenceEvent, LaneAccess, LaneSet, MbarrierEvent, ObserverHandle, OperationEvent,
-    OperationKind, ReadValues, Values, WarpEvent, WarpKind, WarpLane,
+    AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, Compute, CopyGroupEvent,
+    DeviceCall, EnterEvent, ExitEvent, FenceEvent, LaneAccess, LaneSet, MbarrierEvent, ObserverHandle,
+    OperationEvent, OperationKind, ReadValues, Values, WarpEvent, WarpKind, WarpLane,
 };
 use crate::registers::SlotRef;
 
@@ -467,7 +467,7 @@ impl Watcher {
             decides: &decides,
             lanes: LaneSet { words: mask.words(), who: &who },
             values: &values,
-            compute: compute.as_ref().map(|compute| compute as &dyn Fn(&[u64]) -> [u64; 2]),
+            compute: compute.as_ref().map(|compute| compute as Compute),
         };
         self.observer.tell(|observer| observer.operation(&event));
     }
