@@ -348,7 +348,8 @@ stand-in for ptxas, through LD_LIBRARY_PATH, NUMBA_CUDA_DRIVER, TRITON_LIBCUDA_P
 beside this command, or in ../lib: `cargo build --release -p ptxvm-libcuda -p ptxvm-command` puts them there.
 
 What else the program's environment may say: PTXVM_DEVICE_NAME, PTXVM_DEVICE_COUNT, PTXVM_DEVICE_MEMORY (16G),
-PTXVM_LOG=warn|info|trace (what the program asks for and does not get; calls that fail; all calls).
+PTXVM_LOG=warn|info|trace (what the program asks for and does not get; calls that fail; all calls), PTXVM_TOOL=racecheck,initcheck
+(as --tool of `ptxvm run`).
 
 Examples:
   ptxvm exec -- python train.py

@@ -422,14 +422,14 @@ pub struct OperationEvent<'a> {
 pub(crate) type Compute<'a> = &'a dyn Fn(&[u64]) -> [u64; 2];
 
 impl OperationEvent<'_> {
-    /// The value of a use, by its index, in a lane.
+    /// The value of a use, by its index, in a lane; 0 where there is none.
     pub fn value(&self, index: usize, lane: usize) -> u64 {
         (self.values)(index, lane)
     }
 
-    /// What the results would be of other values of the uses; `None` where that cannot be asked for.
+    /// What the results would be of other values of the uses, of as many; `None` where that cannot be asked for.
     pub fn compute(&self, values: &[u64]) -> Option<[u64; 2]> {
-        self.compute.map(|compute| compute(values))
+        self.compute.filter(|_| values.len() == self.uses.len()).map(|compute| compute(values))
     }
 }
 

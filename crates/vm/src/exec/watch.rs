@@ -187,22 +187,18 @@ struct Operands<'a, 'l> {
 }
 
 impl Operands<'_, '_> {
-    /// The lane of the chunk that a part of an access belongs to.
-    fn lane(&self, access: &LaneAccess) -> usize {
-        let of_block = |block: usize, mask: &Mask| {
-            (self.chunk.ctaid_of(block) == access.block).then(|| mask.lowest())?
-        };
-        let mut blocks = self.chunk.block_masks.iter().enumerate();
-        let first = blocks.find_map(|(block, mask)| of_block(block, mask)).unwrap_or(0);
-        match self.chunk.block_masks.len() {
-            1 => access.thread as usize - self.chunk.first_thread as usize,
-            _ => first + access.thread as usize,
-        }
+    /// The lane of the chunk that a part of an access belongs to, and its block in the chunk. Anybody can make up accesses.
+    fn lane(&self, access: &LaneAccess) -> Option<(usize, usize)> {
+        let mut blocks = 0..self.chunk.block_masks.len();
+        let block = blocks.find(|&block| self.chunk.ctaid_of(block) == access.block)?;
+        let first = self.chunk.block_masks[block].lowest().unwrap_or(0);
+        let lane = first + (access.thread as usize).checked_sub(self.chunk.first_thread as usize)?;
+        (lane < self.chunk.lanes).then_some((lane, block))
     }
 
-    fn elements(&self, store: &Store, lane: usize, value: impl Fn(usize) -> u64) -> Option<u128> {
+    /// The elements of a store side by side.
+    fn elements(store: &Store, value: impl Fn(usize) -> u64) -> Option<u128> {
         let bits = 8 * store.bytes as usize;
-        let _ = lane;
         (bits * store.src.len() <= 128).then(|| {
             let element = |i: usize| u128::from(value(i)) & (u128::MAX >> (128 - bits));
             (0..store.src.len()).fold(0, |all, i| all | element(i) << (i * bits))
@@ -212,15 +208,13 @@ impl Operands<'_, '_> {
 
 impl ReadValues for Operands<'_, '_> {
     fn stored(&self, access: &LaneAccess) -> Option<u128> {
-        let lane = self.lane(access);
+        let (lane, _) = self.lane(access)?;
         let read = |slot| self.chunk.registers.get(self.active.window, slot, lane);
         match &self.op.kind {
-            Kind::Store(store) | Kind::StoreStrong(store) => {
-                self.elements(store, lane, |i| read(store.src[i]))
-            }
+            Kind::Store(store) | Kind::StoreStrong(store) => Self::elements(store, |i| read(store.src[i])),
             Kind::PureStore(both) => {
                 let values: SmallVec<[u64; 5]> = both.pure.src().iter().map(|&slot| read(slot)).collect();
-                self.elements(&both.store, lane, |_| (both.pure.sem)(&both.pure.picks, &values)[0])
+                Self::elements(&both.store, |_| (both.pure.sem)(&both.pure.picks, &values)[0])
             }
             _ => None,
         }
@@ -231,13 +225,13 @@ impl ReadValues for Operands<'_, '_> {
         if !matches!(space, Space::Shared | Space::Global) || access.bytes > 16 {
             return None;
         }
-        let block = self.chunk.block_masks.iter().position(|mask| mask.contains(self.lane(access)));
+        let (_, block) = self.lane(access)?;
         let mut bytes = [0; 16];
         for (i, byte) in bytes.iter_mut().enumerate().take(access.bytes as usize) {
             let request = Request { space, bytes: 1, write: false, span: self.op.span };
-            let at = match self.chunk.place(self.shared, &request, access.address + i as u64) {
+            let at = match self.chunk.place(self.shared, &request, access.address.wrapping_add(i as u64)) {
                 Ok(Resolved::Host(at)) if space == Space::Shared => {
-                    at.wrapping_add(block.unwrap_or(0) * self.shared.stride)
+                    at.wrapping_add(block * self.shared.stride)
                 }
                 Ok(Resolved::Host(at)) => at,
                 _ => return None,
@@ -453,7 +447,10 @@ impl Watcher {
             flow.defs.iter().map(|slot| slot.map(|slot| slot.index)).collect();
         let is_predicate = |slot: &Option<SlotRef>| slot.is_some_and(|slot| slot.width == Width::Pred);
         let predicates = flow.defs.iter().take(32).zip(0..).filter(|(slot, _)| is_predicate(slot));
-        let values = |index: usize, lane| chunk.registers.get(active.window, flow.uses[index], lane);
+        let values = |index: usize, lane| match flow.uses.get(index) {
+            Some(slot) if lane < chunk.lanes => chunk.registers.get(active.window, *slot, lane),
+            _ => 0,
+        };
         let compute = flow.pure.map(|pure| move |values: &[u64]| (pure.sem)(&pure.picks, values));
         let who = |lane| (chunk.block_of(lane), chunk.thread_of(lane) as u32);
         let event = OperationEvent {
