@@ -332,12 +332,23 @@ mod tests {
         assert_eq!(parse("0x3C00"), Spec::Number("0x3C00".into()));
         assert_eq!(parse("@a:b/x.npy"), Spec::File { path: "a:b/x.npy".into(), dtype: None });
         assert_eq!(parse("@x.npy:bf16"), Spec::File { path: "x.npy".into(), dtype: Some(DType::Bf16) });
-        assert_eq!(parse("f16[1024]"), Spec::New { dtype: DType::F16, shape: vec![1024], fill: None });
+        assert_eq!(
+            parse("f16[1024]"),
+            Spec::New { dtype: DType::F16, shape: vec![1024], fill: None, undefined: false }
+        );
         assert_eq!(
             parse("u32[64x64]=7"),
-            Spec::New { dtype: DType::U32, shape: vec![64, 64], fill: Some(vec![7, 0, 0, 0]) }
+            Spec::New {
+                dtype: DType::U32,
+                shape: vec![64, 64],
+                fill: Some(vec![7, 0, 0, 0]),
+                undefined: false
+            }
         );
-        assert_eq!(parse("bytes[4096]"), Spec::New { dtype: DType::Bytes, shape: vec![4096], fill: None });
+        assert_eq!(
+            parse("bytes[4096]"),
+            Spec::New { dtype: DType::Bytes, shape: vec![4096], fill: None, undefined: false }
+        );
         assert_eq!(parse("bytes:00fF"), Spec::Bytes(vec![0, 255]));
     }
 

@@ -130,7 +130,10 @@ impl Chunk<'_> {
                 }
                 Builtin::Free => DeviceFunction::Free { address: self.argument(&site, 0, lane) },
                 Builtin::GridSynchronize => DeviceFunction::GridSynchronize,
-                Builtin::Printf | Builtin::AssertFail | Builtin::GroupHandle => return,
+                // What is written is the library's.
+                Builtin::Printf | Builtin::AssertFail | Builtin::GroupHandle | Builtin::SetConditional => {
+                    return;
+                }
             };
             tell(lane, function);
         }
