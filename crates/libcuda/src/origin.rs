@@ -1,9 +1,10 @@
 //! Where in the program a call of the driver came from, for reports of what it allocated.
 
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_int, c_void};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Of the unwinder that Rust's own panics use.
 #[repr(C)]
@@ -23,6 +24,9 @@ unsafe extern "C-unwind" {
 
 /// So many functions are looked at: the driver's and the runtime's own are less.
 const DEEPEST: usize = 32;
+
+/// So many places of calls are remembered.
+const MOST_KNOWN: usize = 10_000;
 
 /// The addresses of this library. Nothing if it is a part of the program itself, whose functions cannot be told from ours.
 fn own_addresses() -> Option<Range<usize>> {
@@ -71,13 +75,24 @@ impl Walk {
         if self.own.contains(&address) {
             return self.seen == DEEPEST;
         }
-        self.found = describe(address.wrapping_sub(1));
+        self.found = known(address.wrapping_sub(1));
         let is_runtime = self.found.as_ref().is_some_and(|found| found.contains("libcudart.so"));
         if is_runtime {
             self.found = None;
         }
         !is_runtime || self.seen == DEEPEST
     }
+}
+
+/// What [`describe`] says, which takes longer to find out than everything else here.
+fn known(address: usize) -> Option<String> {
+    static KNOWN: Mutex<BTreeMap<usize, Option<String>>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    // A program that makes code while it runs calls from ever new places.
+    if known.len() > MOST_KNOWN {
+        known.clear();
+    }
+    known.entry(address).or_insert_with(|| describe(address)).clone()
 }
 
 /// The function and the file that an address is in.

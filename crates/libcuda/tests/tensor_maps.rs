@@ -201,6 +201,9 @@ fn a_good_tensor_becomes_a_map_and_may_move() {
     }
 }
 
+/// What is changed of a good tensor, in words, and how.
+type Case = (&'static str, &'static dyn Fn(&mut Tensor));
+
 #[test]
 fn every_requirement_of_the_manual_is_checked() {
     let with = |change: &dyn Fn(&mut Tensor)| {
@@ -208,7 +211,7 @@ fn every_requirement_of_the_manual_is_checked() {
         change(&mut tensor);
         tensor.tiled().0
     };
-    let good: &[(&str, &dyn Fn(&mut Tensor))] = &[
+    let good: &[Case] = &[
         ("one dimension", &|t| t.rank = 1),
         ("five dimensions", &|t| {
             (t.rank, t.extents[3], t.extents[4]) = (5, 2, 1 << 31);
@@ -226,7 +229,7 @@ fn every_requirement_of_the_manual_is_checked() {
     for (what, change) in good {
         assert_eq!(with(change), 0, "{what}");
     }
-    let bad: &[(&str, &dyn Fn(&mut Tensor))] = &[
+    let bad: &[Case] = &[
         ("no dimension", &|t| t.rank = 0),
         ("six dimensions", &|t| t.rank = 6),
         ("type", &|t| t.element = 16),
