@@ -143,7 +143,7 @@ fn install(site: &Site, python: &Path, toolkit: &Path) -> Result<PathBuf, String
 
 /// Reads what pytest wrote.
 fn outcome(text: &str) -> Result<Outcome, String> {
-    let last = text.lines().rfind(|line| line.starts_with("=====") && line.contains(" in "));
+    let last = text.lines().rfind(|line| line.starts_with('=') && line.contains(" in "));
     let last = last.ok_or("the tests did not come to their end")?;
     let count = |word: &str| {
         let mut found = text.lines().filter_map(|line| line.split_once("::"));
@@ -170,7 +170,7 @@ mod tests {
         let text = "test_driver.py::TestDriver::test_a PASSED [ 25%]\ntest_driver.py::TestDriver::test_b FAILED [ 50%]\n\
                     test_driver.py::test_c[float32] SKIPPED (no) [ 75%]\ntest_gpuarray.py::test_d PASSED [100%]\n\
                     FAILED test_driver.py::TestDriver::test_b - ValueError: x\n\
-                    ========= 1 failed, 2 passed, 1 skipped in 12.50s =========\n";
+                    = 1 failed, 2 passed, 1 skipped in 12.50s =\n";
         let outcome = outcome(text).unwrap();
         assert_eq!((outcome.passed, outcome.skipped), (2, 1));
         assert_eq!(outcome.failed, ["test_driver.py::TestDriver::test_b"]);
