@@ -50,7 +50,7 @@ enum Name {
     Headers,
     /// Python's compiler of kernels: its own CUDA tests.
     Numba,
-    /// Bindings for Python: its own tests and examples, and a script of ours.
+    /// Bindings for Python: its own tests and examples.
     Pycuda,
     /// Its PTX and NVRTC backends: a script of ours.
     Tinygrad,
