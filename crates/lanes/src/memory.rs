@@ -58,32 +58,36 @@ pub(super) fn each_part(size: usize, mut part: impl FnMut(usize, usize)) {
     }
 }
 
-/// Bytes that [`copy`] moves at a time.
-const PART: usize = 128;
-
 /// Copies so many bytes. They may overlap, and arrive as they were before.
 ///
 /// # Safety
 /// Both must have so many bytes; the host must have the instructions of `P`.
 #[inline(always)]
 pub(super) unsafe fn copy<P: Path>(to: *mut u8, from: *const u8, bytes: usize) {
-    let whole = bytes / PART * PART;
-    // SAFETY: each part is within both.
-    unsafe {
-        let part = |at: usize| P::write(to.wrapping_add(at), P::read::<[u8; PART]>(from.wrapping_add(at)));
-        // What is left is read before anything is written.
-        let mut rest = [0u8; PART];
-        each_part(bytes - whole, |at, size| {
-            move_in(from.wrapping_add(whole + at), rest.as_mut_ptr().add(at), size);
-        });
-        if to.addr().wrapping_sub(from.addr()) < bytes {
-            (0..whole).step_by(PART).rev().for_each(part);
-        } else {
-            (0..whole).step_by(PART).for_each(part);
+    // By parts of 128 bytes, and then one of each power of two that is left; from the end if what is written would otherwise
+    // be read by a later part. Each part is read before it is written.
+    macro_rules! part {
+        ($size:literal at $at:expr) => {{
+            let at = $at;
+            // SAFETY: each part is within both.
+            unsafe { P::write(to.wrapping_add(at), P::read::<[u8; $size]>(from.wrapping_add(at))) }
+        }};
+    }
+    macro_rules! rest {
+        ($($size:literal)*) => { $(if bytes & $size != 0 { part!($size at bytes & !(2 * $size - 1)) })* };
+    }
+    let whole = bytes & !127;
+    let descending = to.addr().wrapping_sub(from.addr()) < bytes;
+    if descending {
+        rest!(1 2 4 8 16 32 64);
+        for behind in (0..whole).step_by(128) {
+            part!(128 at whole - 128 - behind);
         }
-        each_part(bytes - whole, |at, size| {
-            move_out(to.wrapping_add(whole + at), rest.as_ptr().add(at), size);
-        });
+    } else {
+        for at in (0..whole).step_by(128) {
+            part!(128 at at);
+        }
+        rest!(64 32 16 8 4 2 1);
     }
 }
 

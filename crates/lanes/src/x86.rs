@@ -51,6 +51,7 @@ macro_rules! moves {
         }
     };
 }
+moves!(read128, write128, __m128i, xmm_reg, "vmovdqu", "avx");
 moves!(read256, write256, __m256i, ymm_reg, "vmovdqu", "avx");
 moves!(read512, write512, __m512i, zmm_reg, "vmovdqu64", "avx512f");
 
@@ -152,7 +153,7 @@ pub(super) struct Avx512;
 unsafe impl Path for Avx2 {
     const PATH: HostPath = HostPath::Avx2;
 
-    read_write!(32: read256, write256, __m256i);
+    read_write!(32: read256, write256, __m256i; 16: read128, write128, __m128i);
     transposes!();
 
     #[inline(always)]
@@ -309,7 +310,7 @@ unsafe impl Path for Avx2 {
 unsafe impl Path for Avx512 {
     const PATH: HostPath = HostPath::Avx512;
 
-    read_write!(64: read512, write512, __m512i; 32: read256, write256, __m256i);
+    read_write!(64: read512, write512, __m512i; 32: read256, write256, __m256i; 16: read128, write128, __m128i);
     transposes!();
 
     #[inline(always)]

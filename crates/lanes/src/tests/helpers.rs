@@ -307,6 +307,24 @@ fn rows_are_copied_or_broadcast() {
 }
 
 #[test]
+fn bytes_that_overlap_are_copied_as_they_were() {
+    on_every_path(|helpers, random| {
+        let before = random_register(random).0;
+        for bytes in (0..300).chain([511, 512, 777]) {
+            let distance = random.below(bytes + 2);
+            for (from, to) in [(200, 200 + distance), (200 + distance, 200), (0, 1024)] {
+                let (mut copied, mut expected) = (before, before);
+                expected.copy_within(from..from + bytes, to);
+                let memory = copied.as_mut_ptr();
+                // SAFETY: a register has 2048 bytes, more than these end at.
+                unsafe { (helpers.copy)(memory.add(to), memory.add(from), bytes) }
+                assert!(copied == expected, "{bytes} bytes from {from} to {to} on {:?}", helpers.path);
+            }
+        }
+    });
+}
+
+#[test]
 fn warps_are_permuted() {
     on_every_path(|helpers, random| {
         let src = random_register(random);
