@@ -16,6 +16,7 @@ use serde_json::json;
 
 use super::Call;
 use super::options::ExecOptions;
+use super::profile::{Modules, OfModule};
 use super::report::{Failure, say};
 use super::runtime::has_static_runtime;
 
@@ -50,6 +51,13 @@ pub fn exec(options: &ExecOptions, call: &Call) -> Result<u8, Failure> {
         .map_err(|error| Failure::usage(format!("cannot make a folder: {error}")))?;
     let mut command = Command::new(name);
     command.args(words).env("PTXVM_REPORT", reports.join("%p.json"));
+    if let Some(tools) = &options.tool {
+        command.env("PTXVM_TOOL", tools);
+    }
+    if options.profile.is_some() {
+        // A program that another one started for itself, and which has tools, cannot have a profile too.
+        command.env("PTXVM_PROFILE", "1").env_remove("PTXVM_TOOL");
+    }
     set_environment(&mut command, folder.path(), options.device.as_deref())?;
     // Ctrl-C goes to the program, too, which decides.
     let _ = ctrlc::set_handler(|| ());
@@ -62,12 +70,15 @@ pub fn exec(options: &ExecOptions, call: &Call) -> Result<u8, Failure> {
         };
         Failure::usage(format!("cannot run `{}`: {why}", name.display()))
     })?;
-    let report = Report::read(&reports, start.elapsed(), status);
+    let (report, modules) = Report::read(&reports, start.elapsed(), status);
     if let Some(path) = &options.report {
         let text =
             serde_json::to_string_pretty(&report).map_err(|error| Failure::usage(error.to_string()))?;
         std::fs::write(path, text + "\n")
             .map_err(|error| Failure::usage(format!("cannot write `{}`: {error}", path.display())))?;
+    }
+    if let Some(path) = &options.profile {
+        modules.report().save(path, &format!("ptxvm exec {}", name.display()))?;
     }
     if !options.quiet {
         report.say();
@@ -187,6 +198,8 @@ struct OfProcess {
     kernels: Vec<Kernel>,
     faults: Vec<Fault>,
     not_supported: Vec<String>,
+    #[serde(default)]
+    profiles: Vec<OfModule>,
 }
 
 #[derive(Clone, Deserialize, Serialize)]
@@ -203,19 +216,24 @@ struct Fault {
 }
 
 impl Report {
-    /// Puts together what the driver wrote in each process.
-    fn read(folder: &Path, time: Duration, status: ExitStatus) -> Report {
+    /// Puts together what the driver wrote in each process: the report, and what instructions did if that was asked for.
+    fn read(folder: &Path, time: Duration, status: ExitStatus) -> (Report, Modules) {
         let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let mut files: Vec<_> = files.map(|file| file.path()).collect();
         files.sort();
         let of_file =
             |path: &PathBuf| serde_json::from_reader(BufReader::new(std::fs::File::open(path).ok()?)).ok();
-        let processes: Vec<serde_json::Value> = files.iter().filter_map(of_file).collect();
+        let mut processes: Vec<serde_json::Value> = files.iter().filter_map(of_file).collect();
+        let mut modules = Modules::default();
         let mut kernels: BTreeMap<String, Kernel> = BTreeMap::new();
         let (mut faults, mut not_supported) = (Vec::new(), Vec::new());
         let (mut calls, mut call_seconds) = (0, 0.0);
-        for process in &processes {
-            let Ok(process) = OfProcess::deserialize(process) else { continue };
+        for process in &mut processes {
+            let Ok(of_process) = OfProcess::deserialize(&*process) else { continue };
+            // A profile has a file of its own.
+            process.as_object_mut().map(|object| object.remove("profiles"));
+            let process = of_process;
+            process.profiles.into_iter().for_each(|module| modules.add(module));
             for kernel in process.kernels {
                 let name = kernel.name.clone();
                 let sum = kernels.entry(name.clone()).or_insert(Kernel { name, launches: 0, seconds: 0.0 });
@@ -231,7 +249,7 @@ impl Report {
         not_supported.dedup();
         let mut kernels: Vec<Kernel> = kernels.into_values().collect();
         kernels.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-        Report {
+        let report = Report {
             exit_code: status.code(),
             seconds: time.as_secs_f64(),
             launches: kernels.iter().map(|kernel| kernel.launches).sum(),
@@ -242,7 +260,8 @@ impl Report {
             faults,
             not_supported,
             processes,
-        }
+        };
+        (report, modules)
     }
 
     /// Tells people.

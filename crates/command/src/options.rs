@@ -355,8 +355,15 @@ Examples:
   ptxvm exec -- python train.py
   ptxvm exec --device sm_80 -- python -m pytest tests/gpu
   ptxvm exec --report report.json -- ./a.out --size 1024
+  ptxvm exec --tool racecheck,initcheck -- ./a.out
+  ptxvm exec --profile slow.html -- python train.py
 
 Exit codes: the program's; 128 and its number if a signal ended it; 2 it cannot be started.";
+
+/// Reads the value of `--tool` for a program, which gets it as it is.
+fn parse_tools(text: &str) -> Result<String, String> {
+    text.parse::<ptxvm::Tools>().map(|_| text.to_owned())
+}
 
 /// `ptxvm exec`
 #[derive(Args, Debug)]
@@ -368,6 +375,12 @@ pub struct ExecOptions {
     /// Write kernels, launches, times and faults to a file, as JSON
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// Tools that watch every launch, as those of `ptxvm run --tool`
+    #[arg(long, value_name = "NAMES", conflicts_with = "profile", value_parser = parse_tools)]
+    pub tool: Option<String>,
+    /// Write where the time of all kernels goes, line by line: .html, .json or .txt
+    #[arg(long, value_name = "FILE", value_parser = parse_file)]
+    pub profile: Option<PathBuf>,
     /// Say nothing of what ran at the end
     #[arg(long)]
     pub quiet: bool,

@@ -94,6 +94,38 @@ fn what_processes_report_is_put_together() {
     assert_eq!(exec(&folder, "--quiet", "true").stderr, "");
 }
 
+#[test]
+fn a_profile_has_the_kernels_of_all_processes() {
+    let folder = installed();
+    // What the driver would write, if it is asked to.
+    let script = r#"
+        test "$PTXVM_PROFILE" = 1 || exit 1
+        printf '%s' '{"calls":0,"call_seconds":0,"kernels":[],"faults":[],"not_supported":[],"profiles":[
+            {"sources":[{"name":"one.ptx","text":"// first\nret;\n"}],"instructions":[{"source":0,"offset":9,"executions":3,"threads":96,
+             "guarded_off":0,"diverged":0,"vector":0,"broadcast":0,"gather":0,"seconds":0.5}]}]}' \
+            | tee "${PTXVM_REPORT%%%p.json}1.json" > "${PTXVM_REPORT%%%p.json}2.json""#;
+    let outcome = exec(&folder, "--profile slow.json --report report.json", script);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.transcript());
+    let read =
+        |name: &str| serde_json::from_slice::<Value>(&std::fs::read(folder.path(name)).unwrap()).unwrap();
+    let line = &read("slow.json")["lines"][0];
+    let line = ["file", "line", "text", "executions", "threads", "share"].map(|key| line[key].to_string());
+    assert_eq!(line, ["\"one.ptx\"", "2", "\"ret;\"", "6", "192", "1.0"]);
+    assert_eq!(read("report.json")["processes"][0].get("profiles"), None);
+    assert_eq!(exec(&folder, "--profile slow.exe", "true").code, Some(2));
+}
+
+#[test]
+fn tools_are_asked_for_by_name() {
+    let folder = installed();
+    let outcome = exec(&folder, "--quiet --tool racecheck,initcheck", "echo $PTXVM_TOOL");
+    assert_eq!(outcome.stdout, "racecheck,initcheck\n", "{}", outcome.transcript());
+    let outcome = exec(&folder, "--tool speedcheck", "true");
+    assert_eq!(outcome.code, Some(2));
+    assert!(outcome.stderr.contains("there is no tool `speedcheck`"), "{}", outcome.stderr);
+    assert_eq!(exec(&folder, "--tool racecheck --profile slow.html", "true").code, Some(2));
+}
+
 /// A file in ELF's format with these sections, as far as the command looks: one that nvcc makes has `.nvFatBinSegment`.
 fn elf(sections: &[&str]) -> Vec<u8> {
     let names: String = ["\0", ".shstrtab\0"]

@@ -76,6 +76,7 @@ impl KernelLaunch {
         let launch = launch.configure(|config| {
             config.dynamic_shared = self.dynamic_shared.into();
             config.cooperative = self.cooperative;
+            config.profile.clone_from(&function.module.profile);
         });
         let checker = crate::tool::checker();
         let launch = checker.iter().fold(launch, |launch, checker| launch.check(checker));

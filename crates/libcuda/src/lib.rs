@@ -34,6 +34,7 @@ mod pointers;
 mod pool;
 mod proc;
 mod process;
+mod profile;
 mod queue;
 mod report;
 mod status;

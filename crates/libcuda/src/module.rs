@@ -25,6 +25,8 @@ pub static MODULES: Handles<Module> = Handles::new();
 /// A module in a context.
 pub struct Module {
     pub loaded: Loaded,
+    /// What its kernels do, instruction by instruction, if that is wanted.
+    pub profile: Option<crate::profile::Shared>,
     /// The number of its context.
     pub context: u64,
     /// Registers that a thread of its kernels may have.
@@ -108,6 +110,7 @@ impl Module {
             }
         };
         let module = Arc::new(Module {
+            profile: crate::profile::begin(loaded.module()),
             loaded,
             context: context.id,
             max_registers: sources.iter().map(|source| source.max_registers).min().unwrap_or(u32::MAX),

@@ -105,6 +105,7 @@ fn render(known: &Known) -> Value {
         "kernels": kernels.collect::<Vec<_>>(),
         "faults": faults.collect::<Vec<_>>(),
         "not_supported": known.unsupported,
+        "profiles": crate::profile::render(),
     })
 }
 

@@ -64,6 +64,7 @@ fn a_process_reports_its_launches_and_faults() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "launches_end_as_they_must"]).env("PTXVM_REPORT", folder.path().join("%p.json"));
+    command.env("PTXVM_PROFILE", "1");
     let mut child =
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
     let path = folder.path().join(format!("{}.json", child.id()));
@@ -78,4 +79,16 @@ fn a_process_reports_its_launches_and_faults() {
     let faults = report["faults"].as_array().unwrap();
     assert_eq!((faults.len(), faults[0]["kernel"].as_str()), (1, Some("bad")));
     assert!(faults[0]["message"].as_str().unwrap().contains("trap"));
+    let profile = &report["profiles"][0];
+    assert_eq!(profile["sources"][0]["text"].as_str().map(str::as_bytes), Some(PTX.to_bytes()));
+    let executions: Vec<_> = profile["instructions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|instruction| {
+            let text = &PTX.to_str().unwrap()[instruction["offset"].as_u64().unwrap() as usize..];
+            (&text[..4], instruction["executions"].as_u64(), instruction["threads"].as_u64())
+        })
+        .collect();
+    assert_eq!(executions, [("ret;", Some(2), Some(64)), ("trap", Some(1), Some(32))]);
 }

@@ -40,9 +40,10 @@ impl Report<'_> {
         let most = hottest.first().map_or(1.0, |line| line.share).max(f64::MIN_POSITIVE);
         for line in hottest.iter().take(HOTTEST) {
             let Line { index, line: number, text, .. } = *line;
+            let file = if self.sources.len() > 1 { format!("{}:", escape(line.file)) } else { String::new() };
             let _ = writeln!(
                 page,
-                "{}<td class=n><a href=\"#L{index}-{number}\">{number}</a><td class=c>{}",
+                "{}<td class=n><a href=\"#L{index}-{number}\">{file}{number}</a><td class=c>{}",
                 cells(Some(line), "", most),
                 escape(text)
             );

@@ -2,6 +2,7 @@
 
 mod html;
 mod locations;
+mod processes;
 mod table;
 
 use std::path::Path;
@@ -12,6 +13,7 @@ use serde::{Serialize, Serializer};
 
 use super::report::Failure;
 use locations::Locations;
+pub use processes::{Modules, OfModule};
 
 /// What a launch did, by lines. As JSON it is the value of `profile`.
 #[derive(Serialize)]
@@ -85,14 +87,24 @@ fn kinds(accesses: Accesses) -> String {
 }
 
 impl<'a> Report<'a> {
-    /// Sorts what the instructions did into the lines of their sources.
+    /// Sorts what the instructions of a module did into the lines of its sources.
     pub fn new(module: &'a Module, profile: &Profile) -> Report<'a> {
-        let sources: Vec<&SourceFile> = module.sources().map(|source| &**source).collect();
+        let instructions = profile.instructions.iter().map(|(&span, counts)| {
+            let (index, span) = module.locate(span);
+            ((index, span.start), counts)
+        });
+        Report::of_sources(module.sources().map(|source| &**source).collect(), instructions)
+    }
+
+    /// Sorts what instructions did, in the order of their sources and offsets there, into lines.
+    pub fn of_sources<'c>(
+        sources: Vec<&'a SourceFile>,
+        instructions: impl Iterator<Item = ((usize, u32), &'c Counts)>,
+    ) -> Report<'a> {
         let locations: Vec<Locations> = sources.iter().map(|source| Locations::of(source)).collect();
         let mut lines: Vec<Line> = Vec::new();
-        for (&span, counts) in &profile.instructions {
-            let (index, span) = module.locate(span);
-            let (source, line) = (sources[index], sources[index].position(span.start).line);
+        for ((index, offset), counts) in instructions {
+            let (source, line) = (sources[index], sources[index].position(offset).line);
             match lines.last_mut() {
                 Some(last) if (last.index, last.line) == (index, line) => last.counts.add(counts),
                 _ => lines.push(Line {
@@ -100,7 +112,7 @@ impl<'a> Report<'a> {
                     file: source.name(),
                     line,
                     text: source.slice(source.line_span(line)).trim(),
-                    source: locations[index].at(span.start),
+                    source: locations[index].at(offset),
                     counts: *counts,
                     share: 0.0,
                 }),

@@ -1,0 +1,55 @@
+//! `PTXVM_PROFILE=1`: the report of the process (`report.rs`) tells what each instruction of its kernels did. `ptxvm exec --profile` asks for it.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use ptxvm::{Counts, Module, Profile, SourceFile};
+use serde_json::{Value, json};
+
+/// What the launches of a loaded module add to.
+pub type Shared = Arc<Mutex<Profile>>;
+
+/// Every module that was loaded: what its kernels did outlasts it.
+static LOADED: Mutex<Vec<(Module, Shared)>> = Mutex::new(Vec::new());
+
+/// A profile for a module that is loaded, if the environment asks for one.
+pub fn begin(module: &Module) -> Option<Shared> {
+    static WANTED: OnceLock<bool> = OnceLock::new();
+    let wanted = *WANTED.get_or_init(|| std::env::var("PTXVM_PROFILE").is_ok_and(|value| value == "1"));
+    wanted.then(|| {
+        let shared = Shared::default();
+        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        loaded.push((module.clone(), Arc::clone(&shared)));
+        shared
+    })
+}
+
+/// The profiles of all modules of which a kernel ran: sources, and counts by source and offset of the instruction.
+pub fn render() -> Value {
+    let loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    let modules = loaded.iter().filter_map(|(module, shared)| {
+        let profile = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        of_module(module, &profile)
+    });
+    modules.collect()
+}
+
+fn of_module(module: &Module, profile: &Profile) -> Option<Value> {
+    let instructions: Vec<Value> = profile
+        .instructions
+        .iter()
+        .filter(|(_, counts)| counts.executions > 0)
+        .map(|(&span, counts)| {
+            let (source, span) = module.locate(span);
+            let Counts { executions, threads, guarded_off, diverged, accesses, seconds } = *counts;
+            json!({
+                "source": source, "offset": span.start, "executions": executions, "threads": threads,
+                "guarded_off": guarded_off, "diverged": diverged, "vector": accesses.vector,
+                "broadcast": accesses.broadcast, "gather": accesses.gather, "seconds": seconds,
+            })
+        })
+        .collect();
+    let source = |source: &Arc<SourceFile>| json!({ "name": source.name(), "text": source.text() });
+    (!instructions.is_empty()).then(|| {
+        json!({ "sources": module.sources().map(source).collect::<Vec<_>>(), "instructions": instructions })
+    })
+}
