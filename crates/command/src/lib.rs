@@ -44,6 +44,7 @@ pub use alone::{Alone, Source, ones};
 pub use explain::page;
 pub use profile::Report;
 pub use report::Failure;
+pub use texture::{Kind as ObjectKind, object};
 
 /// How the command was called.
 #[derive(Clone, Debug)]

@@ -1,9 +1,12 @@
 //! `texture(@x.npy, filter=linear)`, `surface(f32[64x64])`, `sampler(address=wrap)`: objects as arguments.
+//! In Python these are `ptxvm.Texture(x, filter="linear")` and so on, with the same options.
 
 use ptxvm::{
     AddressMode, Channel, Device, Error, Filter, Geometry, ImageDescriptor, Sampler, SamplerState, Surface,
     TexelFormat, Texture,
 };
+
+use sem::texture::Image;
 
 use super::array::DType;
 use super::report::Failure;
@@ -188,13 +191,14 @@ impl ObjectSpec {
             return Ok(ObjectValue { kind: self.kind, image: None, sampler });
         };
         let array = array.resolve_array()?;
-        let descriptor = self.descriptor(&array).map_err(Failure::usage)?;
+        let described = array.array().ok_or_else(|| "it is no array".to_owned());
+        let descriptor = described.and_then(|(dtype, shape)| self.descriptor(dtype, shape));
+        let descriptor = descriptor.map_err(Failure::usage)?;
         let image = Some((Box::new(array), descriptor));
         Ok(ObjectValue { kind: self.kind, image, sampler })
     }
 
-    fn descriptor(&self, array: &Value) -> Result<ImageDescriptor, String> {
-        let Some((dtype, shape)) = array.array() else { return Err("it is no array".to_owned()) };
+    fn descriptor(&self, dtype: DType, shape: &[u64]) -> Result<ImageDescriptor, String> {
         let channels = self.option("channels").map_or(Ok(1), |count| number("channels", count))?;
         let channel = match self.option("as") {
             Some(name) => channel_named(name)?,
@@ -238,6 +242,29 @@ impl ObjectSpec {
             ..ImageDescriptor::new(geometry, format, extent)
         };
         Ok(descriptor)
+    }
+}
+
+/// What an object of these options is: how the texels of an array lie, and how they are sampled. The array is told by its type and its
+/// shape; a sampler has none.
+///
+/// # Errors
+/// What is wrong with an option, or that the array is too small for the image.
+pub fn object(
+    kind: Kind,
+    array: Option<(&str, &[u64])>,
+    options: Vec<(String, String)>,
+) -> Result<(Option<ImageDescriptor>, Sampler), String> {
+    let spec = ObjectSpec { kind, array: None, options };
+    let sampler = spec.sampler()?;
+    let Some((name, shape)) = array else { return Ok((None, sampler)) };
+    let dtype = DType::from_name(name).ok_or_else(|| format!("there are no texels of {name}"))?;
+    let descriptor = spec.descriptor(dtype, shape)?;
+    let needs = Image::new(descriptor).map_err(|error| error.to_string())?.bytes();
+    let has = shape.iter().try_fold(dtype.bytes() as u64, |bytes, &extent| bytes.checked_mul(extent));
+    match has {
+        Some(has) if has < needs => Err(format!("the image has {needs} bytes, the array {has}")),
+        _ => Ok((Some(descriptor), sampler)),
     }
 }
 

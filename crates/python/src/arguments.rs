@@ -10,6 +10,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyTuple, PyType};
 
 use crate::memory::HostMemory;
+use crate::texture::{Object, ObjectUse};
 
 /// An array, and where in the parameters its address stands.
 pub struct Array {
@@ -17,17 +18,78 @@ pub struct Array {
     pub index: usize,
     /// Its memory.
     pub memory: HostMemory,
-    /// Offset of the address.
-    pub offset: usize,
+    /// Offset of the address; `None` of texels, of which kernels get the handle of an object instead.
+    pub offset: Option<usize>,
+    /// Whether it has to be aligned as it is on the device ([`ALIGNMENT`](crate::place::ALIGNMENT)).
+    pub aligned: bool,
 }
 
-/// The bytes of all parameters, but for the addresses of arrays.
+/// Where the handle of an object goes.
+pub enum Target {
+    /// To this offset in the parameters.
+    Offset(usize),
+    /// To this variable of the module.
+    Variable(String),
+}
+
+/// What arguments refer to.
+#[derive(Default)]
+pub struct Referred {
+    /// The arrays.
+    pub arrays: Vec<Array>,
+    /// Textures, surfaces and samplers.
+    pub objects: Vec<ObjectUse>,
+}
+
+impl Referred {
+    /// Notes an object, and its texels.
+    ///
+    /// # Errors
+    /// When the array of its texels cannot be used.
+    pub fn add_object(
+        &mut self,
+        py: Python<'_>,
+        index: usize,
+        object: &Object,
+        target: Target,
+    ) -> PyResult<()> {
+        let mut texels = None;
+        if let Some(array) = object.texels(py) {
+            let memory =
+                HostMemory::of(array)?.ok_or_else(|| PyTypeError::new_err("has no array of texels"))?;
+            texels = Some(self.arrays.len());
+            self.arrays.push(Array { index, memory, offset: None, aligned: object.is_surface() });
+        }
+        self.objects.push(ObjectUse { description: object.description(), texels, target });
+        Ok(())
+    }
+
+    /// Appends what a structure refers to, which begins so many bytes further on.
+    fn append(&mut self, other: Referred, start: usize) {
+        let arrays = self.arrays.len();
+        self.arrays.extend(
+            other
+                .arrays
+                .into_iter()
+                .map(|array| Array { offset: array.offset.map(|offset| start + offset), ..array }),
+        );
+        self.objects.extend(other.objects.into_iter().map(|object| {
+            let target = match object.target {
+                Target::Offset(offset) => Target::Offset(start + offset),
+                variable @ Target::Variable(_) => variable,
+            };
+            ObjectUse { texels: object.texels.map(|array| arrays + array), target, ..object }
+        }));
+    }
+}
+
+/// The bytes of all parameters, but for the addresses of arrays and the handles of objects.
 #[derive(Default)]
 pub struct Parameters {
     /// As they lie in parameter space.
     pub bytes: Vec<u8>,
-    /// The arrays among them.
-    pub arrays: Vec<Array>,
+    /// What is among them.
+    pub referred: Referred,
 }
 
 /// A parameter of a kernel, and where its value goes.
@@ -62,11 +124,16 @@ impl Parameters {
         }
         if let Some(number) = number(value, param.ty)? {
             bytes = number.to_le_bytes();
+        } else if let Ok(object) = value.cast::<Object>() {
+            if size != HANDLE_BYTES || param.ty.is_float() {
+                return Err(PyTypeError::new_err(format!("is a {}", type_name(value))));
+            }
+            self.referred.add_object(value.py(), index, object.get(), Target::Offset(slot.offset))?;
         } else if let Some(memory) = HostMemory::of(value)? {
             if !takes_address {
                 return Err(PyTypeError::new_err("is an array"));
             }
-            self.arrays.push(Array { index, memory, offset: slot.offset });
+            self.referred.arrays.push(Array { index, memory, offset: Some(slot.offset), aligned: false });
         } else {
             return Err(PyTypeError::new_err(format!("is a {}", type_name(value))));
         }
@@ -84,10 +151,9 @@ impl Parameters {
     ) -> PyResult<()> {
         let size = slot.param.bytes as usize;
         let bytes = if value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyList>() {
-            let mut structure =
-                Structure { index, address_bytes, start: slot.offset, ..Structure::default() };
+            let mut structure = Structure { index, address_bytes, ..Structure::default() };
             structure.fields(value, 0)?;
-            self.arrays.append(&mut structure.arrays);
+            self.referred.append(structure.referred, slot.offset);
             structure.bytes
         } else if let Some(bytes) = scalar_bytes(value)? {
             bytes
@@ -112,12 +178,13 @@ impl Parameters {
 struct Structure {
     index: usize,
     address_bytes: usize,
-    /// Where it begins among the parameters.
-    start: usize,
     bytes: Vec<u8>,
-    arrays: Vec<Array>,
+    /// With offsets from its own start.
+    referred: Referred,
 }
 
+/// The handle of a texture, surface or sampler is a number of 64 bits.
+const HANDLE_BYTES: usize = 8;
 /// Structures within structures.
 const DEEPEST: usize = 32;
 
@@ -155,8 +222,7 @@ impl Structure {
             self.pad(align);
             let start = self.bytes.len();
             self.bytes.extend(inner.bytes);
-            let moved = |array: Array| Array { offset: self.start + start + array.offset, ..array };
-            self.arrays.extend(inner.arrays.into_iter().map(moved));
+            self.referred.append(inner.referred, start);
             return Ok(align);
         }
         if field.is_none() {
@@ -183,9 +249,16 @@ impl Structure {
             self.bytes.extend(bytes.as_bytes());
             return Ok(1);
         }
+        if let Ok(object) = field.cast::<Object>() {
+            self.pad(HANDLE_BYTES);
+            let target = Target::Offset(self.bytes.len());
+            self.referred.add_object(field.py(), self.index, object.get(), target)?;
+            return Ok(self.append(&[0; HANDLE_BYTES]));
+        }
         if let Some(memory) = HostMemory::of(field)? {
             self.pad(self.address_bytes);
-            self.arrays.push(Array { index: self.index, memory, offset: self.start + self.bytes.len() });
+            let offset = Some(self.bytes.len());
+            self.referred.arrays.push(Array { index: self.index, memory, offset, aligned: false });
             return Ok(self.append(&[0; 8][..self.address_bytes]));
         }
         Err(PyTypeError::new_err(format!("has a field of type {}", type_name(field))))

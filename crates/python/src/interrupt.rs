@@ -1,67 +1,119 @@
-//! Ctrl-C while a kernel runs on the thread that Python's signals are for.
+//! Ctrl-C and `ptxvm.stop()`, which end the launches of all threads.
 //!
-//! Python's own handler of SIGINT notes the signal, and acts on it when the interpreter runs again: after the launch. So for the time of a
-//! launch another one stands before it, which ends the launch and then calls Python's.
+//! Python's own handler of SIGINT notes the signal, and its main thread acts on it when the interpreter runs there again: after the launch, if it
+//! is its own; and nobody tells those of other threads. So as long as there are launches another handler stands before it, which ends them and then
+//! calls Python's.
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
+use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Ends the launch of the main thread, which runs one at a time.
-static CANCEL: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
-/// The same for the handler, which may not wait for anything.
-static CANCEL_POINTER: AtomicPtr<AtomicBool> = AtomicPtr::new(std::ptr::null_mut());
+/// The launches of this process.
+struct Running {
+    count: usize,
+    /// What they look at. Those who stop them leave another one for launches to come.
+    stop: Option<Arc<AtomicBool>>,
+    /// The action that ours took the place of.
+    before: Option<libc::sigaction>,
+}
+
+static RUNNING: Mutex<Running> = Mutex::new(Running { count: 0, stop: None, before: None });
+/// What the handler sets: it may not wait for a lock.
+static STOP: AtomicPtr<AtomicBool> = AtomicPtr::new(null_mut());
 /// The handler that stood there before.
 static BEFORE: AtomicUsize = AtomicUsize::new(0);
 
-/// Our handler stands before Python's until this is dropped.
+fn running() -> MutexGuard<'static, Running> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A launch that is to be stopped with the others, until this is dropped.
 pub struct Watch {
-    before: libc::sigaction,
+    stop: Arc<AtomicBool>,
 }
 
 impl Watch {
-    /// Begins to watch, if this is the main thread and somebody handles the signal.
-    pub fn begin() -> Option<Watch> {
-        if !is_main_thread() {
-            return None;
-        }
-        let mut before = MaybeUninit::<libc::sigaction>::uninit();
-        // SAFETY: the structure is there for the call to write.
-        let known = unsafe { libc::sigaction(libc::SIGINT, std::ptr::null(), before.as_mut_ptr()) } == 0;
-        // SAFETY: the call has written it.
-        let before = known.then(|| unsafe { before.assume_init() })?;
-        let handler = before.sa_sigaction;
-        let is_plain = before.sa_flags & libc::SA_SIGINFO == 0;
-        if !is_plain || handler == libc::SIG_DFL || handler == libc::SIG_IGN || handler == ours() {
-            return None;
-        }
-        CANCEL.store(false, Ordering::Relaxed);
-        CANCEL_POINTER.store(Arc::as_ptr(&CANCEL).cast_mut(), Ordering::Relaxed);
-        BEFORE.store(handler, Ordering::SeqCst);
-        let with_ours = libc::sigaction { sa_sigaction: ours(), ..before };
-        // SAFETY: the handler does nothing that a handler may not do.
-        let installed =
-            unsafe { libc::sigaction(libc::SIGINT, &raw const with_ours, std::ptr::null_mut()) } == 0;
-        installed.then_some(Watch { before })
+    /// Begins to watch.
+    pub fn begin() -> Watch {
+        let mut running = running();
+        let stop = running.flag();
+        running.count += 1;
+        running.step_before();
+        Watch { stop }
     }
 
-    /// Becomes true with the signal.
-    pub fn cancel(&self) -> Arc<AtomicBool> {
-        Arc::clone(&CANCEL)
+    /// Becomes true when the launch is to end.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
     }
 
-    /// Whether there was a signal.
-    pub fn was_interrupted(&self) -> bool {
-        CANCEL.load(Ordering::Relaxed)
+    /// Whether it is to end.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // SAFETY: this is the action that the call gave.
-        unsafe { libc::sigaction(libc::SIGINT, &raw const self.before, std::ptr::null_mut()) };
+        let mut running = running();
+        running.count -= 1;
+        if running.count == 0 {
+            running.step_back();
+        }
     }
+}
+
+/// Ends the launches that run now.
+pub fn stop() {
+    if let Some(stop) = running().stop.take() {
+        stop.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Running {
+    /// The flag of launches that begin now.
+    fn flag(&mut self) -> Arc<AtomicBool> {
+        if let Some(stop) = self.stop.as_ref().filter(|stop| !stop.load(Ordering::Relaxed)) {
+            return Arc::clone(stop);
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        // The handler could have taken it up at any time, so none is ever freed: a few bytes for each time that launches are stopped.
+        STOP.store(Arc::into_raw(Arc::clone(&stop)).cast_mut(), Ordering::Release);
+        self.stop = Some(Arc::clone(&stop));
+        stop
+    }
+
+    /// Puts our handler before one that is there, unless it stands there already. Where there is none the signal means what it means without us.
+    fn step_before(&mut self) {
+        let Some(now) = swap_action(None) else { return };
+        let handler = now.sa_sigaction;
+        let is_plain = now.sa_flags & libc::SA_SIGINFO == 0;
+        if !is_plain || handler == libc::SIG_DFL || handler == libc::SIG_IGN || handler == ours() {
+            return;
+        }
+        BEFORE.store(handler, Ordering::SeqCst);
+        self.before = Some(now);
+        swap_action(Some(&libc::sigaction { sa_sigaction: ours(), ..now }));
+    }
+
+    /// Puts the handler back, unless somebody has taken ours away meanwhile.
+    fn step_back(&mut self) {
+        let Some(before) = self.before.take() else { return };
+        if let Some(other) = swap_action(Some(&before)).filter(|now| now.sa_sigaction != ours()) {
+            swap_action(Some(&other));
+        }
+    }
+}
+
+/// The action of SIGINT, which this one takes the place of.
+fn swap_action(new: Option<&libc::sigaction>) -> Option<libc::sigaction> {
+    let mut before = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: `new` is null or an action whose handler does nothing that a handler may not do; `before` is there for the call to write.
+    let done = unsafe { libc::sigaction(libc::SIGINT, new.map_or(null(), |new| new), before.as_mut_ptr()) };
+    // SAFETY: the call has written it.
+    (done == 0).then(|| unsafe { before.assume_init() })
 }
 
 fn ours() -> usize {
@@ -69,9 +121,9 @@ fn ours() -> usize {
 }
 
 extern "C" fn handle(signal: c_int) {
-    // SAFETY: null, or the flag of a static, which is never dropped.
-    if let Some(cancel) = unsafe { CANCEL_POINTER.load(Ordering::Relaxed).as_ref() } {
-        cancel.store(true, Ordering::Relaxed);
+    // SAFETY: null, or a flag that is never freed.
+    if let Some(stop) = unsafe { STOP.load(Ordering::Acquire).as_ref() } {
+        stop.store(true, Ordering::Relaxed);
     }
     let before = BEFORE.load(Ordering::SeqCst);
     if before != 0 {
@@ -79,16 +131,4 @@ extern "C" fn handle(signal: c_int) {
         let before = unsafe { std::mem::transmute::<usize, extern "C" fn(c_int)>(before) };
         before(signal);
     }
-}
-
-#[cfg(target_os = "linux")]
-fn is_main_thread() -> bool {
-    // SAFETY: neither takes anything.
-    unsafe { libc::gettid() == libc::getpid() }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn is_main_thread() -> bool {
-    // SAFETY: it takes nothing.
-    unsafe { libc::pthread_main_np() != 0 }
 }

@@ -1,9 +1,10 @@
 //! Launching a kernel from Python.
 
+use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use diag::Span;
@@ -13,10 +14,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 
-use crate::arguments::Parameters;
+use crate::arguments::{Parameters, Referred, Target};
 use crate::error::{other, to_python};
 use crate::interrupt::Watch;
 use crate::module::Kernel;
+use crate::place::Placed;
+use crate::texture::Object;
 
 /// How often a launch with a progress bar is looked at.
 const LOOK: Duration = Duration::from_millis(50);
@@ -75,6 +78,8 @@ struct Options<'py> {
     shared: Option<u64>,
     progress: Option<Bound<'py, PyAny>>,
     output: Option<Bound<'py, PyAny>>,
+    stop: Option<Bound<'py, PyAny>>,
+    bind: Option<Bound<'py, PyDict>>,
 }
 
 impl<'py> Options<'py> {
@@ -108,10 +113,12 @@ impl<'py> Options<'py> {
                 }
                 "progress" => options.progress = Some(value),
                 "output" => options.output = Some(value),
+                "stop" => options.stop = Some(value),
+                "bind" => options.bind = Some(value.cast_into()?),
                 _ => {
                     return Err(PyTypeError::new_err(format!(
                         "`{name}` is no option of a launch: threads, deterministic, schedule, max_steps, cooperative, \
-                         engine, shared, blocks, progress, output"
+                         engine, shared, blocks, bind, progress, stop, output"
                     )));
                 }
             }
@@ -131,7 +138,7 @@ impl Launcher {
     /// The bytes of the parameters.
     fn parameters(&self, py: Python<'_>, arguments: &Bound<'_, PyTuple>) -> PyResult<Parameters> {
         let Kernel { shared, entry } = &self.kernel;
-        let mut parameters = Parameters { bytes: vec![0; entry.bytes], arrays: Vec::new() };
+        let mut parameters = Parameters { bytes: vec![0; entry.bytes], referred: Referred::default() };
         if arguments.len() != entry.slots.len() {
             let (takes, given) = (entry.slots.len(), arguments.len());
             let text = format!("kernel `{}` takes {takes} arguments, but {given} were given", entry.name);
@@ -168,10 +175,25 @@ impl Launcher {
     ) -> PyResult<Report> {
         let Kernel { shared, entry } = &self.kernel;
         let mut parameters = self.parameters(py, arguments)?;
-        let mut placed = shared.places.place(&mut parameters, &entry.names)?;
+        let mut names = Cow::Borrowed(&entry.names);
+        let mut turn = None;
+        if options.bind.is_some() {
+            // Bindings are the module's: launches that have some take turns.
+            turn = Some(py.detach(|| shared.bindings.take()));
+            py.check_signals()?;
+        }
+        for (name, object) in options.bind.iter().flatten() {
+            let name: String = name.extract()?;
+            let object = object.cast::<Object>()?;
+            let index = names.len();
+            names.to_mut().push(format!("what `{name}` is bound to"));
+            parameters.referred.add_object(py, index, object.get(), Target::Variable(name))?;
+        }
+        let mut placed = shared.places.place(&mut parameters, &names)?;
+        let objects = parameters.make_objects(&shared.loaded, &placed);
+        let objects = objects.map_err(|error| to_python(py, &error))?;
         if let Watcher::Writes(writes) = watcher {
-            let mut writes = writes.lock().unwrap_or_else(PoisonError::into_inner);
-            writes.resolve(&parameters, shared.address_bytes);
+            lock(writes).resolve(&parameters.referred, &placed);
         }
         let output = Output::buffer();
         let Options { threads, deterministic, schedule, max_steps, cooperative, engine, blocks, .. } =
@@ -195,24 +217,26 @@ impl Launcher {
             launch = launch.observe(Arc::clone(writes));
         }
         let print = |text: Vec<u8>| print(py, options.output.as_ref(), text);
-        let result = match &options.progress {
-            None => here(py, launch)?,
-            Some(progress) => {
-                let bar = Bar::new(progress, self.grid, &entry.name)?;
-                let result = beside(py, launch, |done| {
-                    print(output.take())?;
-                    bar.advance_to(done)
-                });
-                bar.close()?;
-                result?
-            }
+        let result = if options.progress.is_none() && options.stop.is_none() {
+            here(py, launch)?
+        } else {
+            let bar =
+                options.progress.as_ref().map(|bar| Bar::new(bar, self.grid, &entry.name)).transpose()?;
+            let result = beside(py, launch, |done| {
+                print(output.take())?;
+                bar.as_ref().map_or(Ok(()), |bar| bar.advance_to(done))?;
+                options.stop.as_ref().map_or(Ok(false), |stop| stop.call_method0("is_set")?.is_truthy())
+            });
+            bar.map_or(Ok(()), |bar| bar.close())?;
+            result?
         };
         print(output.take())?;
+        drop((objects, turn));
         let refused = py.detach(|| placed.bring_back());
         drop(placed);
         let report = result.map_err(|error| to_python(py, &error))?;
         if let Some(&index) = refused.first() {
-            let name = &entry.names[index];
+            let name = &names[index];
             return Err(other(
                 py,
                 "read-only",
@@ -226,36 +250,35 @@ impl Launcher {
 /// Runs a launch on this thread. Ctrl-C ends it.
 fn here(py: Python<'_>, launch: ptxvm::Launch) -> PyResult<Result<LaunchReport, Error>> {
     let watch = Watch::begin();
-    let launch = launch.configure(|config| config.cancel = watch.as_ref().map(Watch::cancel));
+    let launch = launch.configure(|config| config.cancel = Some(watch.flag()));
     let result = py.detach(|| launch.run());
-    if let Some(watch) = watch
-        && watch.was_interrupted()
-    {
-        drop(watch);
+    let stopped = watch.is_stopped();
+    drop(watch);
+    if stopped {
+        // On Python's main thread this is where KeyboardInterrupt comes from; on others it does nothing.
         py.check_signals()?;
     }
     Ok(result)
 }
 
-/// Runs a launch on another thread, so that this one can look at it from time to time. What goes wrong there ends the launch.
+/// Runs a launch on another thread, so that this one can look at it from time to time. It ends when there is a signal, when what looks says so, and
+/// when something goes wrong there.
 fn beside(
     py: Python<'_>,
     launch: ptxvm::Launch,
-    look: impl Fn(u64) -> PyResult<()>,
+    look: impl Fn(u64) -> PyResult<bool>,
 ) -> PyResult<Result<LaunchReport, Error>> {
     let (cancel, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let launch = launch.configure(|config| {
         config.cancel = Some(Arc::clone(&cancel));
         config.progress = Some(Arc::clone(&done));
     });
+    let watch = Watch::begin();
     let (tell, told) = sync_channel(1);
     let told = Mutex::new(told);
     std::thread::scope(|scope| {
         scope.spawn(move || tell.send(launch.run()));
-        let wait = || {
-            let told = told.lock().unwrap_or_else(PoisonError::into_inner);
-            told.recv_timeout(LOOK)
-        };
+        let wait = || lock(&told).recv_timeout(LOOK);
         let mut trouble = Ok(());
         loop {
             match py.detach(wait) {
@@ -269,11 +292,21 @@ fn beside(
                 Err(RecvTimeoutError::Disconnected) => return Err(PyKeyboardInterrupt::new_err(())),
             }
             if trouble.is_ok() {
-                trouble = py.check_signals().and_then(|()| look(done.load(Ordering::Relaxed)));
-                cancel.store(trouble.is_err(), Ordering::Relaxed);
+                match py.check_signals().and_then(|()| look(done.load(Ordering::Relaxed))) {
+                    Ok(enough) if !enough && !watch.is_stopped() => {}
+                    looked => {
+                        cancel.store(true, Ordering::Relaxed);
+                        trouble = looked.map(|_| ());
+                    }
+                }
             }
         }
     })
+}
+
+/// The value, whether or not somebody panicked who had it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Writes what a kernel printed to `sys.stdout`, or whatever has `write`.
@@ -348,11 +381,10 @@ struct Writes {
 
 impl Writes {
     /// Finds the addresses, once arrays have some.
-    fn resolve(&mut self, parameters: &Parameters, address_bytes: usize) {
+    fn resolve(&mut self, referred: &Referred, placed: &Placed) {
         let address = |&(argument, offset, _): &(usize, u64, u64)| {
-            let array = parameters.arrays.iter().find(|array| array.index == argument)?;
-            let bytes = parameters.bytes.get(array.offset..array.offset + address_bytes)?;
-            Some(bytes.iter().rev().fold(0, |address, &byte| address << 8 | u64::from(byte)) + offset)
+            let array = referred.arrays.iter().position(|array| array.index == argument)?;
+            Some(placed.address(array) + offset)
         };
         self.addresses = self.wanted.iter().map(address).collect();
         self.last = vec![None; self.wanted.len()];
@@ -429,7 +461,7 @@ impl Launcher {
         let profile = Arc::new(Mutex::new(Profile::default()));
         let options = Options::new(options)?;
         let report = self.run(py, arguments, options, &Watcher::Profile(Arc::clone(&profile)))?;
-        let profile = profile.lock().unwrap_or_else(PoisonError::into_inner);
+        let profile = lock(&profile);
         let lines = command::Report::new(self.kernel.shared.loaded.module(), &profile);
         let failed = |failure: command::Failure| other(py, "profile", &failure.message);
         let title = format!("{}: grid {:?}, block {:?}", self.kernel.entry.name, self.grid, self.block);
@@ -447,7 +479,7 @@ impl Launcher {
     ) -> PyResult<Vec<Option<Writer>>> {
         let writes = Arc::new(Mutex::new(Writes { wanted: elements, ..Writes::default() }));
         self.run(py, arguments, Options::new(options)?, &Watcher::Writes(Arc::clone(&writes)))?;
-        let writes = writes.lock().unwrap_or_else(PoisonError::into_inner);
+        let writes = lock(&writes);
         let module = self.kernel.shared.loaded.module();
         let sources: Vec<_> = module.sources().collect();
         let describe = |&(span, block, thread): &(Span, [u32; 3], u32)| {

@@ -10,6 +10,7 @@ mod memory;
 mod module;
 mod order;
 mod place;
+mod texture;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -43,6 +44,12 @@ fn explain(py: Python<'_>, name: &str) -> PyResult<String> {
     })
 }
 
+/// Ends all launches that run now, on whatever thread: they raise an :class:`Error` with the code ``cancelled``.
+#[pyfunction]
+fn stop() {
+    interrupt::stop();
+}
+
 /// Does what the `ptxvm` command does with these words, and returns its exit code. `again` runs it again, `libraries` is the folder of those that
 /// `ptxvm exec` gives to programs.
 #[pyfunction]
@@ -62,7 +69,9 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<launch::Launcher>()?;
     module.add_class::<launch::Report>()?;
     module.add_class::<evaluate::Instruction>()?;
+    module.add_class::<texture::Object>()?;
     module.add_function(wrap_pyfunction!(crate::check, module)?)?;
     module.add_function(wrap_pyfunction!(explain, module)?)?;
+    module.add_function(wrap_pyfunction!(stop, module)?)?;
     module.add_function(wrap_pyfunction!(command_main, module)?)
 }

@@ -16,8 +16,8 @@ const PLACES: u64 = 1024;
 /// The largest array that is used in place.
 const LARGEST: usize = 1 << 35;
 /// Alignment of an array that was allocated: its device address is a multiple of 256, as `cudaMalloc` promises. One that is less aligned is
-/// part of another, and looks so on the device.
-const HOST_ALIGNMENT: usize = 16;
+/// part of another, and looks so on the device. Surfaces have to be so aligned (PTX ISA, "suld").
+pub const ALIGNMENT: usize = 16;
 
 /// A device, and which place is used next.
 pub struct Places {
@@ -31,6 +31,8 @@ pub struct Places {
 pub struct Placed<'p> {
     places: &'p Places,
     pieces: Vec<Piece>,
+    /// Where each array begins.
+    addresses: Vec<u64>,
 }
 
 /// Memory of the host that one or several arguments lie in.
@@ -41,6 +43,7 @@ struct Piece {
     address: u64,
     /// The first argument that lies there.
     index: usize,
+    /// A copy is used, and not the memory itself.
     copied: bool,
     writable: bool,
 }
@@ -59,8 +62,8 @@ impl Places {
     /// # Errors
     /// When there is no room for those that have to be copied.
     pub fn place(&self, parameters: &mut Parameters, names: &[String]) -> PyResult<Placed<'_>> {
-        let mut placed = Placed { places: self, pieces: Vec::new() };
-        let arrays = &parameters.arrays;
+        let arrays = &parameters.referred.arrays;
+        let mut placed = Placed { places: self, pieces: Vec::new(), addresses: vec![0; arrays.len()] };
         let mut order: Vec<usize> = (0..arrays.len()).collect();
         order.sort_by_key(|&i| arrays[i].memory.start());
         let range = |i: usize| -> Range<usize> {
@@ -71,24 +74,29 @@ impl Places {
         while let Some(&first) = order.get(index) {
             let (mut whole, mut writable, mut lowest) =
                 (range(first), arrays[first].memory.writable(), first);
+            let mut aligned = arrays[first].aligned;
             let mut members = 1;
             while let Some(&other) =
                 order.get(index + members).filter(|&&other| range(other).start < whole.end)
             {
                 whole.end = whole.end.max(range(other).end);
                 writable |= arrays[other].memory.writable();
+                aligned |= arrays[other].aligned;
                 lowest = lowest.min(other);
                 members += 1;
             }
             let start = arrays[first].memory.start().as_ptr();
             let argument = arrays[lowest].index;
-            let piece =
-                Piece { start, bytes: whole.len(), address: 0, index: argument, copied: false, writable };
+            let copied = self.narrow || !writable || (aligned && whole.start % ALIGNMENT != 0);
+            let piece = Piece { start, bytes: whole.len(), address: 0, index: argument, copied, writable };
             let address = placed.add(piece, &names[argument])?;
             for &member in &order[index..index + members] {
                 let at = address + (range(member).start - whole.start) as u64;
-                let (offset, size) = (arrays[member].offset, if self.narrow { 4 } else { 8 });
-                parameters.bytes[offset..offset + size].copy_from_slice(&at.to_le_bytes()[..size]);
+                placed.addresses[member] = at;
+                let size = if self.narrow { 4 } else { 8 };
+                if let Some(offset) = arrays[member].offset {
+                    parameters.bytes[offset..offset + size].copy_from_slice(&at.to_le_bytes()[..size]);
+                }
             }
             index += members;
         }
@@ -99,9 +107,9 @@ impl Places {
 impl Placed<'_> {
     /// Puts a piece on the device, and returns its address there.
     fn add(&mut self, mut piece: Piece, name: &str) -> PyResult<u64> {
-        let Places { device, narrow, next } = self.places;
-        let in_place = !*narrow && piece.writable && piece.bytes <= LARGEST;
-        let within = (piece.start as usize % HOST_ALIGNMENT) as u64;
+        let Places { device, next, .. } = self.places;
+        let in_place = !piece.copied && piece.bytes <= LARGEST;
+        let within = (piece.start as usize % ALIGNMENT) as u64;
         let start = NonNull::new(piece.start).unwrap_or(NonNull::dangling());
         // Other launches may have arrays at some places.
         let address = (0..if in_place { PLACES } else { 0 }).find_map(|_| {
@@ -124,6 +132,11 @@ impl Placed<'_> {
         let address = piece.address;
         self.pieces.push(piece);
         Ok(address)
+    }
+
+    /// Device address of the first byte of an array.
+    pub fn address(&self, array: usize) -> u64 {
+        self.addresses[array]
     }
 
     /// Brings back what lies on the device as a copy. Returns the arguments that were written and must not be.

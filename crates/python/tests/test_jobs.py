@@ -1,5 +1,7 @@
 """Launches and sweeps in parts, on a process pool and on two workers of dask."""
 
+import subprocess
+import sys
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -14,11 +16,12 @@ from ptxvm import jobs
 class Here(Executor):
     """Runs jobs at once, through pickle as other processes would."""
 
-    def submit(self, function):
+    def submit(self, function, *arguments):
         import pickle
 
+        function, arguments = pickle.loads(pickle.dumps((function, arguments)))
         future = Future()
-        future.set_result(pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(function))())))
+        future.set_result(pickle.loads(pickle.dumps(function(*arguments))))
         return future
 
 
@@ -64,6 +67,43 @@ def test_sweeps(executor):
     assert parts == whole and (whole.count, whole.different, whole.first) == (1 << 20, 0, None)
     plain = jobs.sweep("setp.lt.f16", 2, start=start, end=end)
     assert plain.sums == whole.sums and 0 < sum(plain.sums) < 1 << 20
+
+
+class Bar:
+    """What there is of tqdm's protocol."""
+
+    total, n = None, 0
+
+    def update(self, count):
+        self.n += count
+
+
+def test_progress(executor):
+    saxpy, bar = ptxvm.Module(SAXPY)["saxpy"], Bar()
+    x = numpy.ones(10_000, "f4")
+    jobs.run(saxpy[40, 256], 10_000, 2.5, x, numpy.ones_like(x), executor=executor, parts=7, progress=bar)
+    assert (bar.total, bar.n) == (40, 40)
+    bar = Bar()
+    jobs.sweep("setp.lt.f16", 2, executor=executor, parts=3, start=5, end=1000, progress=bar)
+    assert (bar.total, bar.n) == (995, 995)
+    jobs.sweep("setp.lt.f16", 2, end=1000, progress=True)
+
+
+def test_jobs_of_a_sweep_are_its_parts(executor):
+    parts = jobs.split_sweep("setp.lt.f16", 2, expected_less, parts=3, start=0x3C00_0000, end=0x3C00_4000)
+    results = list(executor.map(jobs.SweepJob.__call__, parts))
+    whole = jobs.sweep("setp.lt.f16", 2, expected_less, start=0x3C00_0000, end=0x3C00_4000)
+    assert sum(results, jobs.SweepResult()) == whole and whole.count == 0x4000
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_sweep_from_the_command_line(workers):
+    run = [sys.executable, "-m", "ptxvm.jobs", "setp.lt.f16", "--start", str(0x3C00_0000), "--end", str(0x3C02_0000), "--workers", workers]
+    done = subprocess.run([*run, "--expected", "operator.lt"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("setp.lt.f16: SweepResult(count=131072, different=0, first=None, sums=(")
+    done = subprocess.run([*run, "--expected", "operator.le"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and "different=2, first=(15360, 15360)" in done.stdout
 
 
 def wrong_less(a, b):

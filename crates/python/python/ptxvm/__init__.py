@@ -14,7 +14,7 @@ import threading as _threading
 from collections import OrderedDict as _OrderedDict
 
 from ._error import ArgumentError, Diagnostic, Error, KernelNotFoundError
-from ._native import Kernel, Launcher, Module, Report, __version__, check
+from ._native import Kernel, Launcher, Module, Report, __version__, check, stop
 from ._native import explain as _explain
 
 __all__ = [
@@ -27,11 +27,16 @@ __all__ = [
     "Module",
     "Page",
     "Report",
+    "Sampler",
+    "Surface",
+    "Texture",
     "check",
     "evaluate",
     "explain",
+    "jobs",
     "launch",
     "profile",
+    "stop",
 ]
 
 _MODULES_KEPT = 64
@@ -70,7 +75,7 @@ def launch(source, *arguments, grid=1, block=None, kernel=None, lenient=False, *
 
     ``kernel`` may be left out where there is one; ``block`` too, if the kernel says how many threads it wants (``.reqntid``).
     Options are those of a launch: ``threads``, ``deterministic``, ``schedule``, ``max_steps``, ``cooperative``, ``engine``, ``shared``,
-    ``blocks``, ``progress``, ``output``.
+    ``blocks``, ``bind``, ``progress``, ``stop``, ``output``.
     """
     module = _module(source, lenient)
     if kernel is None:
@@ -121,4 +126,12 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module(".jobs", __name__)
+    if name in ("Sampler", "Surface", "Texture"):
+        from . import _texture
+
+        return getattr(_texture, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -12,7 +12,11 @@ from ._native import Report as Report
 from ._native import __version__ as __version__
 from ._native import _Extents, _Source
 from ._native import check as check
+from ._native import stop as stop
 from ._profile import Profile
+from ._texture import Sampler as Sampler
+from ._texture import Surface as Surface
+from ._texture import Texture as Texture
 
 __all__ = [
     "ArgumentError",
@@ -24,11 +28,16 @@ __all__ = [
     "Module",
     "Page",
     "Report",
+    "Sampler",
+    "Surface",
+    "Texture",
     "check",
     "evaluate",
     "explain",
+    "jobs",
     "launch",
     "profile",
+    "stop",
 ]
 
 def launch(

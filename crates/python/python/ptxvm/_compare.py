@@ -6,6 +6,8 @@ import numpy
 
 from . import Module
 from ._error import Error
+from ._texture import Surface, Texture
+from .jobs import _copy
 
 #: Elements of a kind that goes wrong most often: none, one, around a warp and a block, several dimensions.
 SHAPES = ((1,), (31,), (32,), (33,), (257,), (1000,), (13, 17))
@@ -13,8 +15,8 @@ _SHOWN = 8
 
 
 class _Role:
-    def __init__(self, name, given, written, fill=None):
-        self.name, self.given, self.written, self.fill = name, given, written, fill
+    def __init__(self, name, given, written, fill=None, wrap=lambda array: array):
+        self.name, self.given, self.written, self.fill, self.wrap = name, given, written, fill, wrap
 
     def __repr__(self):
         return f"ptx.{self.name}"
@@ -116,6 +118,16 @@ class Kernels:
         """The extent of an axis of the case's shape, as an argument."""
         return _Role(f"extent({axis})", False, False, lambda case: case.shape[axis])
 
+    @staticmethod
+    def texture(**options):
+        """An array that the function is given, and the kernel as a :class:`ptxvm.Texture` with these options."""
+        return _Role("texture", True, False, wrap=lambda array: Texture(array, **options))
+
+    @staticmethod
+    def surface(**options):
+        """An array that the function is given and returns, and that is a :class:`ptxvm.Surface` with these options for the kernel."""
+        return _Role("surface", True, True, wrap=lambda array: Surface(array, **options))
+
     def compare(
         self,
         kernel,
@@ -165,7 +177,7 @@ class Kernels:
                     array = numpy.zeros(case.shape, case.dtype)
                 if argument.written:
                     written.append(index)
-                passed.append(array)
+                passed.append(argument.wrap(array))
             elif isinstance(argument, _Role):
                 passed.append(argument.fill(case))
             else:
@@ -175,7 +187,7 @@ class Kernels:
         threads = int(numpy.prod(block)) if not isinstance(block, int) else block
         blocks = grid(case) if callable(grid) else grid if grid is not None else max(1, -(-case.size // threads))
         launcher = kernel[blocks, block, shared]
-        before = [argument.copy() if isinstance(argument, numpy.ndarray) else argument for argument in passed]
+        before = [_copy(argument) for argument in passed]
         launcher(*passed, **options)
         with numpy.errstate(all="ignore"):
             wanted = function(*given)
@@ -183,7 +195,7 @@ class Kernels:
         if len(wanted) != len(written):
             raise TypeError(f"the function returns {len(wanted)} arrays, and {len(written)} are written")
         for index, expected in zip(written, wanted):
-            got = passed[index]
+            got = passed[index].array if isinstance(passed[index], Surface) else passed[index]
             expected = numpy.broadcast_to(numpy.asarray(expected).astype(got.dtype), got.shape)
             differs = _differs(got, expected, rtol, atol)
             if differs.any():

@@ -2,6 +2,8 @@ from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import Any, NoReturn, Optional, Union, final
 
+from typing_extensions import disjoint_base
+
 from ._error import Diagnostic
 
 __version__: str
@@ -91,6 +93,22 @@ class Instruction:
     def results(self) -> list[tuple[str, str, int, int, str]]: ...
     def run(self, count: int, sources: Sequence[Any], results: Sequence[Any], plain: bool = False) -> None: ...
 
+@disjoint_base
+class Object:
+    """A texture, a surface or a sampler."""
+
+    def __new__(
+        cls,
+        kind: str,
+        options: Sequence[tuple[str, str]],
+        array: Optional[Any] = None,
+        dtype: str = "",
+        shape: Sequence[int] = ...,
+    ) -> Object: ...
+    @property
+    def array(self) -> Any: ...
+
 def check(source: _Source, lenient: bool = False, target: Optional[str] = None) -> list[Diagnostic]: ...
 def explain(name: str) -> str: ...
+def stop() -> None: ...
 def command_main(words: Sequence[str], again: Sequence[str], libraries: Union[str, PathLike[str]]) -> int: ...

@@ -26,14 +26,14 @@ print(time.perf_counter() - start, time.process_time() - busy)
 """
 
 
-def measure(launches=20_000):
-    """The fastest of five imports in milliseconds (and what it takes of a processor that others may use, too), and the median of so many launches of
-    a kernel of 32 threads in microseconds."""
+def measure(launches=20_000, imports=11):
+    """Medians: of so many imports in milliseconds (and of what they take of a processor that others may use, too), and of so many launches of a kernel
+    of 32 threads in microseconds."""
     from . import Module
 
     run = [sys.executable, "-c", _IMPORT]
-    imports = [map(float, subprocess.run(run, capture_output=True, check=True).stdout.split()) for _ in range(5)]
-    wall, busy = (min(times) * 1e3 for times in zip(*imports))
+    times = [map(float, subprocess.run(run, capture_output=True, check=True).stdout.split()) for _ in range(imports)]
+    wall, busy = (statistics.median(some) * 1e3 for some in zip(*times))
     module = Module(KERNEL)
     data = bytearray(32 * 4)
     times = []

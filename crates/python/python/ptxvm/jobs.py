@@ -3,20 +3,23 @@
 >>> with ProcessPoolExecutor() as executor:
 ...     ptxvm.jobs.run(module["saxpy"][4096, 256], n, 2.0, x, y, executor=executor, parts=8)
 
-A job is a picklable object that is called without arguments. Blocks of a kernel that learn of each other must not run apart: a kernel with atomic
+A job is a picklable object that is called without arguments: :func:`split` and :func:`split_sweep` make them, :func:`run` and :func:`sweep` do everything. Blocks of a kernel that learn of each other must not run apart: a kernel with atomic
 operations is refused, unless they only combine values, and it is said how the parts are brought together again (``merge``).
 """
 
+import contextlib
 import functools
+import importlib
 import itertools
+from concurrent.futures import as_completed
 
 import numpy
 
 from ._error import Error
 from ._evaluate import _UNSIGNED, _dtype, _instruction, evaluate
-from ._native import Launcher
+from ._native import Launcher, Object
 
-__all__ = ["LaunchJob", "SweepJob", "SweepResult", "merge", "run", "split", "sweep"]
+__all__ = ["LaunchJob", "SweepJob", "SweepResult", "merge", "run", "split", "split_sweep", "sweep"]
 
 
 def _refuse(text):
@@ -76,14 +79,18 @@ def _copy(argument):
         return argument.copy(order="K")
     if isinstance(argument, tuple):
         return tuple(map(_copy, argument))
+    if isinstance(argument, Object) and argument.array is not None:
+        return argument._with(argument.array.copy())
     return argument
 
 
 def _arrays(arguments):
-    """The arrays among arguments and in structures, in order."""
+    """The arrays among arguments, in structures, of textures and surfaces, in order."""
     for argument in arguments:
         if isinstance(argument, numpy.ndarray):
             yield argument
+        elif isinstance(argument, Object) and argument.array is not None:
+            yield argument.array
         elif isinstance(argument, tuple):
             yield from _arrays(argument)
 
@@ -206,11 +213,45 @@ def merge(jobs, results):
     return instructions, seconds
 
 
-def run(launcher, *arguments, executor, parts=8, merge=None, **options):
-    """Does what ``kernel[grid, block](...)`` does, in parts on an executor; the arrays are as one launch leaves them."""
+def _do(jobs, executor, progress, sizes):
+    """What all jobs return, in order. Jobs that have not begun when this is interrupted are cancelled."""
+    with _bar(progress, sum(sizes)) as update:
+        if executor is None:
+            return [(job(), update(size))[0] for job, size in zip(jobs, sizes)]
+        futures = [executor.submit(job) for job in jobs]
+        try:
+            if progress:
+                by_future = dict(zip(futures, sizes))
+                for future in as_completed(futures):
+                    update(by_future[future])
+            return [future.result() for future in futures]
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+@contextlib.contextmanager
+def _bar(progress, total):
+    """The ``update`` of a bar: none, a new one of tqdm's, or one that was given."""
+    if not progress:
+        yield lambda count: None
+    elif progress is True:
+        with importlib.import_module("tqdm.auto").tqdm(total=total, unit_scale=True) as bar:
+            yield bar.update
+    else:
+        if getattr(progress, "total", None) is None:
+            progress.total = total
+        yield progress.update
+
+
+def run(launcher, *arguments, executor, parts=8, merge=None, progress=None, **options):
+    """Does what ``kernel[grid, block](...)`` does, in parts on an executor; the arrays are as one launch leaves them.
+
+    Returns the instructions and seconds of all parts. ``progress`` is ``True`` or a bar of tqdm's, which counts blocks.
+    """
     jobs = split(launcher, *arguments, parts=parts, merge=merge, **options)
-    futures = [executor.submit(job) for job in jobs]
-    return globals()["merge"](jobs, [future.result() for future in futures])
+    results = _do(jobs, executor, progress, [job.blocks[1] - job.blocks[0] for job in jobs])
+    return globals()["merge"](jobs, results)
 
 
 class SweepResult:
@@ -288,12 +329,8 @@ def _typed(values, description):
     return values if dtype is None or values.dtype == dtype else values.view(dtype)
 
 
-def sweep(instruction, operands, expected=None, *, executor=None, parts=8, target=None, start=0, end=None):
-    """An instruction on all bits of its operands (``setp.lt.f16`` has two: 2^32 pairs), or on those from an index to another.
-
-    ``expected`` is a function of the operands, as arrays, that returns what the results are to be; it must be picklable. Without it only the
-    sums of all results are returned, which tell two machines apart. Parts give the same result as the whole.
-    """
+def split_sweep(instruction, operands, expected=None, *, parts=8, target=None, start=0, end=None):
+    """The jobs that do what one :func:`sweep` does; what they return is added up, in order."""
     described = _instruction(instruction, operands, target)
     bits = [source[2] for source in described.sources]
     if sum(bits) > 63:
@@ -301,6 +338,50 @@ def sweep(instruction, operands, expected=None, *, executor=None, parts=8, targe
     end = 1 << sum(bits) if end is None else end
     parts = max(1, min(int(parts), end - start))
     bounds = [start + (end - start) * part // parts for part in range(parts + 1)]
-    jobs = [SweepJob(instruction, bits, *pair, expected, target) for pair in zip(bounds, bounds[1:])]
-    results = [job() for job in jobs] if executor is None else [f.result() for f in [executor.submit(job) for job in jobs]]
-    return sum(results, SweepResult())
+    return [SweepJob(instruction, bits, *pair, expected, target) for pair in zip(bounds, bounds[1:])]
+
+
+def sweep(instruction, operands, expected=None, *, executor=None, parts=8, target=None, start=0, end=None, progress=None):
+    """An instruction on all bits of its operands (``setp.lt.f16`` has two: 2^32 pairs), or on those from an index to another.
+
+    ``expected`` is a function of the operands, as arrays, that returns what the results are to be; it must be picklable. Without it only the
+    sums of all results are returned, which tell two machines apart. Parts give the same result as the whole. ``progress`` is ``True`` or a bar
+    of tqdm's, which counts operands.
+    """
+    jobs = split_sweep(instruction, operands, expected, parts=parts, target=target, start=start, end=end)
+    return sum(_do(jobs, executor, progress, [job.end - job.start for job in jobs]), SweepResult())
+
+
+def _main(words=None):
+    """``python -m ptxvm.jobs setp.lt.f16 --operands 2 --expected operator.lt``: a sweep from the command line."""
+    import argparse
+    import time
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    parser = argparse.ArgumentParser(prog="python -m ptxvm.jobs", description="Tries an instruction on all bits of its operands.")
+    parser.add_argument("instruction", help="setp.lt.f16")
+    parser.add_argument("--operands", type=int, default=2, help="how many operands it has (2)")
+    parser.add_argument("--expected", help="function that the results are compared with: operator.lt, numpy.add")
+    parser.add_argument("--start", type=int, default=0, help="first operands, as one number (0)")
+    parser.add_argument("--end", type=int, help="where to stop; after all operands")
+    parser.add_argument("--parts", type=int, default=64, help="jobs (64)")
+    parser.add_argument("--workers", type=int, default=1, help="processes (1)")
+    parser.add_argument("--target", help="sm_90")
+    chosen = parser.parse_args(words)
+    expected = None
+    if chosen.expected:
+        module, _, name = chosen.expected.rpartition(".")
+        expected = getattr(importlib.import_module(module or "builtins"), name)
+    begun = time.perf_counter()
+    several = ProcessPoolExecutor(chosen.workers, mp_context=get_context("spawn")) if chosen.workers > 1 else contextlib.nullcontext()
+    with several as executor:
+        options = {"parts": chosen.parts, "target": chosen.target, "start": chosen.start, "end": chosen.end}
+        result = sweep(chosen.instruction, chosen.operands, expected, executor=executor, **options)
+    print(f"{chosen.instruction}: {result!r}, {time.perf_counter() - begun:.1f} s")
+    return 1 if result.different else 0
+
+
+if __name__ == "__main__":
+    # The module by its name: jobs are pickled under it.
+    raise SystemExit(importlib.import_module("ptxvm.jobs")._main())
