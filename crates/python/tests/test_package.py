@@ -1,5 +1,6 @@
 """The package as it is installed: its types, its command, how fast it is."""
 
+import inspect
 import json
 import shutil
 import subprocess
@@ -59,6 +60,15 @@ def test_stubs_fit_the_package():
         [sys.executable, "-m", stubtest.__name__, "ptxvm", "--ignore-missing-stub"], capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_everything_public_has_a_docstring():
+    from ptxvm import _compare, _profile, jobs
+
+    classes = [ptxvm.Module, ptxvm.Kernel, ptxvm.Launcher, ptxvm.Report, ptxvm.Error, ptxvm.Texture, _compare.Kernels, _profile.Profile]
+    members = [(owner, name) for owner in classes for name in vars(owner) if not name.startswith("_")]
+    members += [(owner, name) for owner in (ptxvm, jobs) for name in owner.__all__]
+    assert [(owner.__name__, name) for owner, name in members if not inspect.getdoc(getattr(owner, name))] == []
 
 
 @pytest.mark.skipif(not (PACKAGE / "lib" / "libcuda.so.1").exists(), reason="built without the libraries that programs open")

@@ -15,6 +15,8 @@ _SHOWN = 8
 
 
 class _Role:
+    """What an argument of a comparison is to the kernel and to the function."""
+
     def __init__(self, name, given, written, fill=None, wrap=lambda array: array):
         self.name, self.given, self.written, self.fill, self.wrap = name, given, written, fill, wrap
 
