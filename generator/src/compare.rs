@@ -119,6 +119,9 @@ fn launch(
     let buffers = initial.iter().zip(ARRAYS).map(make).collect::<Result<Vec<_>, _>>().map_err(fault)?;
     let loaded = device.load(module).map_err(fault)?;
     let mut launch = loaded.launch("k").grid(kernel.grid).block(kernel.block).engine(engine);
+    if kernel.cluster != [1; 3] {
+        launch = launch.cluster(kernel.cluster);
+    }
     for buffer in &buffers {
         launch = launch.arg(buffer);
     }

@@ -88,6 +88,8 @@ pub struct Kernel {
     pub kernel: Function,
     /// Blocks.
     pub grid: [u32; 3],
+    /// Blocks of a cluster, which divide the grid.
+    pub cluster: [u32; 3],
     /// Threads of a block.
     pub block: [u32; 3],
     /// Seed of the arrays' contents.

@@ -31,9 +31,13 @@ pub fn run_seed(seed: u64) -> (u64, Option<Failure>) {
 impl Failure {
     /// A PTX file that says how to see the difference.
     pub fn text(&self, seed: u64) -> String {
-        let Failure { kernel: Kernel { grid, block, .. }, difference: Difference { way, what, .. } } = self;
+        let Failure { kernel: Kernel { grid, cluster, block, .. }, difference: Difference { way, what, .. } } =
+            self;
         let what = what.replace('\n', "\n// ");
-        format!("// Seed {seed}, grid {grid:?}, block {block:?}, {way}\n// {what}\n{}", self.kernel.text())
+        format!(
+            "// Seed {seed}, grid {grid:?}, cluster {cluster:?}, block {block:?}, {way}\n// {what}\n{}",
+            self.kernel.text()
+        )
     }
 }
 
@@ -42,7 +46,7 @@ pub fn shrink(kernel: &Kernel, difference: &Difference) -> (Kernel, Difference) 
     let mut best = (kernel.clone(), difference.clone());
     loop {
         let before = best.0.clone();
-        for grid in [[1, 1, 1], [2, 1, 1]] {
+        for grid in [[1, 1, 1], [2, 1, 1], before.cluster] {
             if grid.iter().product::<u32>() < best.0.grid.iter().product() {
                 let smaller = Kernel { grid, ..best.0.clone() };
                 attempt(&mut best, smaller);

@@ -207,9 +207,12 @@ impl<'a> Checker<'a> {
                     self.need(node.name.span, ".reqntid directive", Some(Version::new(2, 1)), None);
                     bounds.required = Some(self.extents(node, 1));
                 }
-                "maxnreg" | "minnctapersm" | "maxclusterrank" => {
+                "maxnreg" | "minnctapersm" => {
                     self.extents(node, 1);
                 }
+                "maxclusterrank" => bounds.max_cluster = Some(self.extents(node, 1)[0]),
+                "explicitcluster" => bounds.explicit_cluster = true,
+                "blocksareclusters" => bounds.blocks_are_clusters = true,
                 "maxnctapersm" if self.version >= Version::new(2, 1) => {
                     let message =
                         "Deprecated feature: '.maxnctapersm directive' not supported as of PTX version 2.1";

@@ -182,6 +182,12 @@ pub struct LaunchBounds {
     pub required: Option<[u32; 3]>,
     /// `.reqnctapercluster`
     pub required_cluster: Option<[u32; 3]>,
+    /// `.maxclusterrank`: clusters of at most so many blocks.
+    pub max_cluster: Option<u32>,
+    /// `.explicitcluster`: a launch must say how large clusters are.
+    pub explicit_cluster: bool,
+    /// `.blocksareclusters`: a launch counts clusters where others count blocks.
+    pub blocks_are_clusters: bool,
 }
 
 /// The code of a function.

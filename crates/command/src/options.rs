@@ -181,6 +181,9 @@ pub struct RunOptions {
     /// Threads of a block [default: the kernel's .reqntid, or 1]
     #[arg(long, value_name = "X[,Y,Z]", value_parser = parse_block, allow_negative_numbers = true)]
     pub block: Option<[u32; 3]>,
+    /// Blocks of a cluster, at most 16 in all; the grid must be a multiple of it [default: the kernel's .reqnctapercluster, or 1]
+    #[arg(long, value_name = "X[,Y,Z]", value_parser = parse_cluster, allow_negative_numbers = true)]
+    pub cluster: Option<[u32; 3]>,
     /// Dynamic shared memory of a block in bytes: 4096, 48K
     #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = parse_size, allow_negative_numbers = true)]
     pub shared: u64,
@@ -536,6 +539,16 @@ fn parse_block(text: &str) -> Result<[u32; 3], String> {
     Ok(block)
 }
 
+fn parse_cluster(text: &str) -> Result<[u32; 3], String> {
+    let most = ptxvm::MOST_CLUSTER_BLOCKS;
+    let cluster = parse_extents(text, [most; 3])?;
+    let blocks: u32 = cluster.iter().product();
+    if blocks > most {
+        return Err(format!("a cluster has at most {most} blocks, and this one {blocks}"));
+    }
+    Ok(cluster)
+}
+
 /// `X`, `X,Y`, `X,Y,Z`, or with `x` between the extents.
 fn parse_extents(text: &str, limits: [u32; 3]) -> Result<[u32; 3], String> {
     let mut extents = [1; 3];
@@ -573,6 +586,10 @@ mod tests {
             ["", "0", "1,0", "2147483648", "1,65536", "1,1,65536", "1,1,1,1", "-1", "99999999999999999999"]
         {
             assert!(parse_grid(grid).is_err(), "{grid}");
+        }
+        assert_eq!(parse_cluster("2x4"), Ok([2, 4, 1]));
+        for cluster in ["17", "4,5", "0"] {
+            assert!(parse_cluster(cluster).is_err(), "{cluster}");
         }
         for block in ["1025", "1,1025", "1,1,65", "32,33", "0"] {
             assert!(parse_block(block).is_err(), "{block}");

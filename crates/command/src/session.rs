@@ -135,6 +135,7 @@ impl Session {
         let mut launch = loaded.launch(&kernel.name).configure(|config| {
             config.dynamic_shared = options.shared;
             config.cooperative = options.cooperative;
+            config.cluster = options.cluster;
             config.threads = options.threads.map(usize::from);
             config.deterministic = options.deterministic;
             config.schedule = options.schedule;

@@ -367,3 +367,36 @@ fn records_are_bytes_with_the_size_of_one_as_the_last_extent() {
     folder.fails("run scale.ptx --arg @odd.npy --arg 1", 1, &["not those of [2] records"]);
     folder.fails("run scale.ptx --arg @x.npy:f32 --arg 1", 1, &["read as bytes only"]);
 }
+
+#[test]
+fn clusters_that_a_kernel_cannot_have_are_refused() {
+    let folder = Folder::new();
+    let kernel = |name: &str, bounds: &str| format!(".visible .entry {name}() {bounds} {{ ret; }}\n");
+    let kernels = [
+        kernel("plain", ""),
+        kernel("pair", ".reqnctapercluster 2"),
+        kernel("explicit", ".explicitcluster"),
+        kernel("four", ".maxclusterrank 4"),
+    ];
+    folder.write("k.ptx", format!(".version 8.0\n.target sm_90\n.address_size 64\n{}", kernels.join("")));
+    module(&folder, "old.ptx", &kernel("old", ""));
+    for (words, wrong) in [
+        ("k.ptx --entry plain --grid 4 --cluster 2,2", "a grid of 4,1,1 is no multiple of clusters of 2,2,1"),
+        ("k.ptx --entry pair --grid 3", "a grid of 3,1,1 is no multiple of clusters of 2,1,1"),
+        ("k.ptx --entry pair --grid 4 --cluster 4", "requires clusters of 2,1,1 (.reqnctapercluster)"),
+        ("k.ptx --entry explicit --grid 4", "must be told how large its clusters are (.explicitcluster)"),
+        ("k.ptx --entry four --grid 8 --cluster 8", "it must have from 1 to 4 blocks (.maxclusterrank)"),
+        ("old.ptx --grid 4 --cluster 2", "clusters need sm_90, kernel `old` is for sm_80"),
+    ] {
+        folder.fails(&format!("run {words}"), 2, &[wrong]);
+    }
+    folder.fails("run k.ptx --entry plain --grid 34 --cluster 17", 2, &["must be 1 to 16"]);
+    for words in [
+        "plain --grid 16 --cluster 16",
+        "pair --grid 4",
+        "explicit --grid 4 --cluster 1",
+        "four --grid 8 --cluster 2,1",
+    ] {
+        folder.fails(&format!("run k.ptx --entry {words}"), 0, &[]);
+    }
+}

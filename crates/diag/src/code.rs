@@ -326,6 +326,8 @@ codes! {
     OutOfBounds => "out-of-bounds",
     /// An access to an allocation that was given back.
     UseAfterFree => "use-after-free",
+    /// An access to the shared memory of a block of the cluster that has ended.
+    ClusterTarget => "cluster-target",
     /// An address that is not a multiple of the access size.
     Misaligned => "misaligned",
     /// A store to memory that kernels may not write.

@@ -68,7 +68,7 @@ pub enum Terminator {
         reduction: Option<(BarrierReduction, Slot, bool, Slot)>,
         next: BlockId,
     },
-    /// `barrier.cluster.arrive` and `.wait`, where every cluster is one block.
+    /// `barrier.cluster.arrive` and `.wait`.
     ClusterBarrier {
         arrive: bool,
         next: BlockId,

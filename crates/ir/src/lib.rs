@@ -26,7 +26,9 @@ pub use op::*;
 pub use options::Options;
 pub use reach::Unsupported;
 pub use semantics::{Order, Scope, Semantics};
-pub use visit::{Access, AccessKind, Extent, RESPONSE_BYTES, Start, Touch, accesses, orders_memory};
+pub use visit::{
+    Access, AccessKind, Extent, Multicast, RESPONSE_BYTES, Start, Touch, accesses, orders_memory,
+};
 
 /// A lowered module.
 #[derive(Clone, Debug)]

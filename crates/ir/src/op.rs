@@ -177,7 +177,7 @@ pub enum AtomicOp {
 pub enum BulkMask {
     /// `.cp_mask`: of each 16 bytes those whose bits are set are copied.
     Bytes(Slot),
-    /// `.multicast::cluster`: the blocks of the cluster whose bits are set receive the data. Every cluster is one block.
+    /// `.multicast::cluster`: the blocks of the cluster whose bits are set, by rank, receive the data, each at the same place of its memory.
     Blocks(Slot),
 }
 
@@ -547,11 +547,26 @@ pub enum OpKind {
         space: Space,
         to_space: bool,
     },
-    /// `isspacep`
+    /// `isspacep`; `own`: the block's own shared memory alone, not that of others of its cluster.
     IsSpace {
         dst: Slot,
         src: Slot,
         space: Space,
+        own: bool,
+    },
+    /// `mapa`: the address in the shared memory of the block of a rank that corresponds to `src`, which is one of `.shared::cluster` or
+    /// `generic`.
+    MapShared {
+        dst: Slot,
+        src: Slot,
+        rank: Slot,
+        generic: bool,
+    },
+    /// `getctarank`: the rank of the block whose shared memory an address lies in.
+    RankOf {
+        dst: Slot,
+        src: Slot,
+        generic: bool,
     },
     ReadClock {
         dst: Slot,
@@ -591,9 +606,19 @@ pub enum OpKind {
         reduction: Option<Reduction>,
     },
     /// `clusterlaunchcontrol.try_cancel`: asks for the work of a cluster that has not begun, which is refused: all count as begun.
-    /// 16 bytes that say so go to `dst`, and the mbarrier object has received them.
+    /// 16 bytes that say so go to `dst`, and the mbarrier object has received them; of all blocks of the cluster, if it says so.
     TryCancel {
         dst: Address,
+        mbarrier: Address,
+        all: bool,
+    },
+    /// `st.async`, `red.async`: stores elements of so many bytes, or combines one with what is there; the mbarrier object has received
+    /// them then.
+    StoreAsync {
+        address: Address,
+        src: SmallVec<[Slot; 4]>,
+        bytes: u32,
+        reduction: Option<Reduction>,
         mbarrier: Address,
     },
     /// `dst`: the state before the operation, the count, or whether the phase is over.
@@ -628,6 +653,8 @@ impl OpKind {
                 | OpKind::SelectPair { .. }
                 | OpKind::Cvta { .. }
                 | OpKind::IsSpace { .. }
+                | OpKind::MapShared { .. }
+                | OpKind::RankOf { .. }
         )
     }
 }

@@ -102,8 +102,15 @@ impl Op {
                 uses(value, f);
                 defs([dst], f);
             }
-            OpKind::IsSpace { dst, src, .. } | OpKind::Cvta { dst, src, .. } => {
+            OpKind::IsSpace { dst, src, .. }
+            | OpKind::Cvta { dst, src, .. }
+            | OpKind::RankOf { dst, src, .. } => {
                 f(src, Touch::Use);
+                f(dst, Touch::Def);
+            }
+            OpKind::MapShared { dst, src, rank, .. } => {
+                f(src, Touch::Use);
+                f(rank, Touch::Use);
                 f(dst, Touch::Def);
             }
             OpKind::ReadClock { dst, .. } | OpKind::ActiveMask { dst } => f(dst, Touch::Def),
@@ -147,8 +154,13 @@ impl Op {
                 }
                 mbarrier.iter_mut().for_each(|a| address(a, f));
             }
-            OpKind::TryCancel { dst, mbarrier } => {
+            OpKind::TryCancel { dst, mbarrier, .. } => {
                 address(dst, f);
+                address(mbarrier, f);
+            }
+            OpKind::StoreAsync { address: at, src, mbarrier, .. } => {
+                address(at, f);
+                uses(src, f);
                 address(mbarrier, f);
             }
             OpKind::Mbarrier { address: a, dst, value, .. } => {
@@ -361,11 +373,22 @@ pub struct Access {
     pub extent: Extent,
     /// How strong it is.
     pub semantics: Semantics,
+    /// Done at the same place of the shared memory of several blocks of the cluster.
+    pub multicast: Option<Multicast>,
+}
+
+/// Which blocks of the cluster an access goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Multicast {
+    /// Those whose bits are set, by rank.
+    Mask(Slot),
+    /// All.
+    All,
 }
 
 impl Access {
     fn new(kind: AccessKind, address: &Address, extent: Extent, semantics: Semantics) -> Access {
-        Access { kind, start: Start::Address(*address), extent, semantics }
+        Access { kind, start: Start::Address(*address), extent, semantics, multicast: None }
     }
 }
 
@@ -373,6 +396,12 @@ impl Access {
 const MBARRIER_BYTES: u32 = 8;
 /// Bytes of the response to a request for a cluster (9.7.13.16.1 clusterlaunchcontrol.try_cancel).
 pub const RESPONSE_BYTES: u32 = 16;
+
+/// What tells an mbarrier object that bytes have come: `.release` at cluster scope (9.7.9.25.4.1 cp.async.bulk).
+fn completion(mbarrier: &Address) -> Access {
+    let release = Semantics::new(Order::Release, Scope::Cluster);
+    Access::new(AccessKind::Mbarrier, mbarrier, Extent::Bytes(MBARRIER_BYTES), release)
+}
 
 /// All accesses of an operation to memory, those that read before those that write. This is what every engine and checker
 /// goes by; an operation that is not listed here touches registers only.
@@ -390,6 +419,8 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
         | OpKind::SelectPair { .. }
         | OpKind::Cvta { .. }
         | OpKind::IsSpace { .. }
+        | OpKind::MapShared { .. }
+        | OpKind::RankOf { .. }
         | OpKind::ReadClock { .. }
         | OpKind::ActiveMask { .. }
         | OpKind::Stack { .. }
@@ -419,8 +450,12 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
                 Access::new(AccessKind::CopyWrite, dst, Extent::Bytes(bytes), weak),
             ]
         }
-        OpKind::CopyBulk { dst, src, size, mbarrier, mask: _, reduction } => {
+        OpKind::CopyBulk { dst, src, size, mbarrier, mask, reduction } => {
             let extent = Extent::Slot(*size);
+            let multicast = match mask {
+                Some(BulkMask::Blocks(mask)) => Some(Multicast::Mask(*mask)),
+                Some(BulkMask::Bytes(_)) | None => None,
+            };
             let written = match reduction {
                 // Each reduction is `.relaxed.gpu` (9.7.9.25.5).
                 Some(_) => {
@@ -429,24 +464,27 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
                 }
                 None => Access::new(AccessKind::CopyWrite, dst, extent, weak),
             };
+            let written = Access { multicast, ..written };
             let mut all = smallvec![Access::new(AccessKind::CopyRead, src, extent, weak), written];
             // That the bytes have come is `.release` at cluster scope.
-            all.extend(mbarrier.as_ref().map(|address| {
-                let release = Semantics::new(Order::Release, Scope::Cluster);
-                Access::new(AccessKind::Mbarrier, address, Extent::Bytes(MBARRIER_BYTES), release)
-            }));
+            all.extend(mbarrier.as_ref().map(|address| Access { multicast, ..completion(address) }));
             all
         }
-        // Its completion is `.release` at cluster scope, as that of a bulk copy.
-        OpKind::TryCancel { dst, mbarrier } => smallvec![
-            Access::new(AccessKind::CopyWrite, dst, Extent::Bytes(RESPONSE_BYTES), weak),
-            Access::new(
-                AccessKind::Mbarrier,
-                mbarrier,
-                Extent::Bytes(MBARRIER_BYTES),
-                Semantics::new(Order::Release, Scope::Cluster)
-            ),
-        ],
+        OpKind::TryCancel { dst, mbarrier, all } => {
+            let multicast = all.then_some(Multicast::All);
+            let response = Access::new(AccessKind::CopyWrite, dst, Extent::Bytes(RESPONSE_BYTES), weak);
+            smallvec![Access { multicast, ..response }, Access { multicast, ..completion(mbarrier) }]
+        }
+        OpKind::StoreAsync { address, src, bytes, reduction, mbarrier } => {
+            let extent = Extent::Bytes(bytes * src.len() as u32);
+            // 9.7.13.8 red.async
+            let relaxed = Semantics::new(Order::Relaxed, Scope::Cluster);
+            let written = match reduction {
+                Some(_) => Access::new(AccessKind::CopyReduce, address, extent, relaxed),
+                None => Access::new(AccessKind::CopyWrite, address, extent, weak),
+            };
+            smallvec![written, completion(mbarrier)]
+        }
         OpKind::Mbarrier { op, address, semantics, .. } => {
             let kind = match op {
                 MbarrierOp::Test { .. } => AccessKind::MbarrierTest,
@@ -470,7 +508,13 @@ pub fn accesses(op: &OpKind) -> SmallVec<[Access; 3]> {
                 // As `red`.
                 TexelKind::Reduce(_) => (AccessKind::TexelAtomic, Semantics::new(Order::Relaxed, Scope::Gpu)),
             };
-            smallvec![Access { kind, start: Start::Texels, extent: Extent::Texels, semantics }]
+            smallvec![Access {
+                kind,
+                start: Start::Texels,
+                extent: Extent::Texels,
+                semantics,
+                multicast: None
+            }]
         }
         OpKind::Warp { op, .. } => match op {
             WarpOp::Shuffle { .. }
@@ -531,6 +575,7 @@ impl MatrixOp {
                         start,
                         extent: Extent::Factor,
                         semantics: weak,
+                        multicast: None,
                     })
                 };
                 ["a-desc", "b-desc"].into_iter().filter_map(factor).collect()

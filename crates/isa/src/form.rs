@@ -279,6 +279,8 @@ pub enum Effect {
     Shfl,
     St,
     StMatrix,
+    /// `st.async` and `red.async` that an mbarrier object is told of.
+    StoreAsync,
     StackRestore,
     StackSave,
     Suld,

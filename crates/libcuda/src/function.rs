@@ -13,6 +13,7 @@ use crate::chip::Chip;
 use crate::context::Context;
 use crate::driver::driver;
 use crate::handles::{Handles, handle_of};
+use crate::launch::clusters;
 use crate::module::Module;
 use crate::pointers::{read, write};
 
@@ -34,6 +35,10 @@ pub struct Function {
     pub params: Vec<(u64, u64)>,
     /// `.reqntid`
     pub required_block: Option<[u32; 3]>,
+    /// `.reqnctapercluster`; zeros without it.
+    required_cluster: [u32; 3],
+    /// `.explicitcluster` or `.reqnctapercluster`
+    cluster_must_be_set: bool,
     /// Bytes of dynamic shared memory that launches may ask for.
     pub most_dynamic: AtomicU32,
     carveout: AtomicU32,
@@ -51,12 +56,19 @@ impl Function {
             name: std::ffi::CString::new(name).ok()?,
             params: vm::param_layout(kernel).0,
             required_block: kernel.bounds.required,
+            required_cluster: kernel.bounds.required_cluster.unwrap_or_default(),
+            cluster_must_be_set: kernel.bounds.explicit_cluster || kernel.bounds.required_cluster.is_some(),
             most_dynamic: AtomicU32::new(SHARED_DEFAULT.saturating_sub(attributes.shared_bytes) as u32),
             attributes,
             carveout: u32::MAX.into(),
             non_portable_cluster: 0.into(),
             scheduling: 0.into(),
         })
+    }
+
+    /// Clusters may have more blocks than every GPU has room for.
+    pub fn allows_large_clusters(&self) -> bool {
+        self.non_portable_cluster.load(Ordering::Relaxed) != 0
     }
 
     /// Its name.
@@ -81,7 +93,9 @@ impl Function {
             // What the manual calls the PTX version is the architecture that the PTX is for: CUB chooses by it.
             5 => i32::from(target.number),
             6 => chip.capability as i32,
-            7 | 10..=13 => 0,
+            7 => 0,
+            10 => i32::from(self.cluster_must_be_set),
+            11..=13 => self.required_cluster[attribute as usize - 11] as i32,
             8 => self.most_dynamic.load(Ordering::Relaxed) as i32,
             9 => self.carveout.load(Ordering::Relaxed) as i32,
             14 => self.non_portable_cluster.load(Ordering::Relaxed) as i32,
@@ -283,13 +297,15 @@ api! { API:
         let (function, config, chip) = (function(handle)?, read(config)?, &driver()?.config.chip);
         let threads = [config.blockDimX, config.blockDimY, config.blockDimZ].iter().fold(1u32, |n, &d| n.saturating_mul(d));
         let blocks = function.active_blocks(chip, threads, config.sharedMemBytes.into()) * chip.multiprocessors;
-        write(result, if chip.capability >= 90 { blocks as c_int } else { 0 })
+        let cluster: u32 = clusters(&config).map_or(1, |[x, y, z]| x.saturating_mul(y).saturating_mul(z));
+        write(result, if chip.capability >= 90 { (blocks / cluster.max(1)) as c_int } else { 0 })
     }
     /// The largest cluster of a kernel.
     cuOccupancyMaxPotentialClusterSize 11070 "cuOccupancyMaxPotentialClusterSize" (result: *mut c_int, handle: CUfunction, config: *const CUlaunchConfig) {
         Context::current()?;
-        function(handle)?;
+        let function = function(handle)?;
         read(config)?;
-        write(result, if driver()?.config.chip.capability >= 90 { 8 } else { 1 })
+        let most = if function.allows_large_clusters() { 16 } else { 8 };
+        write(result, if driver()?.config.chip.capability >= 90 { most } else { 1 })
     }
 }

@@ -25,6 +25,8 @@ pub struct KernelLaunch {
     /// Bytes of dynamic shared memory.
     pub dynamic_shared: u32,
     pub cooperative: bool,
+    /// Blocks of a cluster, if the launch says so.
+    pub cluster: Option<[u32; 3]>,
     pub params: Vec<u8>,
 }
 
@@ -54,6 +56,16 @@ impl KernelLaunch {
         if self.dynamic_shared > function.most_dynamic.load(std::sync::atomic::Ordering::Relaxed) {
             return invalid;
         }
+        let module = &function.module.loaded.module().program().module;
+        let mut config = vm::LaunchConfig::new(self.grid, self.block);
+        config.cluster = self.cluster;
+        let kernel = function.module.loaded.module().kernel(function.name());
+        let bad_cluster = Status::CUDA_ERROR_INVALID_CLUSTER_SIZE;
+        let kernel = kernel.map_err(|_| Status::CUDA_ERROR_INVALID_HANDLE)?;
+        vm::settle_clusters(module, kernel, &mut config).map_err(|_| bad_cluster)?;
+        if config.cluster_blocks() > PORTABLE_CLUSTER && !function.allows_large_clusters() {
+            return Err(bad_cluster);
+        }
         if self.cooperative {
             let chip = &driver()?.config.chip;
             let active = function.active_blocks(chip, threads as u32, self.dynamic_shared.into());
@@ -77,6 +89,7 @@ impl KernelLaunch {
             config.dynamic_shared = self.dynamic_shared.into();
             config.cooperative = self.cooperative;
             config.profile.clone_from(&function.module.profile);
+            config.cluster = self.cluster;
         });
         let checker = crate::tool::checker();
         let launch = checker.iter().fold(launch, |launch, checker| launch.check(checker));
@@ -93,6 +106,14 @@ impl KernelLaunch {
             crate::status::of_error(&error)
         })
     }
+}
+
+/// Most blocks of a cluster, unless the kernel allows more (CUDA Programming Guide, "Thread Block Clusters").
+pub const PORTABLE_CLUSTER: u32 = 8;
+
+/// What the attribute says of clusters: zeros say nothing.
+pub fn cluster_of(extents: [u32; 3]) -> Option<[u32; 3]> {
+    (extents != [0; 3]).then_some(extents)
 }
 
 /// Keys of the `extra` argument.
@@ -161,6 +182,23 @@ pub fn submit(stream: &Stream, launch: KernelLaunch) -> Result<(), Status> {
 const COOPERATIVE: u32 = 2;
 const CLUSTER: u32 = 4;
 
+/// The clusters that the attributes of a launch ask for.
+///
+/// # Safety
+/// There must be as many attributes as it says.
+pub unsafe fn clusters(config: &CUlaunchConfig) -> Option<[u32; 3]> {
+    let count = if config.attrs.is_null() { 0 } else { config.numAttrs as usize };
+    (0..count).find_map(|i| {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let attribute = config.attrs.add(i);
+            let id = std::ptr::addr_of!((*attribute).id).cast::<u32>().read();
+            let value = std::ptr::addr_of!((*attribute).value).cast::<[u32; 3]>();
+            if id == CLUSTER { cluster_of(value.read()) } else { None }
+        }
+    })
+}
+
 /// What `cuLaunchKernelEx` describes.
 ///
 /// # Safety
@@ -184,6 +222,7 @@ unsafe fn launch_ex(
             block: [config.blockDimX, config.blockDimY, config.blockDimZ],
             dynamic_shared: config.sharedMemBytes,
             cooperative: false,
+            cluster: clusters(&config),
         };
         if config.numAttrs > 0 && config.attrs.is_null() {
             return Err(Status::CUDA_ERROR_INVALID_VALUE);
@@ -193,19 +232,8 @@ unsafe fn launch_ex(
             // Anything could stand there.
             let id = std::ptr::addr_of!((*attribute).id).cast::<u32>().read();
             let value = std::ptr::addr_of!((*attribute).value);
-            match id {
-                COOPERATIVE => launch.cooperative = value.cast::<c_int>().read() != 0,
-                CLUSTER => {
-                    let cluster = value.cast::<[u32; 3]>().read();
-                    if cluster != [1, 1, 1] && cluster != [0, 0, 0] {
-                        log!(
-                            warn_once,
-                            "a launch asks for clusters of {cluster:?} blocks, which ptxvm does not execute yet"
-                        );
-                        return Err(Status::CUDA_ERROR_NOT_SUPPORTED);
-                    }
-                }
-                _ => {}
+            if id == COOPERATIVE {
+                launch.cooperative = value.cast::<c_int>().read() != 0;
             }
         }
         submit(&stream, launch)
@@ -222,7 +250,7 @@ api! { API:
         let function = function(handle)?;
         let params = params(&function, pointers, extra)?;
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        submit(&stream, KernelLaunch { function, grid, block, dynamic_shared, cooperative: false, params })
+        submit(&stream, KernelLaunch { function, grid, block, dynamic_shared, cooperative: false, cluster: None, params })
     }
     /// Launches a kernel whose blocks may wait for each other.
     cuLaunchCooperativeKernel 9000 "cuLaunchCooperativeKernel" / 9000 "cuLaunchCooperativeKernel_ptsz" (
@@ -233,7 +261,7 @@ api! { API:
         let function = function(handle)?;
         let params = params(&function, pointers, std::ptr::null_mut())?;
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        submit(&stream, KernelLaunch { function, grid, block, dynamic_shared, cooperative: true, params })
+        submit(&stream, KernelLaunch { function, grid, block, dynamic_shared, cooperative: true, cluster: None, params })
     }
     /// Launches a kernel with attributes.
     cuLaunchKernelEx 11060 "cuLaunchKernelEx" / 11060 "cuLaunchKernelEx_ptsz" (

@@ -55,8 +55,15 @@ fn launch(handle: CUfunction, grid: [c_int; 2], stream: CUstream) -> Result<(), 
     let mut params = set.params;
     params.resize(function.attributes.param_bytes as usize, 0);
     let (block, dynamic_shared) = (set.block, set.dynamic_shared);
-    let launch =
-        KernelLaunch { function, grid: [x, y, 1], block, dynamic_shared, cooperative: false, params };
+    let launch = KernelLaunch {
+        function,
+        grid: [x, y, 1],
+        block,
+        dynamic_shared,
+        cooperative: false,
+        cluster: None,
+        params,
+    };
     submit(&*DefaultStream::Legacy.stream(stream)?, launch)
 }
 

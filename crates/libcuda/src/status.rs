@@ -121,6 +121,7 @@ pub fn of_error(error: &Error) -> Status {
         Error::Unsupported { .. } => Status::CUDA_ERROR_NOT_SUPPORTED,
         Error::Fault { fault, .. } => of_fault(fault.kind),
         Error::StepLimit { .. } => Status::CUDA_ERROR_LAUNCH_TIMEOUT,
+        Error::Cluster(_) => Status::CUDA_ERROR_INVALID_CLUSTER_SIZE,
         Error::Memory(_) | Error::Arguments { .. } | Error::Launch(_) => Status::CUDA_ERROR_INVALID_VALUE,
         _ => Status::CUDA_ERROR_UNKNOWN,
     }
@@ -131,7 +132,9 @@ fn of_fault(kind: FaultKind) -> Status {
     match kind {
         FaultKind::Misaligned => Status::CUDA_ERROR_MISALIGNED_ADDRESS,
         FaultKind::Assertion => Status::CUDA_ERROR_ASSERT,
-        FaultKind::OutOfBounds | FaultKind::UseAfterFree => Status::CUDA_ERROR_ILLEGAL_ADDRESS,
+        FaultKind::OutOfBounds | FaultKind::UseAfterFree | FaultKind::ClusterTarget => {
+            Status::CUDA_ERROR_ILLEGAL_ADDRESS
+        }
         _ => Status::CUDA_ERROR_LAUNCH_FAILED,
     }
 }

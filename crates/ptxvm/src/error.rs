@@ -60,6 +60,8 @@ pub enum Error {
     },
     /// The launch itself is wrong (grid, block, shared memory).
     Launch(String),
+    /// There are no such clusters, or the kernel wants others.
+    Cluster(String),
     /// The kernel needs functions or variables that are declared and defined nowhere. Nothing has run.
     Undefined {
         /// The source that the diagnostics point into.
@@ -252,7 +254,7 @@ impl fmt::Display for Error {
                 write!(f, "no {what} named `{name}`: the module has `{}`", available.join("`, `"))
             }
             Error::Arguments { message, signature, .. } => write!(f, "{message}\n{signature}"),
-            Error::Launch(message) => f.write_str(message),
+            Error::Launch(message) | Error::Cluster(message) => f.write_str(message),
             Error::StepLimit { at: Some(_), .. } | Error::Cancelled { at: Some(_) } => {
                 f.write_str(self.render(Color::Never).trim_end())
             }

@@ -179,6 +179,13 @@ impl Launch {
         self
     }
 
+    /// Blocks of a cluster: `cluster(2)`, `cluster((2, 2))`. The grid must be a multiple of it, and there may be at most 16 in all; what
+    /// is to run on every GPU has at most 8. Without it they are those of the kernel (`.reqnctapercluster`), or one.
+    pub fn cluster(mut self, cluster: impl Into<Extents>) -> Launch {
+        self.config.cluster = Some(cluster.into().0);
+        self
+    }
+
     /// Threads of a block: `block(256)`, `block((16, 16))`.
     pub fn block(mut self, block: impl Into<Extents>) -> Launch {
         self.block = Some(block.into().0);
@@ -299,7 +306,7 @@ impl Launch {
     /// Runs the kernel and waits until it has ended. [`Stream::launch`](crate::Stream::launch) does not wait.
     ///
     /// # Errors
-    /// [`Error::NoSuchName`], [`Error::Arguments`], [`Error::Launch`], [`Error::Undefined`] and [`Error::Unsupported`] before anything runs; [`Error::Fault`],
+    /// [`Error::NoSuchName`], [`Error::Arguments`], [`Error::Launch`], [`Error::Cluster`], [`Error::Undefined`] and [`Error::Unsupported`] before anything runs; [`Error::Fault`],
     /// [`Error::StepLimit`] and [`Error::Cancelled`] while it does.
     pub fn run(mut self) -> Result<LaunchReport, Error> {
         let loaded = self.loaded.clone();
@@ -323,6 +330,7 @@ impl Launch {
         });
         result.map_err(|error| match error {
             LaunchError::Invalid(message) => Error::Launch(message),
+            LaunchError::InvalidCluster(message) => Error::Cluster(message),
             LaunchError::Unsupported(what) => self.unsupported(&what),
             LaunchError::Undefined(names) => self.undefined(&names),
             LaunchError::Fault(fault) => located(loaded.module(), kernel, fault),

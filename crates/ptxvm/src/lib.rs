@@ -108,7 +108,7 @@ pub use tools::{Checker, Finding, FindingKind, Site, Tool, Tools};
 pub use vm::{
     AccessEvent, AccessKind, Accesses, BarrierArrival, BarrierRelease, BarrierWait, Completion, CopyGroup,
     CopyGroupEvent, Counts, DeviceCall, DeviceFunction, ExitEvent, Fault, FaultKind, FenceEvent, HostPath,
-    KernelAttributes, LaneAccess, LaunchConfig, LaunchObserver, LaunchReport, MbarrierEvent, MbarrierOp,
-    ObjectError, ObserverHandle, Order, Output, Place, Profile, Scope, Semantics, Values, WarpEvent,
-    WarpKind, WarpLane,
+    KernelAttributes, LaneAccess, LaunchConfig, LaunchObserver, LaunchReport, MOST_CLUSTER_BLOCKS,
+    MbarrierEvent, MbarrierOp, ObjectError, ObserverHandle, Order, Output, Place, Profile, Scope, Semantics,
+    Values, WarpEvent, WarpKind, WarpLane,
 };

@@ -311,3 +311,51 @@ fn parts_of_a_grid_do_together_what_the_whole_does() {
         assert!(matches!(launch(0..1).cooperative().run(), Err(Error::Launch(_))));
     }
 }
+
+/// What an observer is told of accesses to the shared memory of other blocks: who makes them, whose memory it is, and where.
+#[test]
+fn clusters_are_watched_with_the_owners_of_shared_memory() {
+    use std::ops::ControlFlow;
+    use std::sync::Mutex;
+
+    use ptxvm::{AccessEvent, AccessKind, LaunchObserver};
+
+    #[derive(Default)]
+    struct Stores(Vec<([u32; 3], [u32; 3], u64)>);
+
+    impl LaunchObserver for Stores {
+        fn access(&mut self, access: &AccessEvent) -> ControlFlow<()> {
+            if access.kind == AccessKind::Store {
+                self.0.extend(access.lanes.iter().map(|lane| (lane.block, lane.owner, lane.address)));
+            }
+            ControlFlow::Continue(())
+        }
+    }
+
+    let text = ".version 8.0 .target sm_90 .address_size 64
+        .visible .entry k() {
+            .reg .u32 %r<3>; .reg .u64 %a;
+            .shared .align 4 .b8 x[8];
+            mov.u32 %r0, %cluster_ctarank;
+            xor.b32 %r1, %r0, 1;
+            mapa.shared::cluster.u32 %r2, x, %r1;
+            st.shared::cluster.u32 [%r2+4], %r0;
+            cvta.shared.u64 %a, x;
+            st.u32 [%a], %r0;
+            barrier.cluster.arrive;
+            barrier.cluster.wait;
+            ret;
+        }";
+    let device = Device::new();
+    let module = device.load(&Module::from_ptx(text).unwrap()).unwrap();
+    let stores = Arc::new(Mutex::new(Stores::default()));
+    module.launch("k").grid((1, 4)).cluster((1, 2)).observe(Arc::clone(&stores)).run().unwrap();
+    let mut seen = std::mem::take(&mut stores.lock().unwrap().0);
+    seen.sort_unstable();
+    let expected: Vec<_> =
+        (0..4u32).flat_map(|y| [([0, y, 0], [0, y, 0], 0), ([0, y, 0], [0, y ^ 1, 0], 4)]).collect();
+    let mut expected = expected;
+    expected.sort_unstable();
+    assert_eq!(seen, expected);
+    assert!(matches!(module.launch("k").grid(3).cluster(2).run(), Err(Error::Cluster(_))));
+}

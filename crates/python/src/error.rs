@@ -87,7 +87,7 @@ fn facts<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
         Error::Memory(kind) => (kind.code(), None),
         Error::NoSuchName { .. } => ("no-such-name", None),
         Error::Arguments { .. } => ("arguments", None),
-        Error::Launch(_) => ("launch", None),
+        Error::Launch(_) | Error::Cluster(_) => ("launch", None),
         _ => ("error", None),
     };
     facts.set_item("code", code)?;

@@ -73,6 +73,7 @@ struct Options<'py> {
     schedule: Option<u64>,
     max_steps: Option<u64>,
     cooperative: bool,
+    cluster: Option<[u32; 3]>,
     engine: Engine,
     blocks: Option<Range<u64>>,
     shared: Option<u64>,
@@ -96,6 +97,7 @@ impl<'py> Options<'py> {
                 "schedule" => options.schedule = Some(value.extract()?),
                 "max_steps" => options.max_steps = Some(value.extract()?),
                 "cooperative" => options.cooperative = value.is_truthy()?,
+                "cluster" => options.cluster = Some(extents(&value)?),
                 "shared" => options.shared = Some(value.extract()?),
                 "engine" => {
                     options.engine = match &*value.extract::<String>()? {
@@ -118,7 +120,7 @@ impl<'py> Options<'py> {
                 _ => {
                     return Err(PyTypeError::new_err(format!(
                         "`{name}` is no option of a launch: threads, deterministic, schedule, max_steps, cooperative, \
-                         engine, shared, blocks, bind, progress, stop, output"
+                         cluster, engine, shared, blocks, bind, progress, stop, output"
                     )));
                 }
             }
@@ -196,8 +198,9 @@ impl Launcher {
             lock(writes).resolve(&parameters.referred, &placed);
         }
         let output = Output::buffer();
-        let Options { threads, deterministic, schedule, max_steps, cooperative, engine, blocks, .. } =
-            options;
+        let Options {
+            threads, deterministic, schedule, max_steps, cooperative, cluster, engine, blocks, ..
+        } = options;
         let dynamic_shared = options.shared.unwrap_or(self.dynamic_shared);
         let launch = shared.loaded.launch(&entry.name).grid(self.grid).block(self.block).engine(engine);
         let mut launch = launch.params(std::mem::take(&mut parameters.bytes)).configure(|config| {
@@ -206,6 +209,7 @@ impl Launcher {
             config.schedule = schedule;
             config.max_steps = max_steps;
             config.cooperative = cooperative;
+            config.cluster = cluster;
             config.blocks = blocks;
             config.dynamic_shared = dynamic_shared;
             config.output = output.clone();

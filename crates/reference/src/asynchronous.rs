@@ -5,7 +5,7 @@
 
 use check::module::{Instruction, Operand};
 use isa::{Effect, Mod, OperandKind, Space, Type};
-use vm::FaultKind;
+use vm::{FaultKind, map_shared, rank_of_address, shared_rank};
 
 use crate::Step;
 use crate::atomic::{combine, operation};
@@ -67,6 +67,18 @@ impl Object {
     }
 }
 
+impl Address {
+    /// The address in the shared memory of the block of a rank that corresponds to it.
+    fn in_block(self, rank: u32) -> Address {
+        Address { at: map_shared(self.at, rank, self.space == Space::Generic), ..self }
+    }
+
+    /// The rank of the block whose shared memory it lies in.
+    fn rank(self) -> u32 {
+        rank_of_address(self.at, self.space == Space::Generic)
+    }
+}
+
 impl Cpu<'_, '_> {
     // Copies of one thread.
 
@@ -114,9 +126,9 @@ impl Cpu<'_, '_> {
         let committed = self.thread.commits;
         for copy in std::mem::take(&mut self.thread.copies) {
             if open || copy.group < committed.saturating_sub(keep) {
-                let at = copy.address as usize;
+                let (rank, at) = shared_rank(copy.address);
                 // It was checked when it was issued.
-                self.cta.shared[at..at + copy.data.len()].copy_from_slice(&copy.data);
+                self.cta.cluster.write(rank, at, &copy.data);
                 self.cta.changes += 1;
             } else {
                 self.thread.copies.push(copy);
@@ -134,10 +146,30 @@ impl Cpu<'_, '_> {
         let size = self.value(size, Type::U32) as u64;
         let mask = self.named(i, "mask").map_or(u64::MAX, |mask| self.value(mask, Type::U16) as u64);
         let of_bytes = i.picks.has(Mod::CpMask);
-        // The only block of the cluster has rank 0.
-        if !of_bytes && mask & 1 == 0 {
-            return Ok(());
+        let object = match rest.first() {
+            Some(operand @ Operand::Address(..)) => Some(self.address(operand, i.picks.space_of(0))),
+            _ => None,
+        };
+        if !i.picks.has(Mod::MulticastCluster) {
+            return self.copy_bulk_to(i, to, from, size, of_bytes.then_some(mask), object);
         }
+        for rank in (0..16).filter(|rank| mask >> rank & 1 != 0) {
+            let object = object.map(|object| object.in_block(rank));
+            self.copy_bulk_to(i, to.in_block(rank), from, size, None, object)?;
+        }
+        Ok(())
+    }
+
+    /// A bulk copy to one place; `mask` chooses of each 16 bytes those that are copied.
+    fn copy_bulk_to(
+        &mut self,
+        i: &Instruction,
+        to: Address,
+        from: Address,
+        size: u64,
+        mask: Option<u64>,
+        object: Option<Address>,
+    ) -> Step {
         for (address, write) in [(to, true), (from, false)] {
             if size > 0 && (!address.at.is_multiple_of(16) || !size.is_multiple_of(16)) {
                 return Err(self.access_fault(FaultKind::Misaligned, address, size, write));
@@ -152,7 +184,9 @@ impl Cpu<'_, '_> {
                 let result = combine(operation, ty, flush, number(old), number(new), 0);
                 new.copy_from_slice(&result.to_le_bytes()[..new.len()]);
             }
-        } else if of_bytes && size > 0 {
+        } else if let Some(mask) = mask
+            && size > 0
+        {
             let old = self.read_bytes(to, size)?;
             for (at, byte) in data.iter_mut().enumerate().filter(|(at, _)| mask >> (at % 16) & 1 == 0) {
                 *byte = old[at];
@@ -161,17 +195,49 @@ impl Cpu<'_, '_> {
         if size > 0 {
             self.write_bytes(to, &data)?;
         }
-        if let Some(operand @ Operand::Address(..)) = rest.first() {
-            let address = self.address(operand, i.picks.space_of(0));
-            self.update_object(address, |object| {
-                object.transactions -= size as i64;
-                match object.transactions < -MOST {
-                    true => Err("more bytes have come than an mbarrier object can count"),
-                    false => Ok(()),
-                }
-            })?;
+        object.map_or(Ok(()), |object| self.complete_copy(object, to, size))
+    }
+
+    /// Tells an mbarrier object that bytes have come, which must lie where they went to: in the memory of the same block.
+    fn complete_copy(&mut self, object: Address, to: Address, bytes: u64) -> Step {
+        if object.rank() != to.rank() {
+            let note = "the mbarrier object is not in the shared memory of the block that the data goes to";
+            return Err(self.fault(FaultKind::Mbarrier, note));
         }
+        self.update_object(object, |object| {
+            object.transactions -= bytes as i64;
+            match object.transactions < -MOST {
+                true => Err("more bytes have come than an mbarrier object can count"),
+                false => Ok(()),
+            }
+        })?;
         Ok(())
+    }
+
+    /// `st.async`, `red.async`: done at once.
+    pub fn store_async(&mut self, i: &Instruction) -> Step {
+        let [address, src, object] = &i.operands[..] else { return Ok(()) };
+        let (to, object) = (self.address(address, i.picks.space()), self.address(object, i.picks.space()));
+        let ty = i.picks.ty(0);
+        let bytes = ty.bytes() as usize;
+        let parts = match src {
+            Operand::Vector(parts) => parts.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        let mut data = Vec::new();
+        for part in parts {
+            data.extend_from_slice(&self.value(part, ty).to_le_bytes()[..bytes]);
+        }
+        if Self::resolve(to).0 != Space::Shared {
+            return Err(self.access_fault(FaultKind::OutOfBounds, to, data.len() as u64, true));
+        }
+        if let Some(operation) = operation(&i.picks) {
+            let old = self.load(to, bytes as u64)?;
+            let new = combine(operation, ty, false, old, number(&data), 0);
+            data = new.to_le_bytes()[..bytes].to_vec();
+        }
+        self.write(to, &data)?;
+        self.complete_copy(object, to, data.len() as u64)
     }
 
     // Work of clusters that have not begun.
@@ -179,16 +245,20 @@ impl Cpu<'_, '_> {
     /// `clusterlaunchcontrol.try_cancel`: all have begun.
     pub fn try_cancel(&mut self, i: &Instruction) -> Step {
         let [dst, object] = &i.operands[..] else { return Ok(()) };
-        let to = self.address(dst, i.picks.space());
-        if !to.at.is_multiple_of(16) {
-            return Err(self.access_fault(FaultKind::Misaligned, to, 16, true));
+        let (to, object) = (self.address(dst, i.picks.space()), self.address(object, i.picks.space()));
+        let places: Vec<_> = match i.picks.has(Mod::MulticastClusterAll) {
+            true => (0..self.cta.launch.cluster_blocks())
+                .map(|rank| (to.in_block(rank), object.in_block(rank)))
+                .collect(),
+            false => vec![(to, object)],
+        };
+        for (to, object) in places {
+            if !to.at.is_multiple_of(16) {
+                return Err(self.access_fault(FaultKind::Misaligned, to, 16, true));
+            }
+            self.write_bytes(to, &[0; 16])?;
+            self.complete_copy(object, to, 16)?;
         }
-        self.write_bytes(to, &[0; 16])?;
-        let object = self.address(object, i.picks.space());
-        self.update_object(object, |object| {
-            object.transactions -= 16;
-            Ok(())
-        })?;
         Ok(())
     }
 

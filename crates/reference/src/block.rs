@@ -1,10 +1,13 @@
 //! A block: its threads, what they share, and its barriers (PTX ISA, "bar, barrier").
 
+use std::rc::Rc;
+
 use check::module::{Instruction, Operand};
 use diag::Span;
 use isa::{Mod, Type};
 use vm::{Fault, FaultKind, Launch, Place};
 
+use crate::cluster::Cluster;
 use crate::function::Code;
 use crate::grid::Grid;
 use crate::thread::{Cpu, Flow, LOCAL_LIMIT, Thread, Wait};
@@ -12,8 +15,6 @@ use crate::{Step, WARP_LANES};
 
 /// Barriers of a block.
 const BARRIERS: usize = 16;
-/// The barrier of the cluster, which is one block.
-const CLUSTER_BARRIER: usize = BARRIERS;
 /// Instructions that a thread executes before the next one gets its turn.
 const TURN: u64 = 1000;
 
@@ -39,7 +40,9 @@ pub(crate) struct Cta<'l> {
     pub grid: &'l Grid,
     /// Linear index in the grid.
     pub index: u64,
-    pub shared: Vec<u8>,
+    /// Its cluster, and its rank there.
+    pub cluster: Rc<Cluster>,
+    pub rank: u32,
     barriers: Vec<Barrier>,
     /// By thread: it has not ended.
     alive: Vec<bool>,
@@ -101,6 +104,7 @@ impl<'l> Cta<'l> {
     pub fn end(&mut self, thread: usize) {
         self.alive[thread] = false;
         self.alive_threads -= 1;
+        self.cluster.end(self.rank, thread);
         self.changes += 1;
         (0..self.barriers.len()).for_each(|index| self.complete(index));
     }
@@ -189,14 +193,14 @@ impl Cpu<'_, '_> {
     /// `barrier.cluster`: arriving and waiting are two steps.
     pub fn cluster_barrier(&mut self, arrive: bool) -> Flow {
         let thread = self.thread.index;
-        let barrier = &mut self.cta.barriers[CLUSTER_BARRIER];
+        let (cluster, rank) = (&self.cta.cluster, self.cta.rank);
         if arrive {
-            barrier.arrived.push(thread);
-            self.cta.complete(CLUSTER_BARRIER);
+            cluster.arrive(rank, thread);
+            self.cta.changes += 1;
             return Flow::Next;
         }
-        match barrier.arrived.contains(&thread) {
-            true => Flow::Wait(Wait::Barrier { index: CLUSTER_BARRIER, generation: barrier.generation }),
+        match cluster.has_arrived(rank, thread) {
+            true => Flow::Wait(Wait::Cluster { generation: cluster.generation() }),
             false => Flow::Next,
         }
     }
@@ -224,6 +228,7 @@ impl<'l> Block<'l> {
         launch: &'l Launch,
         codes: &'l [Option<Code<'l>>],
         grid: &'l Grid,
+        (cluster, rank): (Rc<Cluster>, u32),
         index: u64,
     ) -> Step<Block<'l>> {
         let count = launch.config().block_threads() as usize;
@@ -233,8 +238,9 @@ impl<'l> Block<'l> {
             codes,
             grid,
             index,
-            shared: vec![0; launch.shared_span() as usize],
-            barriers: (0..=BARRIERS).map(|_| Barrier::default()).collect(),
+            cluster,
+            rank,
+            barriers: (0..BARRIERS).map(|_| Barrier::default()).collect(),
             alive: vec![true; count],
             alive_threads: count,
             changes: 0,
@@ -292,6 +298,10 @@ impl<'l> Block<'l> {
                     self.cpu(thread).pass_barrier(index, generation);
                     woken = true;
                 }
+                Wait::Cluster { generation } if self.cta.cluster.generation() != generation => {
+                    self.threads[thread].wake();
+                    woken = true;
+                }
                 Wait::Grid { generation } if self.cta.grid.is_over(generation) => {
                     self.threads[thread].wake();
                     woken = true;
@@ -300,6 +310,15 @@ impl<'l> Block<'l> {
             }
         }
         woken
+    }
+
+    /// Some wait for other blocks of the cluster.
+    pub fn waits_for_cluster(&self) -> bool {
+        self.cta.launch.cluster_blocks() > 1
+            && self
+                .threads
+                .iter()
+                .any(|thread| thread.wait == Wait::Cluster { generation: self.cta.cluster.generation() })
     }
 
     /// All that are left wait at the barrier of the grid.
@@ -324,7 +343,7 @@ impl<'l> Block<'l> {
             let wait = self.threads[thread].wait;
             let what = match wait {
                 Wait::Ended => continue,
-                Wait::Barrier { index: CLUSTER_BARRIER, .. } => "at the barrier of the cluster".to_owned(),
+                Wait::Cluster { .. } => "at the barrier of the cluster".to_owned(),
                 Wait::Barrier { index, .. } => format!("at barrier {index}"),
                 Wait::Grid { .. } => "for the other threads of the grid".to_owned(),
                 Wait::Warp => "for the other threads of a member mask".to_owned(),

@@ -1,11 +1,13 @@
 //! A launch: its blocks in ascending order.
 
 use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use vm::{Launch, LaunchError, LaunchReport};
 
 use crate::block::{Block, Progress};
+use crate::cluster::Cluster;
 use crate::function::Code;
 
 /// How often all threads ask mbarrier objects in vain, while nothing changes, before they have deadlocked. So many turns those in flight
@@ -52,6 +54,7 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
     let room = config.resident_blocks();
     let grid = Grid { threads, all_resident: blocks <= room as u64, ..Grid::default() };
     let range = config.block_range();
+    let blocks_of_cluster = launch.cluster_blocks();
     let (mut flight, mut started): (Vec<Block>, u64) = (Vec::new(), range.start);
     let (mut ended_steps, mut last_changes) = (0u64, 0u64);
     // Rounds since a block started or ended, and rounds in which nothing changed.
@@ -64,8 +67,16 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
             && flight.len() < room
             && (config.cooperative || flight.is_empty() || stuck || rounds > PATIENCE)
         {
-            flight.push(Block::new(launch, &codes, &grid, started).map_err(fault)?);
-            started += 1;
+            let cluster = Rc::new(Cluster::new(launch));
+            for rank in 0..blocks_of_cluster {
+                let index = match blocks_of_cluster {
+                    1 => started,
+                    blocks => launch.block_of_cluster(started / u64::from(blocks), rank),
+                };
+                let place = (Rc::clone(&cluster), rank);
+                flight.push(Block::new(launch, &codes, &grid, place, index).map_err(fault)?);
+            }
+            started += u64::from(blocks_of_cluster);
             (stuck, rounds) = (false, 0);
         }
         let can_start = started < range.end && flight.len() < room;
@@ -77,6 +88,8 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
         stuck = true;
         rounds += 1;
         let mut index = 0;
+        // By block in flight: it waits for others of its cluster.
+        let mut idle = Vec::new();
         while let Some(block) = flight.get_mut(index) {
             match block.step().map_err(fault)? {
                 Progress::Ended => {
@@ -85,11 +98,22 @@ pub fn run(launch: &Launch) -> Result<LaunchReport, LaunchError> {
                     (stuck, rounds) = (false, 0);
                     continue;
                 }
-                Progress::Running { polling } => stuck &= polling,
-                Progress::Waiting if block.waits_for_grid() => {}
+                Progress::Running { polling } => {
+                    stuck &= polling;
+                    idle.push(false);
+                }
+                Progress::Waiting if block.waits_for_grid() => idle.push(false),
+                Progress::Waiting if block.waits_for_cluster() => idle.push(true),
                 Progress::Waiting => return Err(fault(block.deadlock())),
             }
             index += 1;
+        }
+        let is_idle = |block: &Block| {
+            let mut all = flight.iter().zip(&idle);
+            all.all(|(other, &idle)| idle || !Rc::ptr_eq(&other.cta.cluster, &block.cta.cluster))
+        };
+        if let Some(first) = flight.iter().position(|block| block.waits_for_cluster() && is_idle(block)) {
+            return Err(fault(flight[first].deadlock()));
         }
         let steps = ended_steps + flight.iter().map(Block::steps).sum::<u64>();
         if let Some(limit) = config.max_steps

@@ -113,8 +113,13 @@ impl Cpu<'_, '_> {
             Effect::Mov => self.mov(i),
             Effect::Cvta => self.cvta(i),
             Effect::IsSpaceP => {
-                let space = Self::resolve(Address { space: Space::Generic, at: self.address_value(&i.operands[1]) }).0;
-                self.set_operand(i.operands.first(), (space == i.picks.space()).into(), Type::Pred);
+                let address = Address { space: Space::Generic, at: self.address_value(&i.operands[1]) };
+                let (space, at) = Self::resolve(address);
+                // Without `::cluster` it is the block's own shared memory.
+                let own = space != Space::Shared
+                    || i.picks.has(Mod::SharedCluster)
+                    || vm::shared_rank(at).0 == self.cta.rank;
+                self.set_operand(i.operands.first(), (space == i.picks.space() && own).into(), Type::Pred);
             }
             Effect::Ld | Effect::St => {
                 if effect == Effect::Ld { self.ld(i)? } else { self.st(i)? }
@@ -156,12 +161,22 @@ impl Cpu<'_, '_> {
             Effect::TryCancel => self.try_cancel(i)?,
             Effect::QueryCancel => self.query_cancel(i),
             Effect::CpAsyncArrive | Effect::Mbarrier => return self.mbarrier(i),
-            // Every cluster is one block, the one that asks.
             Effect::Mapa => {
-                let value = self.value(&i.operands[1], i.picks.ty(0));
-                self.set_operand(i.operands.first(), value, i.picks.ty(0));
+                let rank = self.value(&i.operands[2], Type::U32) as u32;
+                let address = self.value(&i.operands[1], i.picks.ty(0)) as u64;
+                let mapped = vm::map_shared(address, rank, i.picks.space() == Space::Generic);
+                self.set_operand(i.operands.first(), mapped.into(), i.picks.ty(0));
             }
-            Effect::GetCtaRank | Effect::CreatePolicy => self.set_operand(i.operands.first(), 0, Type::B64),
+            Effect::GetCtaRank => {
+                let address = self.value(&i.operands[1], i.picks.ty(0)) as u64;
+                let rank = vm::rank_of_address(address, i.picks.space() == Space::Generic);
+                self.set_operand(i.operands.first(), rank.into(), Type::U32);
+            }
+            Effect::StoreAsync => {
+                self.store_async(i)?;
+                return Ok(Flow::Yield);
+            }
+            Effect::CreatePolicy => self.set_operand(i.operands.first(), 0, Type::B64),
             Effect::Nanosleep => return Ok(Flow::Yield),
             Effect::Activemask
             | Effect::Shfl

@@ -20,6 +20,7 @@ mod atomic;
 mod block;
 mod builtin;
 mod call;
+mod cluster;
 mod function;
 mod grid;
 mod instruction;

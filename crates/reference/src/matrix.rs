@@ -234,6 +234,8 @@ impl Block<'_> {
             false => (descriptor.along_k(line, k / in_unit), k % in_unit),
         };
         let cpu = self.cpu(w.warp * WARP_LANES);
+        // Descriptors have no room for the rank of the block whose memory it is.
+        let at = at + vm::shared_base(cpu.cta.rank);
         let unit = number(&cpu.read_bytes(Address { space: Space::Shared, at }, ROW_BYTES)?);
         Ok((unit >> (within as u32 * bits)) as u64 & (u64::MAX >> (64 - bits)))
     }

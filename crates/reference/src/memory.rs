@@ -1,8 +1,8 @@
 //! State spaces: where an address points, and its bytes (PTX ISA, "State Spaces", "Generic Addressing").
 
-use check::module::{AddressBase, Operand, Symbol};
+use check::module::{AddressBase, Operand, Symbol, VarId};
 use isa::Space;
-use vm::{Access, Fault, FaultKind, STACK_BASE, resolve_generic};
+use vm::{Access, Fault, FaultKind, STACK_BASE, resolve_generic, shared_base, shared_rank};
 
 use crate::Step;
 use crate::thread::Cpu;
@@ -22,6 +22,13 @@ impl Address {
 }
 
 impl Cpu<'_, '_> {
+    /// The address of a variable in its space: of a shared one, in that of the thread's own block.
+    fn variable_address(&self, id: VarId) -> u64 {
+        let launch = self.cta.launch;
+        let is_shared = launch.module().variables[id.index()].space == Space::Shared;
+        launch.variable_address(id) + if is_shared { shared_base(self.cta.rank) } else { 0 }
+    }
+
     /// The space that a symbol lies in, and its address there.
     pub fn symbol(&self, symbol: Symbol) -> Address {
         let (code, base) = (self.code(), self.frame().base);
@@ -31,7 +38,7 @@ impl Cpu<'_, '_> {
                 Some(&offset) => local(offset),
                 None => Address {
                     space: self.cta.launch.module().variables[id.index()].space,
-                    at: self.cta.launch.variable_address(id),
+                    at: self.variable_address(id),
                 },
             },
             Symbol::Function(id) => Address { space: Space::Generic, at: vm::function_address(id) },
@@ -98,9 +105,14 @@ impl Cpu<'_, '_> {
         let (space, at) = Self::resolve(address);
         let launch = self.cta.launch;
         let (memory, at) = match space {
-            // What lies between variables belongs to none.
-            Space::Shared if !launch.is_shared(at, data.len() as u64) => (&[][..], at),
-            Space::Shared => (&self.cta.shared[..], at),
+            Space::Shared => {
+                let ((rank, inner), bytes) = (shared_rank(at), data.len() as u64);
+                // What lies between variables belongs to none.
+                return match launch.is_shared(inner, bytes) && self.cta.cluster.read(rank, inner, data) {
+                    true => Ok(()),
+                    false => Err(self.access_fault(self.why_outside(rank), address, bytes, false)),
+                };
+            }
             Space::Const => (launch.constants(), at),
             Space::Param => (launch.params(), at),
             Space::Local if at >= STACK_BASE => (&self.thread.stack[..], at - STACK_BASE),
@@ -135,10 +147,14 @@ impl Cpu<'_, '_> {
         self.cta.changes += 1;
         let (space, at) = Self::resolve(address);
         let (memory, at) = match space {
-            Space::Shared if !self.cta.launch.is_shared(at, data.len() as u64) => {
-                return Err(self.access_fault(FaultKind::OutOfBounds, address, data.len() as u64, true));
+            Space::Shared => {
+                let ((rank, inner), bytes) = (shared_rank(at), data.len() as u64);
+                let is_shared = self.cta.launch.is_shared(inner, bytes);
+                return match is_shared && self.cta.cluster.write(rank, inner, data) {
+                    true => Ok(()),
+                    false => Err(self.access_fault(self.why_outside(rank), address, bytes, true)),
+                };
             }
-            Space::Shared => (&mut self.cta.shared, at),
             Space::Local if at >= STACK_BASE => (&mut self.thread.stack, at - STACK_BASE),
             Space::Local => (&mut self.thread.local, at),
             Space::Global => {
@@ -158,6 +174,11 @@ impl Cpu<'_, '_> {
             }
             None => Err(self.access_fault(FaultKind::OutOfBounds, address, data.len() as u64, true)),
         }
+    }
+
+    /// What is wrong with an access to the shared memory of a block where there is none.
+    fn why_outside(&self, rank: u32) -> FaultKind {
+        if self.cta.cluster.has_ended(rank) { FaultKind::ClusterTarget } else { FaultKind::OutOfBounds }
     }
 
     /// Reads a number of at most 16 bytes.

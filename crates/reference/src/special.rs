@@ -25,10 +25,16 @@ impl Cpu<'_, '_> {
         match name {
             "%tid" => launch.thread(self.thread.index)[axis].into(),
             "%ntid" => config.block[axis].into(),
-            // Every cluster is one block.
-            "%ctaid" | "%clusterid" => launch.ctaid(self.cta.index)[axis].into(),
-            "%nctaid" | "%nclusterid" => config.grid[axis].into(),
-            "%cluster_nctaid" | "%cluster_nctarank" | "%nsmid" => 1,
+            "%ctaid" => launch.ctaid(self.cta.index)[axis].into(),
+            "%nctaid" => config.grid[axis].into(),
+            "%clusterid" => (launch.ctaid(self.cta.index)[axis] / launch.cluster()[axis]).into(),
+            "%nclusterid" => (config.grid[axis] / launch.cluster()[axis]).into(),
+            "%cluster_ctaid" => (launch.ctaid(self.cta.index)[axis] % launch.cluster()[axis]).into(),
+            "%cluster_nctaid" => launch.cluster()[axis].into(),
+            "%cluster_ctarank" => self.cta.rank.into(),
+            "%cluster_nctarank" => launch.cluster_blocks().into(),
+            "%is_explicit_cluster" => launch.is_explicit_cluster().into(),
+            "%nsmid" => 1,
             "%laneid" => lane as u64,
             "%warpid" => (self.thread.index / WARP_LANES) as u64,
             "%nwarpid" => config.block_threads().div_ceil(WARP_LANES as u64),
@@ -45,7 +51,7 @@ impl Cpu<'_, '_> {
             "%globaltimer_hi" => launch.nanoseconds() >> 32,
             "%envreg1" => launch.grid_workspace() >> 32,
             "%envreg2" => launch.grid_workspace() & 0xffff_ffff,
-            // One multiprocessor, one grid: %smid, %gridid, %cluster_ctaid, other %envreg, %pm ...
+            // One multiprocessor, one grid: %smid, %gridid, other %envreg, %pm ...
             _ => 0,
         }
     }

@@ -38,6 +38,10 @@ pub(crate) enum Wait {
         index: usize,
         generation: u64,
     },
+    /// The end of a generation of the barrier of its cluster.
+    Cluster {
+        generation: u64,
+    },
     /// That others get their turns, after an mbarrier object was asked in vain.
     Turn,
     /// The other threads of its warp, at the instruction where it stands.

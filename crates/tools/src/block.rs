@@ -204,7 +204,7 @@ impl BlockOrder {
     }
 
     /// Adds what a thread knows now.
-    fn release(&mut self, thread: u32, clock: &mut Clock) {
+    pub fn release(&mut self, thread: u32, clock: &mut Clock) {
         let mark = self.mark(thread);
         self.tell(thread, &mark, clock);
     }
@@ -222,7 +222,7 @@ impl BlockOrder {
     }
 
     /// Several threads learn the same.
-    fn acquire_all(&mut self, threads: &Threads, clock: &Arc<Clock>) {
+    pub fn acquire_all(&mut self, threads: &Threads, clock: &Arc<Clock>) {
         // Those who knew the same know the same again.
         let mut known: Vec<(Arc<Clock>, Arc<Clock>)> = Vec::new();
         for thread in members(threads) {
@@ -356,11 +356,9 @@ impl BlockOrder {
         Stamp { block, thread: object.thread, epoch: object.phase }
     }
 
-    /// A thread arrives at an object.
-    pub fn arrive_object(&mut self, address: u64, thread: u32) {
-        let mut arrivals = std::mem::take(&mut self.object(address).arrivals);
-        self.release(thread, &mut arrivals);
-        self.object(address).arrivals = arrivals;
+    /// What those know who have arrived at an object in this phase, and before: to be added to.
+    pub fn arrivals(&mut self, address: u64) -> &mut Clock {
+        &mut self.object(address).arrivals
     }
 
     /// The phase of an object ends.
@@ -375,10 +373,9 @@ impl BlockOrder {
         over.raise(block, thread, phase);
     }
 
-    /// A thread has seen that the phase is over.
-    pub fn wait_object(&mut self, address: u64, thread: u32) {
-        let over = Arc::clone(&self.object(address).over);
-        self.acquire(thread, &over);
+    /// What a thread learns that has seen that the phase is over.
+    pub fn object_over(&mut self, address: u64) -> Arc<Clock> {
+        Arc::clone(&self.object(address).over)
     }
 
     // Copies.

@@ -16,8 +16,11 @@ use crate::block::WARP;
 use crate::clock::OBJECTS;
 use crate::finding::{Finding, FindingKind, Findings, Site, Tool, Tools};
 use crate::init::{Matter, Origin, Use, Values};
-use crate::race::{Miss, Place, Race, Races};
+use crate::race::{Extents, Miss, Place, Race, Races};
 use crate::sync::{BlockUse, Misuse};
+
+/// The number of the barrier of the cluster in events.
+const CLUSTER_BARRIER: u64 = 16;
 
 /// Watches launches and says what is wrong with them.
 ///
@@ -32,6 +35,8 @@ pub struct Checker {
     uses: HashMap<[u32; 3], BlockUse>,
     /// Barriers that all lanes of a warp must execute together, by where they begin.
     aligned: HashMap<u32, bool>,
+    /// Where arrivals at the barrier of the cluster release nothing.
+    relaxed: HashSet<u32>,
     /// Loads of parameters, by where they begin.
     param_loads: HashSet<u32>,
     values: Values,
@@ -53,6 +58,7 @@ impl Checker {
             races: Races::default(),
             uses: HashMap::new(),
             aligned: HashMap::new(),
+            relaxed: HashSet::new(),
             param_loads: HashSet::new(),
             values: Values::default(),
             undefined: Vec::new(),
@@ -186,7 +192,7 @@ impl Checker {
         };
         self.findings.add(kind, &self.kernel, (earlier, Some(second)), |finding| {
             finding.space = Some(race.space);
-            finding.address = Some(race.address);
+            finding.address = Some(self.races.shared_address(race.space, race.later.owner, race.address));
             finding.message = message;
             finding.missing = missing;
             finding.because = because;
@@ -214,29 +220,38 @@ impl Checker {
         }
         if let Some(near) = &race.miss {
             let (write, read) = (place(near.write).span, place(near.read).span);
+            let earlier = self.races.ctaid(race.earlier.block);
+            let scope = if self.races.has_clusters() && self.races.same_cluster(earlier, race.later.block) {
+                ".cluster"
+            } else {
+                ".gpu"
+            };
             let (missing, span, because) = match near.miss {
-                Miss::ReleaseScope => {
-                    ("a release at `.gpu` scope", write, "this releases to the threads of its own block only")
-                }
+                Miss::ReleaseScope => (
+                    format!("a release at `{scope}` scope"),
+                    write,
+                    "this releases to the threads of its own block only",
+                ),
                 Miss::AcquireScope => (
-                    "an acquire at `.gpu` scope",
+                    format!("an acquire at `{scope}` scope"),
                     read,
                     "this acquires from the threads of its own block only",
                 ),
                 Miss::NoRelease => (
-                    "`.release` where the flag is written, or a fence before it",
+                    "`.release` where the flag is written, or a fence before it".to_owned(),
                     write,
                     "this write is no release: what its thread wrote before may come later",
                 ),
                 Miss::NoAcquire => (
-                    "`.acquire` where the flag is read, or a fence after it",
+                    "`.acquire` where the flag is read, or a fence after it".to_owned(),
                     read,
                     "this read is no acquire: what its thread reads later may come earlier",
                 ),
             };
-            return (missing.to_owned(), vec![(span, because.to_owned())]);
+            return (missing, vec![(span, because.to_owned())]);
         }
         let same_block = self.races.ctaid(race.earlier.block) == race.later.block;
+        let same_cluster = self.races.same_cluster(self.races.ctaid(race.earlier.block), race.later.block);
         let same_warp = same_block && u32::from(race.earlier.thread) / WARP == race.later.thread / WARP;
         let missing = if race.earlier.is_copy() {
             "`cp.async.wait_group` in the thread that copies, and then a barrier of the block"
@@ -252,6 +267,8 @@ impl Checker {
             "`bar.warp.sync` or a barrier of the block between the two"
         } else if same_block {
             "a barrier of the block (`bar.sync`) between the two"
+        } else if same_cluster {
+            "a barrier of the cluster (`barrier.cluster`) between the two"
         } else {
             "a release at `.gpu` scope behind the first and an acquire of it before the second, or two launches"
         };
@@ -397,7 +414,8 @@ impl LaunchObserver for Checker {
         self.threads = config.block_threads() as u32;
         // Before sm_70 the lanes of a warp go in step.
         let lock_step = module.target.number < 70;
-        self.races = Races::new(config.grid, self.threads, lock_step);
+        let extents = Extents { grid: config.grid, cluster: launch.cluster() };
+        self.races = Races::new(extents, self.threads, lock_step);
         self.uses.clear();
         self.values = Values::default();
         self.undefined.iter().for_each(|&(address, bytes)| self.values.forget(address, bytes));
@@ -409,6 +427,9 @@ impl LaunchObserver for Checker {
                     if form.opcode == Opcode::Ld && picks.mods().iter().any(|m| m.name().starts_with("param"))
                     {
                         self.param_loads.insert(instruction.span.start);
+                    }
+                    if form.opcode == Opcode::Barrier && picks.has(Mod::Cluster) && picks.has(Mod::Relaxed) {
+                        self.relaxed.insert(instruction.span.start);
                     }
                     if matches!(form.opcode, Opcode::Bar | Opcode::Barrier) {
                         let aligned = form.opcode == Opcode::Bar || picks.has(Mod::Aligned);
@@ -434,22 +455,38 @@ impl LaunchObserver for Checker {
 
     fn barrier_arrive(&mut self, arrival: &BarrierArrival) -> ControlFlow<()> {
         let BarrierArrival { block, barrier, threads, waits, count, .. } = *arrival;
-        self.races.block(block).order.arrive(barrier, threads, waits, count.is_some());
+        if barrier == CLUSTER_BARRIER && self.races.has_clusters() {
+            let relaxed = self.relaxed.contains(&arrival.span.start);
+            self.races.arrive_at_cluster(block, threads, relaxed);
+        } else {
+            self.races.block(block).order.arrive(barrier, threads, waits, count.is_some());
+        }
         self.check_use(block, |uses, found| uses.arrive(arrival, found));
         ControlFlow::Continue(())
     }
 
     fn barrier_wait(&mut self, wait: &BarrierWait) {
+        if wait.barrier == CLUSTER_BARRIER && self.races.has_clusters() {
+            return self.races.wait_for_cluster(wait.block, wait.threads);
+        }
         self.races.block(wait.block).order.wait(wait.barrier, wait.threads);
     }
 
     fn barrier_release(&mut self, release: &BarrierRelease) -> ControlFlow<()> {
-        self.races.block(release.block).order.complete(release.barrier);
+        let blocks = if release.barrier == CLUSTER_BARRIER && self.races.has_clusters() {
+            self.races.complete_cluster(release.block);
+            self.races.cluster(release.block)
+        } else {
+            self.races.block(release.block).order.complete(release.barrier);
+            vec![release.block]
+        };
         let aligned = std::mem::take(&mut self.aligned);
-        self.check_use(release.block, |uses, found| {
-            let is_aligned = |span: Span| aligned.get(&span.start).copied().unwrap_or(false);
-            uses.complete(release.barrier, is_aligned, found);
-        });
+        for block in blocks {
+            self.check_use(block, |uses, found| {
+                let is_aligned = |span: Span| aligned.get(&span.start).copied().unwrap_or(false);
+                uses.complete(release.barrier, is_aligned, found);
+            });
+        }
         self.aligned = aligned;
         ControlFlow::Continue(())
     }
@@ -486,38 +523,37 @@ impl LaunchObserver for Checker {
     }
 
     fn mbarrier(&mut self, event: &MbarrierEvent) {
-        let MbarrierEvent { block, thread, address, op, .. } = *event;
+        let MbarrierEvent { block, thread, address, owner, op, .. } = *event;
         if event.by_copy {
-            self.races.name_copies(block, thread, address);
+            self.races.name_copies(block, thread, owner, address);
             self.take_races();
         }
-        let order = &mut self.races.block(block).order;
         match op {
             MbarrierOp::Init => {
-                self.check_use(block, |uses, found| uses.make_object(address, (event.span, thread), found));
+                self.check_use(owner, |uses, found| uses.make_object(address, (event.span, thread), found));
                 return;
             }
             MbarrierOp::Invalidate => {
-                self.check_use(block, |uses, _| uses.end_object(address));
+                self.check_use(owner, |uses, _| uses.end_object(address));
                 return;
             }
             MbarrierOp::Test { .. } => {
                 if event.over {
-                    order.wait_object(address, thread);
+                    self.races.wait_object(block, thread, owner, address);
                 }
                 return;
             }
             MbarrierOp::ArriveAfterCopies { .. } => {
-                order.commit_or_wait(thread, CopyGroup::WaitAll);
-                order.arrive_object(address, thread);
+                self.races.block(block).order.commit_or_wait(thread, CopyGroup::WaitAll);
+                self.races.arrive_object(block, thread, owner, address);
             }
             MbarrierOp::Arrive { .. } | MbarrierOp::ArriveExpecting { .. } => {
-                order.arrive_object(address, thread);
+                self.races.arrive_object(block, thread, owner, address);
             }
             MbarrierOp::ExpectTransactions | MbarrierOp::CompleteTransactions | MbarrierOp::PendingCount => {}
         }
         if event.completes {
-            order.complete_object(address);
+            self.races.block(owner).order.complete_object(address);
         }
     }
 

@@ -192,9 +192,9 @@ impl Values {
     fn memory(&mut self, lane: &LaneAccess) -> Option<&mut Memory> {
         match lane.space {
             Space::Shared => {
-                let known = self.shared.iter().position(|(block, _)| *block == lane.block);
+                let known = self.shared.iter().position(|(block, _)| *block == lane.owner);
                 let index = known.unwrap_or_else(|| {
-                    self.shared.push((lane.block, Memory::default()));
+                    self.shared.push((lane.owner, Memory::default()));
                     self.shared.len() - 1
                 });
                 Some(&mut self.shared[index].1)

@@ -7,6 +7,7 @@
 mod block;
 mod checker;
 mod clock;
+mod cluster;
 mod finding;
 mod init;
 mod race;

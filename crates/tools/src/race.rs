@@ -13,6 +13,7 @@ use vm::{AccessEvent, AccessKind, Completion, LaneAccess, Scope, Semantics};
 
 use crate::block::{BlockOrder, Mark, WARP};
 use crate::clock::{Clock, Epoch, OBJECTS, Stamp};
+use crate::cluster::ClusterOrder;
 use crate::shadow::{Context, ROW_WORDS, Record, Shadow};
 
 /// An instruction's access to memory.
@@ -32,8 +33,8 @@ impl Place {
     }
 
     /// Neither is torn or lost if both are made at the same time: they are morally strong (PTX ISA 8.6).
-    fn is_strong_with(&self, other: &Place, same_block: bool) -> bool {
-        let reaches = |place: &Place| same_block || place.semantics.scope >= Some(Scope::Gpu);
+    fn is_strong_with(&self, other: &Place, scope: Scope) -> bool {
+        let reaches = |place: &Place| scope == Scope::Cta || place.semantics.scope >= Some(scope);
         self.is_strong() && other.is_strong() && reaches(self) && reaches(other) && self.bytes == other.bytes
     }
 
@@ -144,16 +145,59 @@ pub(crate) struct Race {
     pub miss: Option<NearMiss>,
 }
 
+/// Blocks of the grid and of a cluster.
+#[derive(Clone, Copy)]
+pub(crate) struct Extents {
+    pub grid: [u32; 3],
+    pub cluster: [u32; 3],
+}
+
+impl Default for Extents {
+    fn default() -> Extents {
+        Extents { grid: [1; 3], cluster: [1; 3] }
+    }
+}
+
+impl Extents {
+    /// The linear index of a block.
+    fn index(&self, [x, y, z]: [u32; 3]) -> u32 {
+        let [nx, ny, _] = self.grid.map(|n| n.max(1));
+        x.wrapping_add(nx.wrapping_mul(y.wrapping_add(ny.wrapping_mul(z))))
+    }
+
+    /// `%ctaid` of a block.
+    fn ctaid(&self, index: u32) -> [u32; 3] {
+        let [nx, ny, _] = self.grid.map(|n| n.max(1));
+        [index % nx, index / nx % ny, index / nx / ny]
+    }
+
+    /// The linear index of the first block of the cluster of a block.
+    fn cluster_of(&self, ctaid: [u32; 3]) -> u32 {
+        self.index(std::array::from_fn(|axis| ctaid[axis] - ctaid[axis] % self.cluster[axis].max(1)))
+    }
+
+    /// The least scope that has the threads of both blocks.
+    fn scope(&self, one: u32, other: u32) -> Scope {
+        match () {
+            () if one == other => Scope::Cta,
+            () if self.cluster_of(self.ctaid(one)) == self.cluster_of(self.ctaid(other)) => Scope::Cluster,
+            () => Scope::Gpu,
+        }
+    }
+}
+
 /// What orders the accesses of a launch, and who made them.
 #[derive(Default)]
 pub(crate) struct Races {
-    grid: [u32; 3],
+    extents: Extents,
     threads: u32,
     /// Lanes of a warp go in step: targets before sm_70.
     lock_step: bool,
     pub places: Vec<Place>,
     known_places: HashMap<Place, u32>,
     blocks: HashMap<u32, Box<RunningBlock>>,
+    /// Those of several blocks, by their first block.
+    clusters: HashMap<u32, ClusterOrder>,
     global: Shadow,
     variables: HashMap<u64, Variable>,
     /// Threads that have come to the barrier of the grid, and ended threads.
@@ -164,6 +208,7 @@ pub(crate) struct Races {
 
 /// The access that is made now, for the shadow.
 struct Now<'a> {
+    extents: Extents,
     order: &'a BlockOrder,
     places: &'a [Place],
     place: &'a Place,
@@ -197,7 +242,7 @@ impl Context for Now<'_> {
         if !other.kind.writes() && !self.place.kind.writes() {
             return true;
         }
-        other.is_strong_with(self.place, earlier.block == self.order.index)
+        other.is_strong_with(self.place, self.extents.scope(earlier.block, self.order.index))
     }
 
     fn dominates(&self, earlier: &Record) -> bool {
@@ -226,19 +271,79 @@ impl Context for Now<'_> {
 }
 
 impl Races {
-    pub fn new(grid: [u32; 3], threads: u32, lock_step: bool) -> Races {
-        Races { grid, threads, lock_step, ..Races::default() }
+    pub fn new(extents: Extents, threads: u32, lock_step: bool) -> Races {
+        Races { extents, threads, lock_step, ..Races::default() }
     }
 
-    fn index(&self, [x, y, z]: [u32; 3]) -> u32 {
-        let [nx, ny, _] = self.grid.map(|n| n.max(1));
-        x.wrapping_add(nx.wrapping_mul(y.wrapping_add(ny.wrapping_mul(z))))
+    fn index(&self, ctaid: [u32; 3]) -> u32 {
+        self.extents.index(ctaid)
     }
 
     /// `%ctaid` of a block.
     pub fn ctaid(&self, index: u32) -> [u32; 3] {
-        let [nx, ny, _] = self.grid.map(|n| n.max(1));
-        [index % nx, index / nx % ny, index / nx / ny]
+        self.extents.ctaid(index)
+    }
+
+    /// Clusters have several blocks.
+    pub fn has_clusters(&self) -> bool {
+        self.extents.cluster != [1; 3]
+    }
+
+    /// The blocks of the cluster of a block.
+    pub fn cluster(&self, ctaid: [u32; 3]) -> Vec<[u32; 3]> {
+        let first = self.ctaid(self.extents.cluster_of(ctaid));
+        let [nx, ny, nz] = self.extents.cluster;
+        let places = (0..nz).flat_map(|z| (0..ny).flat_map(move |y| (0..nx).map(move |x| [x, y, z])));
+        places.map(|place| std::array::from_fn(|axis| first[axis] + place[axis])).collect()
+    }
+
+    /// Two blocks are of the same cluster.
+    pub fn same_cluster(&self, one: [u32; 3], other: [u32; 3]) -> bool {
+        self.extents.cluster_of(one) == self.extents.cluster_of(other)
+    }
+
+    /// An address as kernels have it: of shared memory, with the rank of the block that it belongs to.
+    pub fn shared_address(&self, space: Space, owner: [u32; 3], address: u64) -> u64 {
+        let place = self.cluster(owner).iter().position(|&block| block == owner);
+        let rank = place.filter(|_| space == Space::Shared).unwrap_or(0);
+        vm::shared_base(rank as u32) + address
+    }
+
+    /// Threads arrive at the barrier of their cluster; `relaxed`: without a release.
+    pub fn arrive_at_cluster(&mut self, ctaid: [u32; 3], threads: &[u32], relaxed: bool) {
+        let mut cluster = self.clusters.remove(&self.extents.cluster_of(ctaid)).unwrap_or_default();
+        cluster.arrive(&mut self.block(ctaid).order, threads, relaxed);
+        self.clusters.insert(self.extents.cluster_of(ctaid), cluster);
+    }
+
+    /// Threads wait at the barrier of their cluster.
+    pub fn wait_for_cluster(&mut self, ctaid: [u32; 3], threads: &[u32]) {
+        let mut cluster = self.clusters.remove(&self.extents.cluster_of(ctaid)).unwrap_or_default();
+        cluster.wait(&mut self.block(ctaid).order, threads);
+        self.clusters.insert(self.extents.cluster_of(ctaid), cluster);
+    }
+
+    /// The barrier of a cluster is complete.
+    pub fn complete_cluster(&mut self, ctaid: [u32; 3]) {
+        let Some(cluster) = self.clusters.get_mut(&self.extents.cluster_of(ctaid)) else { return };
+        let (late, clock) = cluster.complete();
+        for (block, threads) in late {
+            let ctaid = self.ctaid(block);
+            self.block(ctaid).order.acquire_all(&threads, &clock);
+        }
+    }
+
+    /// A thread arrives at an mbarrier object of a block of its cluster.
+    pub fn arrive_object(&mut self, ctaid: [u32; 3], thread: u32, owner: [u32; 3], object: u64) {
+        let mut arrivals = std::mem::take(self.block(owner).order.arrivals(object));
+        self.block(ctaid).order.release(thread, &mut arrivals);
+        *self.block(owner).order.arrivals(object) = arrivals;
+    }
+
+    /// A thread has seen that a phase of an mbarrier object is over.
+    pub fn wait_object(&mut self, ctaid: [u32; 3], thread: u32, owner: [u32; 3], object: u64) {
+        let over = self.block(owner).order.object_over(object);
+        self.block(ctaid).order.acquire(thread, &over);
     }
 
     /// A block that runs: it begins with its first event.
@@ -278,8 +383,9 @@ impl Races {
             let plain = event.completion == Completion::AtOnce && !event.semantics.is_strong();
             let mut at = lanes.start;
             while at < lanes.end {
-                let LaneAccess { space, bytes, .. } = event.lanes[at];
-                let same = |lane: &&LaneAccess| lane.space == space && lane.bytes == bytes;
+                let LaneAccess { space, bytes, owner, .. } = event.lanes[at];
+                let same =
+                    |lane: &&LaneAccess| lane.space == space && lane.bytes == bytes && lane.owner == owner;
                 let run = at..at + event.lanes[at..lanes.end].iter().take_while(same).count();
                 at = run.end;
                 if !matches!(space, Space::Shared | Space::Global) || bytes == 0 {
@@ -299,10 +405,16 @@ impl Races {
 
     /// Notes a run of accesses that order nothing.
     fn note_all(&mut self, block: &mut RunningBlock, event: &AccessEvent, run: Range<usize>, place: u32) {
-        let RunningBlock { order, shared, misses, .. } = block;
         let Some(first) = event.lanes.get(run.start) else { return };
-        let shadow = if first.space == Space::Shared { shared } else { &mut self.global };
+        let mut other = self.take_owner(block, first);
+        let RunningBlock { order, shared, misses, .. } = block;
+        let shadow = match &mut other {
+            Some((_, other)) => &mut other.shared,
+            None if first.space == Space::Shared => shared,
+            None => &mut self.global,
+        };
         let mut now = Now {
+            extents: self.extents,
             order,
             places: &self.places,
             place: &self.places[place as usize],
@@ -330,10 +442,21 @@ impl Races {
                 let races = std::mem::take(&mut now.races);
                 let found = races
                     .into_iter()
-                    .map(|race| found(race, lane, place, misses, Some((event, at)), self.grid));
+                    .map(|race| found(race, lane, place, misses, Some((event, at)), self.extents));
                 self.found.extend(found);
             }
         }
+        self.blocks.extend(other);
+    }
+
+    /// The block whose shared memory a thread of another one accesses, if that is so; to be put back.
+    fn take_owner(&mut self, block: &RunningBlock, lane: &LaneAccess) -> Option<(u32, Box<RunningBlock>)> {
+        let owner = self.index(lane.owner);
+        if lane.space != Space::Shared || owner == block.order.index {
+            return None;
+        }
+        self.block(lane.owner);
+        self.blocks.remove_entry(&owner)
     }
 
     /// Notes an access that may be part of what orders others, or is done later.
@@ -364,8 +487,10 @@ impl Races {
         record: Record,
         event: Option<(&AccessEvent, usize)>,
     ) {
+        let mut other = self.take_owner(block, lane);
         let RunningBlock { order, shared, misses, .. } = block;
         let mut now = Now {
+            extents: self.extents,
             order,
             places: &self.places,
             place: &self.places[record.place as usize],
@@ -374,11 +499,17 @@ impl Races {
             lock_step: self.lock_step,
             races: Vec::new(),
         };
-        let shadow = if lane.space == Space::Shared { shared } else { &mut self.global };
+        let shadow = match &mut other {
+            Some((_, other)) => &mut other.shared,
+            None if lane.space == Space::Shared => shared,
+            None => &mut self.global,
+        };
         shadow.access(lane.address, lane.bytes, record, &mut now);
         let races = std::mem::take(&mut now.races);
         let place = record.place;
-        self.found.extend(races.into_iter().map(|race| found(race, lane, place, misses, event, self.grid)));
+        let extents = self.extents;
+        self.found.extend(races.into_iter().map(|race| found(race, lane, place, misses, event, extents)));
+        self.blocks.extend(other);
     }
 
     /// What a strong access learns and tells.
@@ -386,10 +517,16 @@ impl Races {
         let Place { kind, semantics, .. } = self.places[place as usize];
         let Some(scope) = semantics.scope else { return };
         let (own, thread) = (block.order.index, lane.thread);
-        let RunningBlock { order, variables, patterns, misses, .. } = block;
         let shared = lane.space == Space::Shared;
-        let variables = if shared { variables } else { &mut self.variables };
-        let key = (shared.then_some(own), lane.address);
+        let key = (shared.then_some(self.index(lane.owner)), lane.address);
+        let extents = self.extents;
+        let mut other = self.take_owner(block, lane);
+        let RunningBlock { order, variables, patterns, misses, .. } = block;
+        let variables = match &mut other {
+            Some((_, other)) => &mut other.variables,
+            None if shared => variables,
+            None => &mut self.variables,
+        };
         if kind.reads()
             && let Some(variable) = variables.get(&lane.address)
         {
@@ -405,9 +542,10 @@ impl Races {
             pattern.read.retain(|seen| seen.variable != key);
             for release in &variable.releases {
                 let clock = &release.clock;
-                if release.block != own && release.scope < Scope::Gpu {
+                let least = extents.scope(release.block, own);
+                if release.scope < least {
                     miss(Miss::ReleaseScope, release.place, clock);
-                } else if release.block != own && scope < Scope::Gpu {
+                } else if scope < least {
                     miss(Miss::AcquireScope, release.place, clock);
                 } else if semantics.order.acquires() {
                     order.acquire(thread, &release.clock);
@@ -422,50 +560,10 @@ impl Races {
                 miss(Miss::NoRelease, write, &clock);
             }
         }
-        if !kind.writes() {
-            return;
+        if kind.writes() {
+            publish(order, variables, patterns, lane, (kind, semantics, scope), place);
         }
-        let is_atomic = kind.reads();
-        let mut releases = Vec::new();
-        if let Some((fence_scope, mark, fence)) =
-            patterns.get(&thread).and_then(|patterns| patterns.fence.as_ref())
-        {
-            let mut clock = Clock::default();
-            order.tell(thread, mark, &mut clock);
-            // Whichever reaches less far.
-            let by = if *fence_scope < scope { *fence } else { place };
-            releases.push((scope.min(*fence_scope), clock, by));
-        }
-        if semantics.order.releases() {
-            let mut clock = Clock::default();
-            let mark = order.mark(thread);
-            order.tell(thread, &mark, &mut clock);
-            releases.push((scope, clock, place));
-        }
-        if releases.is_empty() && is_atomic {
-            // What was released before stays so.
-            return;
-        }
-        let variable = variables.entry(lane.address).or_default();
-        if !is_atomic {
-            variable.releases.clear();
-        }
-        variable.relaxed = None;
-        if releases.is_empty() {
-            let stamp = Stamp { block: own, thread: thread as u16, epoch: order.epoch(thread) };
-            variable.relaxed = Some((stamp, place));
-        }
-        for (scope, clock, place) in releases {
-            match variable.releases.iter_mut().find(|known| known.block == own && known.scope == scope) {
-                Some(known) => {
-                    Arc::make_mut(&mut known.clock).join(&clock);
-                    known.place = place;
-                }
-                None => {
-                    variable.releases.push(Release { block: own, scope, clock: Arc::new(clock), place });
-                }
-            }
-        }
+        self.blocks.extend(other);
     }
 
     /// Threads execute a fence.
@@ -474,13 +572,13 @@ impl Races {
         let Some(scope) = semantics.scope else { return };
         let (kind, space) = (AccessKind::Load, Space::Generic);
         let place = self.place(Place { span, kind, semantics, space, bytes: 0 });
-        let own = self.index(ctaid);
+        let (own, extents) = (self.index(ctaid), self.extents);
         let block = self.block(ctaid);
         for &thread in threads {
             let pattern = block.patterns.entry(thread).or_default();
             if semantics.order.acquires() {
                 for SeenRelease { scope: of_read, release, .. } in std::mem::take(&mut pattern.read) {
-                    let reaches = release.block == own || scope.min(of_read) >= Scope::Gpu;
+                    let reaches = scope.min(of_read) >= extents.scope(release.block, own);
                     if reaches {
                         block.order.acquire(thread, &release.clock);
                     }
@@ -493,13 +591,17 @@ impl Races {
         }
     }
 
-    /// A thread's bulk copies complete on an mbarrier object.
-    pub fn name_copies(&mut self, ctaid: [u32; 3], thread: u32, object: u64) {
+    /// A thread's bulk copies to a block of its cluster complete on an mbarrier object there.
+    pub fn name_copies(&mut self, ctaid: [u32; 3], thread: u32, owner: [u32; 3], object: u64) {
         let index = self.index(ctaid);
+        let stamp = self.block(owner).order.object_stamp(object);
+        self.block(ctaid);
         let Some(mut block) = self.blocks.remove(&index) else { return };
-        let stamp = block.order.object_stamp(object);
+        let is_named = |lane: &LaneAccess, place: u32| {
+            lane.thread == thread && (lane.owner == owner || !self.places[place as usize].kind.writes())
+        };
         let (named, rest) =
-            std::mem::take(&mut block.unnamed).into_iter().partition(|(lane, _)| lane.thread == thread);
+            std::mem::take(&mut block.unnamed).into_iter().partition(|(lane, place)| is_named(lane, *place));
         block.unnamed = rest;
         let named: Vec<(LaneAccess, u32)> = named;
         for (lane, place) in named {
@@ -511,7 +613,8 @@ impl Races {
     /// A thread comes to the barrier of the grid. When all have, nothing before can race with anything after.
     pub fn arrive_at_grid_barrier(&mut self) {
         self.at_grid_barrier += 1;
-        let all = self.grid.iter().map(|&n| u64::from(n.max(1))).product::<u64>() * u64::from(self.threads);
+        let all =
+            self.extents.grid.iter().map(|&n| u64::from(n.max(1))).product::<u64>() * u64::from(self.threads);
         if self.at_grid_barrier + self.exited >= all {
             self.at_grid_barrier = 0;
             self.global = Shadow::default();
@@ -535,6 +638,59 @@ impl Races {
     }
 }
 
+/// What a strong write tells those who read it.
+fn publish(
+    order: &mut BlockOrder,
+    variables: &mut HashMap<u64, Variable>,
+    patterns: &HashMap<u32, Patterns>,
+    lane: &LaneAccess,
+    (kind, semantics, scope): (AccessKind, Semantics, Scope),
+    place: u32,
+) {
+    let (own, thread) = (order.index, lane.thread);
+    let is_atomic = kind.reads();
+    let mut releases = Vec::new();
+    if let Some((fence_scope, mark, fence)) =
+        patterns.get(&thread).and_then(|patterns| patterns.fence.as_ref())
+    {
+        let mut clock = Clock::default();
+        order.tell(thread, mark, &mut clock);
+        // Whichever reaches less far.
+        let by = if *fence_scope < scope { *fence } else { place };
+        releases.push((scope.min(*fence_scope), clock, by));
+    }
+    if semantics.order.releases() {
+        let mut clock = Clock::default();
+        let mark = order.mark(thread);
+        order.tell(thread, &mark, &mut clock);
+        releases.push((scope, clock, place));
+    }
+    if releases.is_empty() && is_atomic {
+        // What was released before stays so.
+        return;
+    }
+    let variable = variables.entry(lane.address).or_default();
+    if !is_atomic {
+        variable.releases.clear();
+    }
+    variable.relaxed = None;
+    if releases.is_empty() {
+        let stamp = Stamp { block: own, thread: thread as u16, epoch: order.epoch(thread) };
+        variable.relaxed = Some((stamp, place));
+    }
+    for (scope, clock, place) in releases {
+        match variable.releases.iter_mut().find(|known| known.block == own && known.scope == scope) {
+            Some(known) => {
+                Arc::make_mut(&mut known.clock).join(&clock);
+                known.place = place;
+            }
+            None => {
+                variable.releases.push(Release { block: own, scope, clock: Arc::new(clock), place });
+            }
+        }
+    }
+}
+
 /// The first accesses are to the words of a row, each by the next thread.
 fn is_row(lanes: &[LaneAccess]) -> bool {
     let Some((first, last)) = lanes.first().zip(lanes.get(ROW_WORDS - 1)) else { return false };
@@ -554,7 +710,7 @@ fn found(
     place: u32,
     misses: &[NearMiss],
     event: Option<(&AccessEvent, usize)>,
-    grid: [u32; 3],
+    extents: Extents,
 ) -> Race {
     Race {
         earlier,
@@ -562,19 +718,17 @@ fn found(
         later_place: place,
         address,
         space: lane.space,
-        same_value: event.is_some_and(|(event, at)| is_same_value(event, at, &earlier, address, grid)),
+        same_value: event.is_some_and(|(event, at)| is_same_value(event, at, &earlier, address, extents)),
         miss: misses.iter().find(|miss| miss.clock.knows(earlier.stamp())).cloned(),
     }
 }
 
 /// Two weak stores write the same into the byte at `address`, of the access `at` of the event.
-fn is_same_value(event: &AccessEvent, at: usize, earlier: &Record, address: u64, grid: [u32; 3]) -> bool {
+fn is_same_value(event: &AccessEvent, at: usize, earlier: &Record, address: u64, extents: Extents) -> bool {
     if event.kind != AccessKind::Store {
         return false;
     }
     let lane = &event.lanes[at];
-    let [nx, ny, _] = grid.map(|n| n.max(1));
-    let block_of = |[x, y, z]: [u32; 3]| x.wrapping_add(nx.wrapping_mul(y.wrapping_add(ny.wrapping_mul(z))));
     let word = address / 4 * 4;
     let word_of = |lane: &LaneAccess, value: u128| {
         let shift = word as i64 - lane.address as i64;
@@ -587,7 +741,7 @@ fn is_same_value(event: &AccessEvent, at: usize, earlier: &Record, address: u64,
     let Some(new) = event.values.stored(lane) else { return false };
     let twin = event.lanes[..at].iter().find(|other| {
         other.thread == u32::from(earlier.thread)
-            && block_of(other.block) == earlier.block
+            && extents.index(other.block) == earlier.block
             && other.address <= address
             && address < other.address + other.bytes
     });

@@ -1,8 +1,11 @@
 //! A block (CTA), or several that run together: chunks, shared memory, barriers.
 
+use std::rc::Rc;
+
 use diag::Span;
 
 use crate::bytes::AlignedBytes;
+use crate::cluster::Members;
 use crate::code::Code;
 use crate::exec::{Chunk, Observer, Step, Turn, Wait, Waiting};
 use crate::fault::{Fault, FaultKind};
@@ -10,11 +13,12 @@ use crate::grid::Launch;
 use crate::launch::Place;
 use crate::limits::Stop;
 use crate::mask::{Mask, WARP_LANES};
+use crate::memory::{shared_base, shared_rank};
 use crate::scalar::LaneRows;
 
 /// Barriers of a block (PTX ISA, "bar, barrier").
 pub(crate) const BARRIERS: usize = 16;
-/// The barrier of the cluster, which is one block (PTX ISA, "barrier.cluster").
+/// The barrier of the cluster (PTX ISA, "barrier.cluster").
 pub(crate) const CLUSTER_BARRIER: usize = BARRIERS;
 
 /// One barrier.
@@ -84,10 +88,18 @@ pub(crate) struct Shared {
     pub waiting: Waiting,
     /// Lanes that have not ended, by warp of all blocks.
     pub alive: Vec<u32>,
+    /// Rank of the block in its cluster.
+    rank: u32,
+    /// Where its memory begins among the addresses of `.shared::cluster`.
+    pub base: u64,
+    /// The cluster, if it has several blocks.
+    cluster: Option<Rc<Members>>,
+    /// What the block has seen of [`Members::changes`].
+    seen: u64,
 }
 
 impl Shared {
-    fn new(launch: &Launch, blocks: usize) -> Shared {
+    fn new(launch: &Launch, blocks: usize, rank: u32) -> Shared {
         // Every block's is aligned as memory is.
         let stride = if blocks > 1 { (launch.shared.span as usize).next_multiple_of(64) } else { 0 };
         Shared {
@@ -99,6 +111,65 @@ impl Shared {
             warps: launch.config.block_threads().div_ceil(WARP_LANES as u64) as usize,
             waiting: Waiting::default(),
             alive: Vec::new(),
+            rank,
+            base: shared_base(rank),
+            cluster: None,
+            seen: 0,
+        }
+    }
+
+    /// The block is one of a cluster of several.
+    pub fn join(&mut self, cluster: Rc<Members>) {
+        self.cluster = Some(cluster);
+    }
+
+    /// The memory of the block that an address of `.shared::cluster` lies in: where it begins on the host and among these addresses, and
+    /// whether it is the block's own. Nothing where there is none.
+    #[inline]
+    pub fn memory_at(&self, address: u64) -> Option<(*mut u8, u64, bool)> {
+        let (rank, inner) = shared_rank(address);
+        if rank == self.rank {
+            return Some((self.memory.as_ptr(), self.base, true));
+        }
+        let memory = self.cluster.as_ref()?.memory(rank)?;
+        Some((memory, address - inner, false))
+    }
+
+    /// An address of `.shared::cluster` lies in the memory of a block of the cluster that has ended.
+    pub fn has_ended(&self, address: u64) -> bool {
+        self.cluster.as_ref().is_some_and(|cluster| cluster.has_ended(shared_rank(address).0))
+    }
+
+    /// Takes note of what other blocks of the cluster have done.
+    fn follow_cluster(&mut self) {
+        let Some(cluster) = &self.cluster else { return };
+        if std::mem::replace(&mut self.seen, cluster.changes()) != cluster.changes() {
+            self.waiting.reset();
+        }
+        let generation = cluster.generation();
+        if let Some(barrier) = self.barriers[0].list.get_mut(CLUSTER_BARRIER)
+            && barrier.generation != generation
+        {
+            barrier.generation = generation;
+            barrier.arrived.fill(0);
+        }
+    }
+
+    /// Tells the cluster who has arrived at its barrier, and who is left.
+    fn report_to_cluster(&mut self) {
+        let Some(cluster) = &self.cluster else { return };
+        let barrier = self.barrier(0, CLUSTER_BARRIER);
+        let arrived = self.alive.iter().enumerate().all(|(warp, alive)| alive & !barrier.waiting(warp) == 0);
+        cluster.report(self.rank, arrived, self.alive.iter().all(|&alive| alive == 0));
+        self.follow_cluster();
+    }
+
+    /// Something has changed that threads of the block, or of others of its cluster, may wait for.
+    pub fn note_change(&mut self) {
+        self.waiting.reset();
+        if let Some(cluster) = &self.cluster {
+            cluster.note_change();
+            self.seen = cluster.changes();
         }
     }
 
@@ -115,6 +186,7 @@ impl Shared {
             }
         }
         self.waiting.reset();
+        self.seen = self.cluster.as_ref().map_or(0, |cluster| cluster.changes());
         self.alive.clear();
         self.alive.resize(blocks * self.warps, !0);
         if !threads.is_multiple_of(WARP_LANES) {
@@ -123,15 +195,11 @@ impl Shared {
         }
     }
 
-    /// The host addresses of all blocks' memory.
-    pub fn addresses(&self) -> std::ops::Range<usize> {
-        let start = self.memory.as_ptr() as usize;
-        start..start + self.memory.len()
-    }
-
-    /// A place of the host is in the memory of one of the blocks.
+    /// A place of the host is in the memory of one of the blocks, or of another one of their cluster.
     pub fn has(&self, place: *const u8) -> bool {
-        self.addresses().contains(&(place as usize))
+        let start = self.memory.as_ptr() as usize;
+        (start..start + self.memory.len()).contains(&(place as usize))
+            || self.cluster.as_ref().is_some_and(|cluster| cluster.has(place))
     }
 
     /// The host addresses of the first block's memory.
@@ -189,6 +257,9 @@ impl Shared {
 
     /// Completes a barrier of a block if all have arrived whom it waits for.
     pub fn complete(&mut self, block: usize, index: usize) {
+        if index == CLUSTER_BARRIER && self.cluster.is_some() {
+            return self.report_to_cluster();
+        }
         let Some(barrier) = self.barriers[block].list.get_mut(index) else { return };
         if barrier.arrived.iter().all(|&lanes| lanes == 0) {
             return;
@@ -241,6 +312,7 @@ impl Shared {
 
     /// Completes the barriers that wait for nobody any more.
     fn complete_all(&mut self) {
+        self.report_to_cluster();
         if self.no_barrier_used() {
             return;
         }
@@ -272,6 +344,8 @@ pub(crate) enum Progress {
     Running {
         spinning: bool,
         stuck: bool,
+        /// All threads that are left wait, some of them for other blocks of the cluster.
+        waiting: bool,
     },
 }
 
@@ -286,14 +360,14 @@ pub(crate) struct Cta<'l> {
 }
 
 impl<'l> Cta<'l> {
-    /// For blocks whose lanes lie in chunks as `rows` says.
-    pub fn new(launch: &'l Launch, code: &'l Code, rows: LaneRows) -> Cta<'l> {
+    /// For blocks of a rank in their cluster, whose lanes lie in chunks as `rows` says.
+    pub fn new(launch: &'l Launch, code: &'l Code, rows: LaneRows, rank: u32) -> Cta<'l> {
         let threads = launch.config.block_threads() as usize * rows.blocks();
         let chunks: Vec<_> = (0..threads)
             .step_by(code.lanes)
-            .map(|first| Chunk::new(launch, code, rows, first as u32, code.lanes.min(threads - first)))
+            .map(|first| Chunk::new(launch, code, rows, rank, first as u32, code.lanes.min(threads - first)))
             .collect();
-        let shared = Shared::new(launch, rows.blocks());
+        let shared = Shared::new(launch, rows.blocks(), rank);
         let order = (0..chunks.len()).collect();
         Cta { launch, shared, chunks, order, random: 0 }
     }
@@ -307,6 +381,7 @@ impl<'l> Cta<'l> {
 
     /// Gives every chunk a turn.
     pub fn step(&mut self, observer: &mut impl Observer) -> Step<Progress> {
+        self.shared.follow_cluster();
         if self.launch.shuffled {
             for i in (1..self.order.len()).rev() {
                 let j = self.next_random() as usize % (i + 1);
@@ -337,10 +412,13 @@ impl<'l> Cta<'l> {
         }
         let waits_for_grid = !running && self.waits_for_grid();
         if !running && !waits_for_grid && !self.can_go_on() {
-            return Err(self.deadlock());
+            return match self.waits_for_cluster() {
+                true => Ok(Progress::Running { spinning: true, stuck: true, waiting: true }),
+                false => Err(self.deadlock()),
+            };
         }
         let stuck = waits_for_grid || self.shared.waiting.stuck.is_some();
-        Ok(Progress::Running { spinning: running && spinning || waits_for_grid, stuck })
+        Ok(Progress::Running { spinning: running && spinning || waits_for_grid, stuck, waiting: false })
     }
 
     /// Some path can run: a barrier completed after its chunk's turn.
@@ -361,6 +439,14 @@ impl<'l> Cta<'l> {
         paths.peek().is_some()
             && paths.all(|(path, _)| matches!(path.wait, Wait::Grid { .. }))
             && !self.launch.grid_barrier.is_stuck()
+    }
+
+    /// Some threads wait for other blocks of the cluster.
+    fn waits_for_cluster(&self) -> bool {
+        let at_barrier =
+            |wait: Wait| matches!(wait, Wait::Barrier { index, .. } if usize::from(index) == CLUSTER_BARRIER);
+        self.shared.cluster.is_some()
+            && self.chunks.iter().flat_map(Chunk::waiting).any(|(path, _)| at_barrier(path.wait))
     }
 
     /// The fault of a block that was stuck when nobody could help it any more.

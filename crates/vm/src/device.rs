@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use check::module::Function;
 
+use crate::cluster_size;
 use crate::cooperative::Workspaces;
 use crate::fault::FaultKind;
 use crate::grid::Launch;
@@ -269,7 +270,7 @@ impl Device {
         &self,
         module: &Loaded,
         kernel: &str,
-        config: LaunchConfig,
+        mut config: LaunchConfig,
         params: Vec<u8>,
     ) -> Result<Launch, LaunchError> {
         let image = Arc::clone(&module.0);
@@ -284,7 +285,9 @@ impl Device {
                 params.len()
             ));
         }
-        check_extents(&image.program.module.functions[known.entry.index()], &config)?;
+        let function = &image.program.module.functions[known.entry.index()];
+        cluster_size::settle(&image.program.module, function, &mut config)?;
+        check_extents(function, &config)?;
         if let Some(error) = &known.refused {
             return Err(error.clone());
         }

@@ -12,6 +12,8 @@ pub enum FaultKind {
     OutOfBounds,
     /// An access to an allocation that was given back.
     UseAfterFree,
+    /// An access to the shared memory of a block of the cluster that has ended.
+    ClusterTarget,
     /// An address that is not a multiple of the access size.
     Misaligned,
     /// A store to memory that kernels may not write (`.const`, kernel parameters).
@@ -59,6 +61,7 @@ impl From<FaultKind> for Code {
         match kind {
             FaultKind::OutOfBounds => Code::OutOfBounds,
             FaultKind::UseAfterFree => Code::UseAfterFree,
+            FaultKind::ClusterTarget => Code::ClusterTarget,
             FaultKind::Misaligned => Code::Misaligned,
             FaultKind::ReadOnly => Code::ReadOnly,
             FaultKind::InvalidFree => Code::InvalidFree,
@@ -84,6 +87,7 @@ impl fmt::Display for FaultKind {
         f.write_str(match self {
             FaultKind::OutOfBounds => "access out of bounds",
             FaultKind::UseAfterFree => "use after free",
+            FaultKind::ClusterTarget => "cluster target block not present",
             FaultKind::Misaligned => "misaligned access",
             FaultKind::ReadOnly => "store to read-only memory",
             FaultKind::InvalidFree => "invalid free",

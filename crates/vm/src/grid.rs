@@ -8,16 +8,17 @@ use std::time::Duration;
 
 use isa::Space;
 
+use crate::cluster::Cluster;
 use crate::code::Code;
 use crate::cooperative::Workspace;
-use crate::cta::{Cta, Progress};
+use crate::cta::Progress;
 use crate::exec::{Observer, Recorder, Watcher};
 use crate::grid_barrier::GridBarrier;
 use crate::kernel::Kernel;
 use crate::launch::{LaunchConfig, LaunchError, LaunchReport};
 use crate::limits::Limits;
 use crate::loaded::Image;
-use crate::memory::{Extent, HEAP_BASE, Heap, Table, resolve_generic};
+use crate::memory::{Extent, HEAP_BASE, Heap, Table, resolve_generic, shared_rank};
 use crate::scalar::LaneRows;
 use crate::shared::SharedLayout;
 use crate::standstill::{Share, Standstill};
@@ -84,6 +85,54 @@ impl Launch {
         [(index % nx) as u32, (index / nx % ny) as u32, (index / (nx * ny)) as u32]
     }
 
+    /// Blocks of a cluster in x, y and z (`%cluster_nctaid`).
+    pub fn cluster(&self) -> [u32; 3] {
+        self.config.cluster.unwrap_or([1; 3])
+    }
+
+    /// Blocks of a cluster (`%cluster_nctarank`).
+    pub fn cluster_blocks(&self) -> u32 {
+        self.config.cluster_blocks()
+    }
+
+    /// The launch or its kernel says how large clusters are (`%is_explicit_cluster`).
+    pub fn is_explicit_cluster(&self) -> bool {
+        self.config.cluster.is_some()
+    }
+
+    /// The place of a block in its cluster (`%cluster_ctaid`).
+    pub fn cluster_ctaid(&self, ctaid: [u32; 3]) -> [u32; 3] {
+        let cluster = self.cluster();
+        std::array::from_fn(|axis| ctaid[axis] % cluster[axis])
+    }
+
+    /// The rank of a block in its cluster (`%cluster_ctarank`).
+    pub fn cluster_rank(&self, ctaid: [u32; 3]) -> u32 {
+        let ([nx, ny, _], [x, y, z]) = (self.cluster(), self.cluster_ctaid(ctaid));
+        x + nx * (y + ny * z)
+    }
+
+    /// The linear index of the block of a rank, in the cluster with this linear index in the grid.
+    pub fn block_of_cluster(&self, cluster: u64, rank: u32) -> u64 {
+        let extents = self.cluster();
+        let clusters: [u32; 3] = std::array::from_fn(|axis| (self.config.grid[axis] / extents[axis]).max(1));
+        let place = |index: u64, [nx, ny, _]: [u32; 3]| {
+            let (nx, ny) = (u64::from(nx), u64::from(ny));
+            [index % nx, index / nx % ny, index / (nx * ny)]
+        };
+        let (first, within) = (place(cluster, clusters), place(rank.into(), extents));
+        let [x, y, z] = std::array::from_fn(|axis| first[axis] * u64::from(extents[axis]) + within[axis]);
+        let [nx, ny, _] = self.config.grid.map(u64::from);
+        x + nx * (y + ny * z)
+    }
+
+    /// `%ctaid` of the block of a rank in the cluster of another block.
+    pub fn neighbour(&self, ctaid: [u32; 3], rank: u32) -> [u32; 3] {
+        let ([nx, ny, _], own) = (self.cluster(), self.cluster_ctaid(ctaid));
+        let place = [rank % nx, rank / nx % ny, rank / (nx * ny)];
+        std::array::from_fn(|axis| ctaid[axis] - own[axis] + place[axis])
+    }
+
     /// Nanoseconds since the launch began.
     pub fn nanoseconds(&self) -> u64 {
         self.start.elapsed().as_nanos() as u64
@@ -133,13 +182,22 @@ impl Launch {
                 let place = place_beside(extent.base, extent.bytes, inner, bytes);
                 Some(format!("{place} {name}, {} bytes at {:#x}{freed}", extent.bytes, extent.base))
             }
-            Space::Shared if let Some(extent) = self.shared.nearest(inner) => {
+            Space::Shared if shared_rank(inner).0 >= self.cluster_blocks() => {
+                let (rank, blocks) = (shared_rank(inner).0, self.cluster_blocks());
+                Some(format!("shared memory of rank {rank} in a cluster of {blocks}"))
+            }
+            Space::Shared if let Some(extent) = self.shared.nearest(shared_rank(inner).1) => {
                 let size = extent.end - extent.base;
-                let place = place_beside(extent.base, size, inner, bytes);
+                let place = place_beside(extent.base, size, shared_rank(inner).1, bytes);
                 let name = extent.variable.map(|id| &self.program().module.variables[id.index()].name);
                 let name =
                     name.map_or("dynamic shared memory".to_owned(), |n| format!("shared variable `{n}`"));
-                Some(format!("{place} {name}, {size} bytes at {:#x}", extent.base))
+                let block = match self.cluster_blocks() {
+                    1 => String::new(),
+                    _ => format!(" of the block of rank {}", shared_rank(inner).0),
+                };
+                let base = inner - shared_rank(inner).1 + extent.base;
+                Some(format!("{place} {name}, {size} bytes at {base:#x}{block}"))
             }
             Space::Shared => limit("shared memory of this block", self.shared.bytes),
             Space::Const => limit(".const memory", self.constants.len() as u64),
@@ -285,13 +343,13 @@ enum Until {
     Full,
 }
 
-/// A team that has started.
+/// A team, or a cluster of several blocks, that has started.
 struct Flight<'l> {
     /// Its first block.
     block: u64,
     /// Number of its blocks.
     blocks: usize,
-    cta: Box<Cta<'l>>,
+    cluster: Box<Cluster<'l>>,
     /// It may wait for others.
     spinning: bool,
     /// Only others can help it.
@@ -305,7 +363,7 @@ struct Runner<'w, 'l, O> {
     /// Teams that it has taken and not started.
     taken: Range<u64>,
     #[expect(clippy::vec_box, reason = "they go to and fro")]
-    idle: Vec<Box<Cta<'l>>>,
+    idle: Vec<Box<Cluster<'l>>>,
     flight: VecDeque<Flight<'l>>,
     /// Those in flight that are stuck.
     stuck: usize,
@@ -404,7 +462,7 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             return Ok(());
         }
         let lowest = self.flight.iter_mut().min_by_key(|flight| flight.block);
-        lowest.map_or(Ok(()), |flight| Err((flight.block, LaunchError::Fault(flight.cta.stuck()))))
+        lowest.map_or(Ok(()), |flight| Err((flight.block, LaunchError::Fault(flight.cluster.stuck()))))
     }
 
     /// Gives one block a turn; false if there is none.
@@ -415,30 +473,30 @@ impl<'w, 'l, O: Observer> Runner<'w, 'l, O> {
             && let Some(team) = self.take()
         {
             let (block, blocks) = self.work.teams.members(team);
-            let mut cta = self.idle.pop().unwrap_or_else(|| Box::new(Cta::new(launch, code, rows)));
-            cta.start(block, blocks).map_err(|fault| (block, LaunchError::Fault(fault)))?;
-            self.flight.push_front(Flight { block, blocks, cta, spinning: false, stuck: false });
+            let mut cluster = self.idle.pop().unwrap_or_else(|| Box::new(Cluster::new(launch, code, rows)));
+            cluster.start(block, blocks).map_err(|fault| (block, LaunchError::Fault(fault)))?;
+            self.flight.push_front(Flight { block, blocks, cluster, spinning: false, stuck: false });
         }
-        let Some(Flight { block, blocks, mut cta, stuck, .. }) = self.flight.pop_front() else {
+        let Some(Flight { block, blocks, mut cluster, stuck, .. }) = self.flight.pop_front() else {
             return Ok(false);
         };
         self.stuck -= usize::from(stuck);
-        let progress = cta.step(&mut self.observer);
-        self.steps += cta.take_instructions();
+        let progress = cluster.step(&mut self.observer);
+        self.steps += cluster.take_instructions();
         if launch.limits.count_steps() {
             launch.limits.report(std::mem::take(&mut self.steps));
         }
-        let stop = launch.limits.look(0).map(|stop| (block, stop.error(cta.place())));
+        let stop = launch.limits.look(0).map(|stop| (block, stop.error(cluster.place())));
         match progress.map_err(|fault| (block, LaunchError::Fault(fault)))? {
             Progress::Stopped(stop, place) => return Err((block, stop.error(Some(place)))),
             Progress::Finished => {
                 launch.config.report_ended(blocks as u64);
-                self.idle.push(cta);
+                self.idle.push(cluster);
                 self.start_more = self.flight.is_empty();
                 self.work.standstill.go_on(&mut self.share);
             }
-            Progress::Running { spinning, stuck } => {
-                let flight = Flight { block, blocks, cta, spinning, stuck };
+            Progress::Running { spinning, stuck, .. } => {
+                let flight = Flight { block, blocks, cluster, spinning, stuck };
                 self.stuck += usize::from(stuck);
                 if spinning {
                     self.flight.push_back(flight);

@@ -27,6 +27,9 @@ pub struct LaunchConfig {
     pub grid: [u32; 3],
     /// Threads of a block in x, y and z (`%ntid`).
     pub block: [u32; 3],
+    /// Blocks of a cluster in x, y and z (`%cluster_nctaid`), at most [`MOST_CLUSTER_BLOCKS`](crate::MOST_CLUSTER_BLOCKS) in all. The
+    /// grid must be a multiple of it. `None` for what the kernel says (`.reqnctapercluster`), or one block.
+    pub cluster: Option<[u32; 3]>,
     /// Bytes of dynamic shared memory.
     pub dynamic_shared: u64,
     /// Launch cooperatively, as `cudaLaunchCooperativeKernel` does: blocks may wait for one another
@@ -74,6 +77,7 @@ impl LaunchConfig {
         LaunchConfig {
             grid,
             block,
+            cluster: None,
             dynamic_shared: 0,
             cooperative: false,
             threads: None,
@@ -122,6 +126,11 @@ impl LaunchConfig {
         }
     }
 
+    /// Blocks of a cluster.
+    pub fn cluster_blocks(&self) -> u32 {
+        self.cluster.map_or(1, |extents| extents.iter().product())
+    }
+
     /// Blocks of the grid.
     pub fn grid_blocks(&self) -> u64 {
         self.grid.iter().map(|&n| u64::from(n)).fold(1, u64::saturating_mul)
@@ -164,6 +173,8 @@ impl std::error::Error for LoadError {}
 pub enum LaunchError {
     /// The launch itself is wrong; says what and how to mend it.
     Invalid(String),
+    /// There are no such clusters, or the kernel wants others; says what and how to mend it.
+    InvalidCluster(String),
     /// The kernel can reach an instruction that no engine executes.
     Unsupported(ir::Unsupported),
     /// The kernel needs functions or variables that are declared and defined nowhere.
@@ -198,7 +209,7 @@ pub struct Place {
 impl fmt::Display for LaunchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LaunchError::Invalid(what) => f.write_str(what),
+            LaunchError::Invalid(what) | LaunchError::InvalidCluster(what) => f.write_str(what),
             LaunchError::Unsupported(what) => {
                 write!(f, "`{}` is not executed", what.form.name(&what.picks))
             }

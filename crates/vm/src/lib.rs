@@ -7,6 +7,8 @@
 
 mod builtin;
 mod bytes;
+mod cluster;
+mod cluster_size;
 mod code;
 mod cooperative;
 mod cta;
@@ -37,6 +39,7 @@ mod texture;
 mod undefined;
 
 pub use builtin::why_missing;
+pub use cluster_size::settle as settle_clusters;
 pub use code::function_address;
 pub use cooperative::COOPERATIVE_BLOCKS;
 pub use device::Device;
@@ -49,8 +52,9 @@ pub use launch::{LaunchConfig, LaunchError, LaunchReport, LoadError, Place};
 pub use loaded::{KernelAttributes, Loaded};
 pub use memory::{
     ARENA_BASE, AddressTaken, CODE_STRIDE, CODE_WINDOW, CONST_WINDOW, HEAP_BASE, HostMemoryError,
-    LOCAL_WINDOW, MAPPED_BASE, NARROW_BASE, OutOfMemory, PARAM_WINDOW, SHARED_WINDOW, STACK_BASE,
-    WINDOW_BYTES, generic_offset, resolve_generic,
+    LOCAL_WINDOW, MAPPED_BASE, MOST_CLUSTER_BLOCKS, NARROW_BASE, OutOfMemory, PARAM_WINDOW, SHARED_WINDOW,
+    STACK_BASE, WINDOW_BYTES, generic_offset, map_shared, rank_of_address, resolve_generic, shared_base,
+    shared_rank,
 };
 pub use observer::{
     AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, CopyGroupEvent, DeviceCall,

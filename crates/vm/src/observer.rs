@@ -141,8 +141,10 @@ pub struct LaneAccess {
     pub thread: u32,
     /// The space that the address leads to: never generic, unless it leads nowhere.
     pub space: Space,
-    /// The address in that space.
+    /// The address in that space; of shared memory, in that of its owner.
     pub address: u64,
+    /// `%ctaid` of the block that the memory belongs to: of the shared memory of another block of the cluster that one, else `block`.
+    pub owner: [u32; 3],
     /// Size in bytes; 0 where a copy copies nothing.
     pub bytes: u64,
 }
@@ -264,8 +266,10 @@ pub struct MbarrierEvent {
     pub op: MbarrierOp,
     /// The copy that completes it, and not the thread: the transactions of a bulk copy.
     pub by_copy: bool,
-    /// The object, in shared memory.
+    /// The object, in shared memory of its owner.
     pub address: u64,
+    /// `%ctaid` of the block that it belongs to.
+    pub owner: [u32; 3],
     /// There was an object.
     pub exists: bool,
     /// By this the phase ends.

@@ -31,6 +31,8 @@ pub(crate) struct Teams {
     range: (u64, u64),
     /// The first team that has some of them.
     first: u64,
+    /// Blocks of a cluster. If it has several, a cluster stands in place of a team.
+    cluster: u64,
 }
 
 /// The axis along which blocks of a team follow each other: the first in which the grid has several.
@@ -61,6 +63,7 @@ impl Teams {
         let whole_warps = threads.is_multiple_of(WARP_LANES);
         let together = !launch.shuffled
             && !config.deterministic
+            && launch.cluster_blocks() == 1
             && launch.shared.bytes <= SHARED_BYTES
             // Who looks at warps sees that lanes of several blocks are in one.
             && (whole_warps || !launch.kernel.sees_warps && config.profile.is_none() && config.observer.is_none())
@@ -79,11 +82,11 @@ impl Teams {
         // As many teams of about the same size.
         let blocks = if whole_warps { width.div_ceil(width.div_ceil(blocks)) } else { blocks } as usize;
         let lanes = (threads * blocks).next_multiple_of(GROUP_LANES).min(most);
-        Teams::new(blocks, lanes, width, range)
+        Teams { cluster: launch.cluster_blocks().into(), ..Teams::new(blocks, lanes, width, range) }
     }
 
     fn new(blocks: usize, lanes: usize, width: u64, range: Range<u64>) -> Teams {
-        let mut teams = Teams { blocks, lanes, width, range: (range.start, range.end), first: 0 };
+        let mut teams = Teams { blocks, lanes, width, range: (range.start, range.end), first: 0, cluster: 1 };
         teams.first = teams.of_block(range.start);
         teams
     }
@@ -102,12 +105,17 @@ impl Teams {
     pub fn count(&self) -> u64 {
         match self.range {
             (start, end) if start >= end => 0,
+            // Of clusters the whole grid is run.
+            (_, end) if self.cluster > 1 => end / self.cluster,
             (_, end) => self.of_block(end - 1) + 1 - self.first,
         }
     }
 
-    /// The first block of a team, and the number of its blocks.
+    /// The first block of a team, and the number of its blocks. Blocks of clusters are counted cluster by cluster.
     pub fn members(&self, team: u64) -> (u64, usize) {
+        if self.cluster > 1 {
+            return (team * self.cluster, self.cluster as usize);
+        }
         let (team, in_row) = (self.first + team, self.in_row());
         // Divisions are slow.
         let (row, column) = if team < in_row { (0, team) } else { (team / in_row, team % in_row) };

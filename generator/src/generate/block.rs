@@ -8,7 +8,8 @@ impl Generator<'_, '_> {
         if !place.whole_block || !place.function.is_empty() {
             return None;
         }
-        match self.random.below(8) {
+        match self.random.below(9) {
+            8 => self.cluster_exchange(place),
             0..3 => Some(self.exchange()),
             6 => self.arrivals(),
             7 => self.bulk_copy(),
@@ -62,6 +63,38 @@ impl Generator<'_, '_> {
                 )
             }
         })
+    }
+
+    /// Every thread writes to shared memory, all of the cluster meet, every thread reads what one of another block wrote, or wrote to
+    /// another block; all of the cluster meet.
+    fn cluster_exchange(&mut self, place: &Place) -> Option<Stmt> {
+        // All blocks of the cluster come to what is in no other statement, if no thread ends before.
+        if !self.dialect.sm(90) || self.exits || place.depth > 0 {
+            return None;
+        }
+        let (from, to, next) = (self.word(), self.word(), 1 + self.random.below(3));
+        let at = 4 * self.threads * self.random.below(4);
+        let meet = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n";
+        let other = format!(
+            "mov.u32 %tc, %cluster_ctarank;\nadd.u32 %tc, %tc, {next};\nmov.u32 %td, %cluster_nctarank;\nrem.u32 %tc, %tc, %td;\n"
+        );
+        let map = "mapa.shared::cluster.u32 %tc, %sall, %tc;\n";
+        let generic = "cvt.u64.u32 %ta, %sall;\ncvta.shared.u64 %ta, %ta;\nmapa.u64 %ta, %ta, %tc;\n";
+        Some(Stmt::text(match self.random.below(4) {
+            0 => format!(
+                "{meet}{other}{map}st.shared::cluster.b32 [%tc+{at}], {from};\n{meet}ld.shared.b32 {to}, [%sall+{at}];\n{meet}"
+            ),
+            1 => format!(
+                "st.shared.b32 [%sall+{at}], {from};\n{meet}{other}{generic}ld.b32 {to}, [%ta+{at}];\n{meet}"
+            ),
+            2 => format!(
+                "st.shared.b32 [%sall+{at}], {from};\n{meet}{other}{map}atom.shared::cluster.xor.b32 {to}, [%tc+{at}], {from};\n\
+                 {meet}ld.shared.b32 {from}, [%sall+{at}];\n{meet}"
+            ),
+            _ => format!(
+                "st.shared.b32 [%sall+{at}], {from};\n{meet}{other}{map}ld.shared::cluster.b32 {to}, [%tc+{at}];\n{meet}"
+            ),
+        }))
     }
 
     /// Odd and even warps each meet at a barrier of their own, whose number and count stand in registers.

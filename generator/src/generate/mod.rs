@@ -65,7 +65,9 @@ struct Generator<'r, 'b> {
 /// A kernel, made by the choices of `random`.
 pub fn generate(random: &mut Random) -> Kernel {
     let dialect = &DIALECTS[if random.percent(60) { 0 } else { random.below(DIALECTS.len()) }];
-    let (block, grid) = extents(random);
+    let (block, mut grid) = extents(random);
+    let cluster = cluster(random, dialect, block);
+    grid.iter_mut().zip(cluster).for_each(|(blocks, extent)| *blocks *= extent);
     let threads = block.iter().product::<u32>() as usize;
     let blocks = grid.iter().product::<u32>() as usize;
     let own_bytes = *random.pick(&[16, 32, 48, 64, 80]);
@@ -88,7 +90,15 @@ pub fn generate(random: &mut Random) -> Kernel {
     let module = generator.module();
     let functions = std::mem::take(&mut generator.functions);
     let data = generator.random.bits();
-    Kernel { module, functions, kernel, grid, block, data, own_bytes, stride }
+    Kernel { module, functions, kernel, grid, cluster, block, data, own_bytes, stride }
+}
+
+/// Extents of a cluster: of several blocks where the target has clusters and blocks are small.
+fn cluster(random: &mut Random, dialect: &Dialect, block: [u32; 3]) -> [u32; 3] {
+    if !dialect.sm(90) || block.iter().product::<u32>() > 128 || !random.percent(20) {
+        return [1; 3];
+    }
+    *random.pick(&[[2, 1, 1], [2, 1, 1], [1, 2, 1], [3, 1, 1], [2, 2, 1], [1, 1, 4]])
 }
 
 /// Extents of a block and of the grid: any shape, seldom many threads.

@@ -58,7 +58,24 @@ impl Lowering<'_> {
         let guard = self.guard(i);
         let [dst, mbarrier] = &i.operands[..] else { return };
         let (dst, mbarrier) = (self.address(dst, i.picks.space()), self.address(mbarrier, i.picks.space()));
-        self.push(guard, OpKind::TryCancel { dst, mbarrier });
+        let all = i.picks.has(Mod::MulticastClusterAll);
+        self.push(guard, OpKind::TryCancel { dst, mbarrier, all });
+    }
+
+    /// `st.async`, `red.async`
+    pub(super) fn store_async(&mut self, i: &Instruction) {
+        self.block().may_spin = true;
+        let guard = self.guard(i);
+        let [address, src, mbarrier] = &i.operands[..] else { return };
+        let (ty, space) = (i.picks.ty(0), i.picks.space());
+        let (address, mbarrier) = (self.address(address, space), self.address(mbarrier, space));
+        let parts = match src {
+            Operand::Vector(parts) => &parts[..],
+            one => std::slice::from_ref(one),
+        };
+        let src = parts.iter().map(|part| self.source(part, ty)).collect();
+        let reduction = atomic_op(i).map(|op| Reduction { op, ty, flush: false });
+        self.push(guard, OpKind::StoreAsync { address, src, bytes: ty.bytes(), reduction, mbarrier });
     }
 
     /// `clusterlaunchcontrol.query_cancel`: no request is granted, and the manual says nothing of coordinates then.

@@ -41,7 +41,6 @@ impl Lowering<'_> {
             Effect::Call => self.call(i),
             Effect::Barrier => self.barrier(i),
             Effect::BarrierCluster => self.cluster_barrier(i),
-            // Every cluster is one block, the one that asks.
             Effect::Mapa | Effect::GetCtaRank => self.block_of_cluster(i, effect),
             Effect::Shfl
             | Effect::Vote
@@ -60,6 +59,7 @@ impl Lowering<'_> {
             Effect::CpAsyncBulk => self.copy_bulk(i),
             Effect::CpAsyncGroup => self.copy_group(i),
             Effect::TryCancel => self.try_cancel(i),
+            Effect::StoreAsync => self.store_async(i),
             Effect::QueryCancel => self.query_cancel(i),
             Effect::CpAsyncArrive | Effect::Mbarrier => self.mbarrier(i),
             Effect::Alloca => {
@@ -376,15 +376,19 @@ impl Lowering<'_> {
         self.push(guard, OpKind::Cvta { dst, src, space, to_space: i.picks.has(Mod::To) });
     }
 
-    /// `mapa`: the same address; `getctarank`: 0.
+    /// `mapa`, `getctarank`
     fn block_of_cluster(&mut self, i: &Instruction, effect: Effect) {
         let guard = self.guard(i);
         let (Some(dst), Some(operand)) = (self.destination(i, 0), i.operands.get(1)) else { return };
-        let src = match effect {
-            Effect::Mapa => self.source(operand, i.picks.ty(0)),
-            _ => self.constant(self.width(dst), 0),
+        let src = self.source(operand, i.picks.ty(0));
+        let generic = i.picks.space() == Space::Generic;
+        let kind = match (effect, i.operands.get(2)) {
+            (Effect::Mapa, Some(rank)) => {
+                OpKind::MapShared { dst, src, rank: self.source(rank, Type::U32), generic }
+            }
+            _ => OpKind::RankOf { dst, src, generic },
         };
-        self.push(guard, OpKind::Copy { dst, src });
+        self.push(guard, kind);
     }
 
     fn is_space(&mut self, i: &Instruction) {
@@ -394,7 +398,9 @@ impl Lowering<'_> {
             Operand::Reg(register) => self.register(*register),
             other => self.source(other, if self.module.address_size == 32 { Type::U32 } else { Type::U64 }),
         };
-        self.push(guard, OpKind::IsSpace { dst, src, space: i.picks.space() });
+        let space = i.picks.space();
+        let own = space == Space::Shared && !i.picks.has(Mod::SharedCluster);
+        self.push(guard, OpKind::IsSpace { dst, src, space, own });
     }
 }
 

@@ -1233,19 +1233,31 @@ const G295: &[Gate] = &[
     sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G296: &[Gate] =
-    &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
+const G296: &[Gate] = &[
+    ptx("Feature 'red.async'", 8, 1, Stage::Form),
+    sm("Feature 'red.async'", &[Target::sm(90)], Stage::Form),
+];
 const G297: &[Gate] = &[
+    sm("Feature 'st.async/red.async with .mmio modifier'", &[Target::sm(100)], Stage::Form),
+    ptx("Feature 'st.async/red.async with .mmio modifier'", 8, 7, Stage::Form),
+];
+const G298: &[Gate] = &[
+    sm("Feature 'st.async/red.async with .global state space'", &[Target::sm(100)], Stage::Form),
+    ptx("Feature 'st.async/red.async with .global state space'", 8, 7, Stage::Form),
+];
+const G299: &[Gate] =
+    &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
+const G300: &[Gate] = &[
     sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
     ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
 ];
-const G298: &[Gate] = &[
+const G301: &[Gate] = &[
     ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
     sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G299: &[Gate] =
+const G302: &[Gate] =
     &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
-const G300: &[Gate] = &[
+const G303: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
@@ -1255,7 +1267,7 @@ const G300: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G301: &[Gate] = &[
+const G304: &[Gate] = &[
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
@@ -1263,11 +1275,11 @@ const G301: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G302: &[Gate] = &[
+const G305: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G303: &[Gate] = &[
+const G306: &[Gate] = &[
     sm(
         "Instruction 'setmaxnreg'",
         &[
@@ -1280,63 +1292,65 @@ const G303: &[Gate] = &[
     ),
     ptx("Instruction 'setmaxnreg'", 8, 0, Stage::Form),
 ];
-const G304: &[Gate] = &[
+const G307: &[Gate] = &[
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G305: &[Gate] = &[
+const G308: &[Gate] = &[
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
-const G306: &[Gate] =
+const G309: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
-const G307: &[Gate] = &[
+const G310: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'shfl'", 3, 0, Stage::Form),
     until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G308: &[Gate] = &[
+const G311: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'shfl'", 3, 0, Stage::Form),
     ptx("Feature 'shfl.sync'", 6, 0, Stage::Form),
 ];
-const G309: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G310: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G311: &[Gate] = &[
+const G312: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G313: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G314: &[Gate] = &[
     sm("Instruction 'st'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G312: &[Gate] = &[
+const G315: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G313: &[Gate] = &[
+const G316: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G314: &[Gate] = &[
+const G317: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G315: &[Gate] = &[
+const G318: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G316: &[Gate] = &[
+const G319: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G317: &[Gate] = &[
+const G320: &[Gate] =
+    &[ptx("Feature 'st.async'", 8, 1, Stage::Form), sm("Feature 'st.async'", &[Target::sm(90)], Stage::Form)];
+const G321: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G318: &[Gate] = &[
+const G322: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G319: &[Gate] =
+const G323: &[Gate] =
     &[sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form), ptx("Feature 'stmatrix'", 7, 8, Stage::Form)];
-const G320: &[Gate] = &[
+const G324: &[Gate] = &[
     sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'stmatrix'", 7, 8, Stage::Form),
     ptx("Feature '.m16n8'", 8, 6, Stage::Form),
@@ -1350,79 +1364,79 @@ const G320: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G321: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G322: &[Gate] = &[
+const G325: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G326: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G323: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G324: &[Gate] = &[
+const G327: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G328: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G325: &[Gate] = &[
+const G329: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G326: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G327: &[Gate] = &[
+const G330: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G331: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G328: &[Gate] = &[
+const G332: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G329: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G330: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
-const G331: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
-const G332: &[Gate] = &[
+const G333: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G334: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
+const G335: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
+const G336: &[Gate] = &[
     sm("Instruction 'suld'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G333: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
-const G334: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
-const G335: &[Gate] = &[
+const G337: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
+const G338: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
+const G339: &[Gate] = &[
     ptx("Feature '64-bit min/max operation on sured.b'", 8, 1, Stage::Form),
     sm("Feature '64-bit min/max operation on sured.b'", &[Target::sm(50)], Stage::Form),
 ];
-const G336: &[Gate] = &[
+const G340: &[Gate] = &[
     ptx("Feature '.b64 on sured.p'", 8, 1, Stage::Form),
     sm("Feature '.b64 on sured.p'", &[Target::sm(50)], Stage::Form),
 ];
-const G337: &[Gate] = &[
+const G341: &[Gate] = &[
     sm("Instruction 'sust'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G338: &[Gate] = &[
+const G342: &[Gate] = &[
     sm("Feature 'sust.p with array geometry'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'sust.p with array geometry'", 4, 1, Stage::Form),
 ];
-const G339: &[Gate] =
+const G343: &[Gate] =
     &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
-const G340: &[Gate] =
+const G344: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G341: &[Gate] = &[
+const G345: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G342: &[Gate] = &[
+const G346: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G343: &[Gate] = &[
+const G347: &[Gate] = &[
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::1'",
@@ -1430,7 +1444,7 @@ const G343: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G344: &[Gate] = &[
+const G348: &[Gate] = &[
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::2'",
@@ -1438,7 +1452,7 @@ const G344: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G345: &[Gate] = &[
+const G349: &[Gate] = &[
     ptx("Feature 'tcgen05.alloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.alloc'",
@@ -1446,7 +1460,7 @@ const G345: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G346: &[Gate] = &[
+const G350: &[Gate] = &[
     ptx("Feature 'tcgen05.dealloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.dealloc'",
@@ -1454,7 +1468,7 @@ const G346: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G347: &[Gate] = &[
+const G351: &[Gate] = &[
     ptx("Feature 'tcgen05.relinquish_alloc_permit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.relinquish_alloc_permit'",
@@ -1462,7 +1476,7 @@ const G347: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G348: &[Gate] = &[
+const G352: &[Gate] = &[
     ptx("Feature 'tcgen05.ld'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.ld'",
@@ -1470,7 +1484,7 @@ const G348: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G349: &[Gate] = &[
+const G353: &[Gate] = &[
     ptx("Feature 'tcgen05.st'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.st'",
@@ -1478,7 +1492,7 @@ const G349: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G350: &[Gate] = &[
+const G354: &[Gate] = &[
     ptx("Feature 'tcgen05.wait'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.wait'",
@@ -1486,7 +1500,7 @@ const G350: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G351: &[Gate] = &[
+const G355: &[Gate] = &[
     ptx("Feature 'tcgen05.cp'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.cp'",
@@ -1494,7 +1508,7 @@ const G351: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G352: &[Gate] = &[
+const G356: &[Gate] = &[
     ptx("Feature 'tcgen05.shift'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.shift'",
@@ -1502,7 +1516,7 @@ const G352: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G353: &[Gate] = &[
+const G357: &[Gate] = &[
     ptx("Feature 'tcgen05.mma'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma'",
@@ -1510,7 +1524,7 @@ const G353: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G354: &[Gate] = &[
+const G358: &[Gate] = &[
     ptx("Feature 'tcgen05.commit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.commit'",
@@ -1518,7 +1532,7 @@ const G354: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G355: &[Gate] = &[
+const G359: &[Gate] = &[
     ptx("Feature 'tcgen05.fence'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.fence'",
@@ -1526,7 +1540,7 @@ const G355: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G356: &[Gate] = &[
+const G360: &[Gate] = &[
     ptx("Feature 'tensormap.replace'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.replace'",
@@ -1539,120 +1553,120 @@ const G356: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G357: &[Gate] = &[
+const G361: &[Gate] = &[
     ptx("Feature 'tensormap.cp_fenceproxy'", 8, 3, Stage::Form),
     sm("Instruction 'tensormap.cp_fenceproxy'", &[Target::sm(90)], Stage::Form),
 ];
-const G358: &[Gate] =
+const G362: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G359: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
-const G360: &[Gate] = &[
+const G363: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
+const G364: &[Gate] = &[
     sm("Feature 'multi-sample textures'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'multi-sample textures'", 3, 2, Stage::Modifier),
 ];
-const G361: &[Gate] = &[ptx("Feature 'tex.base'", 3, 1, Stage::Form)];
-const G362: &[Gate] = &[ptx("Feature 'tex.level'", 3, 1, Stage::Form)];
-const G363: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
-const G364: &[Gate] = &[ptx("Feature 'tex.grad'", 3, 1, Stage::Form)];
-const G365: &[Gate] = &[
+const G365: &[Gate] = &[ptx("Feature 'tex.base'", 3, 1, Stage::Form)];
+const G366: &[Gate] = &[ptx("Feature 'tex.level'", 3, 1, Stage::Form)];
+const G367: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
+const G368: &[Gate] = &[ptx("Feature 'tex.grad'", 3, 1, Stage::Form)];
+const G369: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G366: &[Gate] = &[
+const G370: &[Gate] = &[
     ptx("Feature 'tex.base'", 3, 1, Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G367: &[Gate] = &[
+const G371: &[Gate] = &[
     ptx("Feature 'tex.level'", 3, 1, Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G368: &[Gate] = &[
+const G372: &[Gate] = &[
     ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G369: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
-const G370: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
-const G371: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
-const G372: &[Gate] = &[
+const G373: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
+const G374: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
+const G375: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
+const G376: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tld4'", 4, 3, Stage::Form),
 ];
-const G373: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
-const G374: &[Gate] = &[
+const G377: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
+const G378: &[Gate] = &[
     ptx("Feature 'num_samples attribute'", 4, 1, Stage::Form),
     sm("Feature 'num_samples attribute'", &[Target::sm(30)], Stage::Form),
 ];
-const G375: &[Gate] = &[
+const G379: &[Gate] = &[
     sm("Instruction 'txq.level'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'txq.level'", 4, 3, Stage::Form),
 ];
-const G376: &[Gate] = &[
+const G380: &[Gate] = &[
     sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'vabsdiff'", 2, 0, Stage::Form),
 ];
-const G377: &[Gate] =
-    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G378: &[Gate] =
-    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G379: &[Gate] =
-    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vadd'", 2, 0, Stage::Form)];
-const G380: &[Gate] =
-    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G381: &[Gate] =
-    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G382: &[Gate] =
-    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G383: &[Gate] =
-    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vadd'", 2, 0, Stage::Form)];
 const G384: &[Gate] =
-    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmad'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G385: &[Gate] =
-    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmax'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G386: &[Gate] =
-    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G387: &[Gate] =
-    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G388: &[Gate] =
-    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmin'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmad'", 2, 0, Stage::Form)];
 const G389: &[Gate] =
-    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmax'", 2, 0, Stage::Form)];
 const G390: &[Gate] =
+    &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G391: &[Gate] =
+    &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G392: &[Gate] =
+    &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmin'", 2, 0, Stage::Form)];
+const G393: &[Gate] =
+    &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G394: &[Gate] =
     &[sm("Instruction 'vmin4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G391: &[Gate] = &[
+const G395: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G392: &[Gate] = &[
+const G396: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G393: &[Gate] = &[
+const G397: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Form),
     sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Form),
 ];
-const G394: &[Gate] =
-    &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vset'", 2, 0, Stage::Form)];
-const G395: &[Gate] =
-    &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G396: &[Gate] =
-    &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G397: &[Gate] =
-    &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vshl'", 2, 0, Stage::Form)];
 const G398: &[Gate] =
-    &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vshr'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vset'", 2, 0, Stage::Form)];
 const G399: &[Gate] =
-    &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vsub'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G400: &[Gate] =
-    &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+    &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
 const G401: &[Gate] =
+    &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vshl'", 2, 0, Stage::Form)];
+const G402: &[Gate] =
+    &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vshr'", 2, 0, Stage::Form)];
+const G403: &[Gate] =
+    &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vsub'", 2, 0, Stage::Form)];
+const G404: &[Gate] =
+    &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
+const G405: &[Gate] =
     &[sm("Instruction 'vsub4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G402: &[Gate] = &[
+const G406: &[Gate] = &[
     ptx("Feature 'WGMMA with floating point types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with floating point types'",
@@ -1660,12 +1674,12 @@ const G402: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G403: &[Gate] = &[
+const G407: &[Gate] = &[
     ptx("Feature 'WGMMA with FP8 types'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G404: &[Gate] = &[ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form)];
-const G405: &[Gate] = &[
+const G408: &[Gate] = &[ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form)];
+const G409: &[Gate] = &[
     ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with integer types'",
@@ -1673,7 +1687,7 @@ const G405: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G406: &[Gate] = &[
+const G410: &[Gate] = &[
     ptx("Feature 'WGMMA with boolean type'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with boolean type'",
@@ -1681,72 +1695,72 @@ const G406: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G407: &[Gate] = &[
+const G411: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.fence'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G408: &[Gate] = &[
+const G412: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.commit_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G409: &[Gate] = &[
+const G413: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.wait_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G410: &[Gate] = &[
+const G414: &[Gate] = &[
     ptx("Feature '.m16n16k16'", 6, 0, Stage::Form),
     sm("Modifier '.m16n16k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G411: &[Gate] = &[
+const G415: &[Gate] = &[
     ptx("Feature '.m8n32k16'", 6, 1, Stage::Form),
     sm("Modifier '.m8n32k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G412: &[Gate] = &[
+const G416: &[Gate] = &[
     ptx("Feature '.m32n8k16'", 6, 1, Stage::Form),
     sm("Modifier '.m32n8k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G413: &[Gate] = &[
+const G417: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G414: &[Gate] = &[
+const G418: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'WMMA with .bf16/.tf32 FP types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with .bf16/.tf32 FP types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G415: &[Gate] = &[
+const G419: &[Gate] = &[
     ptx("Feature '.m16n16k8'", 7, 0, Stage::Form),
     sm("Modifier '.m16n16k8'", &[Target::sm(80)], Stage::Form),
 ];
-const G416: &[Gate] =
+const G420: &[Gate] =
     &[ptx("Feature '.m8n8k4'", 7, 0, Stage::Form), sm("Modifier '.m8n8k4'", &[Target::sm(80)], Stage::Form)];
-const G417: &[Gate] = &[
+const G421: &[Gate] = &[
     ptx("Feature 'WMMA with fp64 types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with fp64 types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G418: &[Gate] = &[
+const G422: &[Gate] = &[
     ptx("Feature 'WMMA with integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with integer types'", &[Target::sm(72)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G419: &[Gate] = &[
+const G423: &[Gate] = &[
     ptx("Feature '.m8n8k32'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k32'", &[Target::sm(75)], Stage::Form),
 ];
-const G420: &[Gate] = &[
+const G424: &[Gate] = &[
     ptx("Feature 'WMMA with sub-byte integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with sub-byte integer types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G421: &[Gate] = &[
+const G425: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G422: &[Gate] = &[
+const G426: &[Gate] = &[
     ptx("Feature 'WMMA with bit types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with bit types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
@@ -2178,7 +2192,9 @@ const C272: &[Choice] = &[
     ty(Type::Bf16).gated(G292),
     ty(Type::Bf16x2).gated(G293),
 ];
-const C273: &[Choice] = &[
+const C273: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
+const C274: &[Choice] = &[md(Mod::Gpu), md(Mod::Sys)];
+const C275: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2191,7 +2207,7 @@ const C273: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C274: &[Choice] = &[
+const C276: &[Choice] = &[
     md(Mod::Eq),
     md(Mod::Ne),
     md(Mod::Lt),
@@ -2211,8 +2227,8 @@ const C274: &[Choice] = &[
     md(Mod::Num),
     md(Mod::Nan),
 ];
-const C275: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
-const C276: &[Choice] = &[
+const C277: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
+const C278: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2226,7 +2242,7 @@ const C276: &[Choice] = &[
     ty(Type::F64),
     ty(Type::F16),
 ];
-const C277: &[Choice] = &[
+const C279: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2241,12 +2257,12 @@ const C277: &[Choice] = &[
     ty(Type::F16),
     ty(Type::Bf16).gated(G3),
 ];
-const C278: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
-const C279: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
-const C280: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
-const C281: &[Choice] = &[md(Mod::L), md(Mod::R)];
-const C282: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
-const C283: &[Choice] = &[
+const C280: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
+const C281: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
+const C282: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
+const C283: &[Choice] = &[md(Mod::L), md(Mod::R)];
+const C284: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
+const C285: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2257,7 +2273,7 @@ const C283: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C284: &[Choice] = &[
+const C286: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
@@ -2266,53 +2282,64 @@ const C284: &[Choice] = &[
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
-const C285: &[Choice] =
-    &[md(Mod::Wb).gated(G311), md(Mod::Cg).gated(G311), md(Mod::Cs).gated(G311), md(Mod::Wt).gated(G311)];
-const C286: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G312),
-    md(Mod::L1EvictUnchanged).gated(G313),
-    md(Mod::L1EvictFirst).gated(G314),
-    md(Mod::L1EvictLast).gated(G315),
-    md(Mod::L1NoAllocate).gated(G316),
+const C287: &[Choice] =
+    &[md(Mod::Wb).gated(G314), md(Mod::Cg).gated(G314), md(Mod::Cs).gated(G314), md(Mod::Wt).gated(G314)];
+const C288: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G315),
+    md(Mod::L1EvictUnchanged).gated(G316),
+    md(Mod::L1EvictFirst).gated(G317),
+    md(Mod::L1EvictLast).gated(G318),
+    md(Mod::L1NoAllocate).gated(G319),
 ];
-const C287: &[Choice] = &[md(Mod::M16n8)];
-const C288: &[Choice] = &[ty(Type::Bf16).gated(G324), ty(Type::Bf16x2).gated(G325)];
-const C289: &[Choice] = &[ty(Type::F16).gated(G327), ty(Type::Bf16).gated(G328)];
-const C290: &[Choice] = &[md(Mod::B)];
-const C291: &[Choice] = &[
+const C289: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
+const C290: &[Choice] = &[
+    ty(Type::B32),
+    ty(Type::B64),
+    ty(Type::U32),
+    ty(Type::U64),
+    ty(Type::S32),
+    ty(Type::S64),
+    ty(Type::F32),
+    ty(Type::F64),
+];
+const C291: &[Choice] = &[md(Mod::M16n8)];
+const C292: &[Choice] = &[ty(Type::Bf16).gated(G328), ty(Type::Bf16x2).gated(G329)];
+const C293: &[Choice] = &[ty(Type::F16).gated(G331), ty(Type::Bf16).gated(G332)];
+const C294: &[Choice] = &[md(Mod::B)];
+const C295: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
-    md(Mod::N3d).gated(G330),
-    md(Mod::A1d).gated(G331),
-    md(Mod::A2d).gated(G331),
+    md(Mod::N3d).gated(G334),
+    md(Mod::A1d).gated(G335),
+    md(Mod::A2d).gated(G335),
 ];
-const C292: &[Choice] =
-    &[md(Mod::Ca).gated(G332), md(Mod::Cg).gated(G332), md(Mod::Cs).gated(G332), md(Mod::Cv).gated(G332)];
-const C293: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
-const C294: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
-const C295: &[Choice] = &[
+const C296: &[Choice] =
+    &[md(Mod::Ca).gated(G336), md(Mod::Cg).gated(G336), md(Mod::Cs).gated(G336), md(Mod::Cv).gated(G336)];
+const C297: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
+const C298: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
+const C299: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
-    md(Mod::ArraySize).gated(G333),
-    md(Mod::MemoryLayout).gated(G334),
+    md(Mod::ArraySize).gated(G337),
+    md(Mod::MemoryLayout).gated(G338),
 ];
-const C296: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
-const C297: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
-const C298: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
-const C299: &[Choice] = &[md(Mod::P)];
-const C300: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G336)];
-const C301: &[Choice] =
-    &[md(Mod::Wb).gated(G337), md(Mod::Cg).gated(G337), md(Mod::Cs).gated(G337), md(Mod::Wt).gated(G337)];
-const C302: &[Choice] = &[ty(Type::Bf16).gated(G341), ty(Type::Bf16x2).gated(G342)];
-const C303: &[Choice] = &[md(Mod::Alloc)];
-const C304: &[Choice] = &[md(Mod::Dealloc)];
-const C305: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
-const C306: &[Choice] = &[md(Mod::Ld)];
-const C307: &[Choice] = &[md(Mod::N16x64b), md(Mod::N16x128b), md(Mod::N16x256b), md(Mod::N32x32b)];
-const C308: &[Choice] = &[
+const C300: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
+const C301: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
+const C302: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
+const C303: &[Choice] = &[md(Mod::P)];
+const C304: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G340)];
+const C305: &[Choice] =
+    &[md(Mod::Wb).gated(G341), md(Mod::Cg).gated(G341), md(Mod::Cs).gated(G341), md(Mod::Wt).gated(G341)];
+const C306: &[Choice] = &[ty(Type::Bf16).gated(G345), ty(Type::Bf16x2).gated(G346)];
+const C307: &[Choice] = &[md(Mod::Alloc)];
+const C308: &[Choice] = &[md(Mod::Dealloc)];
+const C309: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
+const C310: &[Choice] = &[md(Mod::Ld)];
+const C311: &[Choice] = &[md(Mod::N16x64b), md(Mod::N16x128b), md(Mod::N16x256b), md(Mod::N32x32b)];
+const C312: &[Choice] = &[
     md(Mod::X1),
     md(Mod::X2),
     md(Mod::X4),
@@ -2322,35 +2349,35 @@ const C308: &[Choice] = &[
     md(Mod::X64),
     md(Mod::X128),
 ];
-const C309: &[Choice] = &[md(Mod::Pack16b)];
-const C310: &[Choice] = &[md(Mod::N16x32bx2)];
-const C311: &[Choice] = &[md(Mod::Unpack16b)];
-const C312: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
-const C313: &[Choice] = &[md(Mod::Cp)];
-const C314: &[Choice] = &[md(Mod::N128x256b), md(Mod::N4x256b), md(Mod::N128x128b)];
-const C315: &[Choice] = &[md(Mod::N64x128b)];
-const C316: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
-const C317: &[Choice] = &[md(Mod::N32x128b)];
-const C318: &[Choice] = &[md(Mod::Warpx4)];
-const C319: &[Choice] = &[md(Mod::Shift)];
-const C320: &[Choice] = &[md(Mod::Down)];
-const C321: &[Choice] = &[md(Mod::Mma)];
-const C322: &[Choice] = &[md(Mod::KindF16), md(Mod::KindTf32), md(Mod::KindF8f6f4), md(Mod::KindI8)];
-const C323: &[Choice] = &[
+const C313: &[Choice] = &[md(Mod::Pack16b)];
+const C314: &[Choice] = &[md(Mod::N16x32bx2)];
+const C315: &[Choice] = &[md(Mod::Unpack16b)];
+const C316: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
+const C317: &[Choice] = &[md(Mod::Cp)];
+const C318: &[Choice] = &[md(Mod::N128x256b), md(Mod::N4x256b), md(Mod::N128x128b)];
+const C319: &[Choice] = &[md(Mod::N64x128b)];
+const C320: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
+const C321: &[Choice] = &[md(Mod::N32x128b)];
+const C322: &[Choice] = &[md(Mod::Warpx4)];
+const C323: &[Choice] = &[md(Mod::Shift)];
+const C324: &[Choice] = &[md(Mod::Down)];
+const C325: &[Choice] = &[md(Mod::Mma)];
+const C326: &[Choice] = &[md(Mod::KindF16), md(Mod::KindTf32), md(Mod::KindF8f6f4), md(Mod::KindI8)];
+const C327: &[Choice] = &[
     md(Mod::CollectorAFill),
     md(Mod::CollectorAUse),
     md(Mod::CollectorALastuse),
     md(Mod::CollectorADiscard),
 ];
-const C324: &[Choice] = &[md(Mod::Sp)];
-const C325: &[Choice] = &[md(Mod::KindMxf8f6f4), md(Mod::KindMxf4), md(Mod::KindMxf4nvf4)];
-const C326: &[Choice] =
+const C328: &[Choice] = &[md(Mod::Sp)];
+const C329: &[Choice] = &[md(Mod::KindMxf8f6f4), md(Mod::KindMxf4), md(Mod::KindMxf4nvf4)];
+const C330: &[Choice] =
     &[md(Mod::ScaleVec1X), md(Mod::ScaleVec2X), md(Mod::ScaleVec4X), md(Mod::Block16), md(Mod::Block32)];
-const C327: &[Choice] = &[md(Mod::Commit)];
-const C328: &[Choice] = &[md(Mod::MbarrierArriveOne)];
-const C329: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
-const C330: &[Choice] = &[md(Mod::Replace)];
-const C331: &[Choice] = &[
+const C331: &[Choice] = &[md(Mod::Commit)];
+const C332: &[Choice] = &[md(Mod::MbarrierArriveOne)];
+const C333: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
+const C334: &[Choice] = &[md(Mod::Replace)];
+const C335: &[Choice] = &[
     md(Mod::GlobalAddress),
     md(Mod::Rank),
     md(Mod::Elemtype),
@@ -2359,11 +2386,11 @@ const C331: &[Choice] = &[
     md(Mod::FillMode),
     md(Mod::SwizzleAtomicity),
 ];
-const C332: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25)];
-const C333: &[Choice] = &[md(Mod::B1024)];
-const C334: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
-const C335: &[Choice] = &[md(Mod::CpFenceproxy)];
-const C336: &[Choice] = &[
+const C336: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25)];
+const C337: &[Choice] = &[md(Mod::B1024)];
+const C338: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
+const C339: &[Choice] = &[md(Mod::CpFenceproxy)];
+const C340: &[Choice] = &[
     md(Mod::Finite),
     md(Mod::Infinite),
     md(Mod::Number),
@@ -2371,61 +2398,61 @@ const C336: &[Choice] = &[
     md(Mod::Normal),
     md(Mod::Subnormal),
 ];
-const C337: &[Choice] = &[
+const C341: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G359),
-    md(Mod::Acube).gated(G359),
-    md(Mod::N2dms).gated(G360),
-    md(Mod::A2dms).gated(G360),
+    md(Mod::Cube).gated(G363),
+    md(Mod::Acube).gated(G363),
+    md(Mod::N2dms).gated(G364),
+    md(Mod::A2dms).gated(G364),
 ];
-const C338: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G1)];
-const C339: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
-const C340: &[Choice] = &[md(Mod::Base)];
-const C341: &[Choice] = &[md(Mod::Level)];
-const C342: &[Choice] = &[md(Mod::Grad)];
-const C343: &[Choice] = &[
+const C342: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G1)];
+const C343: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
+const C344: &[Choice] = &[md(Mod::Base)];
+const C345: &[Choice] = &[md(Mod::Level)];
+const C346: &[Choice] = &[md(Mod::Grad)];
+const C347: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G359),
-    md(Mod::Acube).gated(G359),
+    md(Mod::Cube).gated(G363),
+    md(Mod::Acube).gated(G363),
 ];
-const C344: &[Choice] = &[md(Mod::V2)];
-const C345: &[Choice] = &[ty(Type::F16x2).gated(G1)];
-const C346: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
-const C347: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G369), md(Mod::Cube).gated(G370), md(Mod::Acube).gated(G371)];
-const C348: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
-const C349: &[Choice] = &[
+const C348: &[Choice] = &[md(Mod::V2)];
+const C349: &[Choice] = &[ty(Type::F16x2).gated(G1)];
+const C350: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
+const C351: &[Choice] =
+    &[md(Mod::N2d), md(Mod::A2d).gated(G373), md(Mod::Cube).gated(G374), md(Mod::Acube).gated(G375)];
+const C352: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
+const C353: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
     md(Mod::NormalizedCoords),
-    md(Mod::ArraySize).gated(G333),
-    md(Mod::NumMipmapLevels).gated(G373),
-    md(Mod::NumSamples).gated(G374),
+    md(Mod::ArraySize).gated(G337),
+    md(Mod::NumMipmapLevels).gated(G377),
+    md(Mod::NumSamples).gated(G378),
     md(Mod::ForceUnnormalizedCoords),
     md(Mod::FilterMode),
     md(Mod::AddrMode0),
     md(Mod::AddrMode1),
     md(Mod::AddrMode2),
-    md(Mod::MemoryLayout).gated(G334),
+    md(Mod::MemoryLayout).gated(G338),
 ];
-const C350: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
-const C351: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
-const C352: &[Choice] = &[md(Mod::Po)];
-const C353: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
-const C354: &[Choice] = &[md(Mod::Ballot)];
-const C355: &[Choice] = &[md(Mod::MmaAsync)];
-const C356: &[Choice] = &[
+const C354: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
+const C355: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
+const C356: &[Choice] = &[md(Mod::Po)];
+const C357: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
+const C358: &[Choice] = &[md(Mod::Ballot)];
+const C359: &[Choice] = &[md(Mod::MmaAsync)];
+const C360: &[Choice] = &[
     md(Mod::M64n8k16),
     md(Mod::M64n16k16),
     md(Mod::M64n24k16),
@@ -2459,7 +2486,7 @@ const C356: &[Choice] = &[
     md(Mod::M64n248k16),
     md(Mod::M64n256k16),
 ];
-const C357: &[Choice] = &[
+const C361: &[Choice] = &[
     md(Mod::M64n8k8),
     md(Mod::M64n16k8),
     md(Mod::M64n24k8),
@@ -2493,7 +2520,7 @@ const C357: &[Choice] = &[
     md(Mod::M64n248k8),
     md(Mod::M64n256k8),
 ];
-const C358: &[Choice] = &[
+const C362: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -2527,7 +2554,7 @@ const C358: &[Choice] = &[
     md(Mod::M64n248k32),
     md(Mod::M64n256k32),
 ];
-const C359: &[Choice] = &[
+const C363: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -2547,8 +2574,8 @@ const C359: &[Choice] = &[
     md(Mod::M64n240k32),
     md(Mod::M64n256k32),
 ];
-const C360: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
-const C361: &[Choice] = &[
+const C364: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
+const C365: &[Choice] = &[
     md(Mod::M64n8k256),
     md(Mod::M64n16k256),
     md(Mod::M64n24k256),
@@ -2568,8 +2595,8 @@ const C361: &[Choice] = &[
     md(Mod::M64n240k256),
     md(Mod::M64n256k256),
 ];
-const C362: &[Choice] = &[md(Mod::And)];
-const C363: &[Choice] = &[
+const C366: &[Choice] = &[md(Mod::And)];
+const C367: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -2603,7 +2630,7 @@ const C363: &[Choice] = &[
     md(Mod::M64n248k64),
     md(Mod::M64n256k64),
 ];
-const C364: &[Choice] = &[
+const C368: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -2623,19 +2650,19 @@ const C364: &[Choice] = &[
     md(Mod::M64n240k64),
     md(Mod::M64n256k64),
 ];
-const C365: &[Choice] = &[md(Mod::Fence)];
-const C366: &[Choice] = &[md(Mod::Load)];
-const C367: &[Choice] = &[md(Mod::A)];
-const C368: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
-const C369: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
-const C370: &[Choice] = &[md(Mod::M16n16k8)];
-const C371: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C372: &[Choice] = &[md(Mod::M8n32k16)];
-const C373: &[Choice] = &[md(Mod::M32n8k16)];
-const C374: &[Choice] = &[md(Mod::M8n8k32)];
-const C375: &[Choice] = &[md(Mod::M8n8k128)];
-const C376: &[Choice] = &[md(Mod::C)];
-const C377: &[Choice] = &[
+const C369: &[Choice] = &[md(Mod::Fence)];
+const C370: &[Choice] = &[md(Mod::Load)];
+const C371: &[Choice] = &[md(Mod::A)];
+const C372: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
+const C373: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
+const C374: &[Choice] = &[md(Mod::M16n16k8)];
+const C375: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
+const C376: &[Choice] = &[md(Mod::M8n32k16)];
+const C377: &[Choice] = &[md(Mod::M32n8k16)];
+const C378: &[Choice] = &[md(Mod::M8n8k32)];
+const C379: &[Choice] = &[md(Mod::M8n8k128)];
+const C380: &[Choice] = &[md(Mod::C)];
+const C381: &[Choice] = &[
     md(Mod::M16n16k16),
     md(Mod::M8n32k16),
     md(Mod::M32n8k16),
@@ -2643,14 +2670,14 @@ const C377: &[Choice] = &[
     md(Mod::M8n8k32),
     md(Mod::M8n8k128),
 ];
-const C378: &[Choice] =
+const C382: &[Choice] =
     &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C379: &[Choice] = &[md(Mod::Store)];
-const C380: &[Choice] = &[md(Mod::D)];
-const C381: &[Choice] = &[ty(Type::U8)];
-const C382: &[Choice] = &[ty(Type::S8)];
-const C383: &[Choice] = &[ty(Type::U4).gated(G119)];
-const C384: &[Choice] = &[ty(Type::S4).gated(G120)];
+const C383: &[Choice] = &[md(Mod::Store)];
+const C384: &[Choice] = &[md(Mod::D)];
+const C385: &[Choice] = &[ty(Type::U8)];
+const C386: &[Choice] = &[ty(Type::S8)];
+const C387: &[Choice] = &[ty(Type::U4).gated(G119)];
+const C388: &[Choice] = &[ty(Type::S4).gated(G120)];
 
 const T0: &[Type] = &[Type::Pred];
 const T1: &[Type] = &[Type::U64, Type::S64];
@@ -2841,18 +2868,20 @@ const M57: &[Mod] = &[Mod::Sp];
 const M58: &[Mod] = &[Mod::ScaleVec2X];
 const M59: &[Mod] = &[Mod::ScaleVec4X];
 const M60: &[Mod] = &[Mod::AccF32];
-const M61: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
-const M62: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
-const M63: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
-const M64: &[Mod] = &[Mod::And, Mod::Or];
-const M65: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
-const M66: &[Mod] = &[Mod::A1d, Mod::A2d];
-const M67: &[Mod] = &[Mod::N16x128b];
-const M68: &[Mod] = &[Mod::X128];
-const M69: &[Mod] = &[Mod::N16x256b];
-const M70: &[Mod] = &[Mod::X64, Mod::X128];
-const M71: &[Mod] = &[Mod::GlobalAddress];
-const M72: &[Mod] = &[
+const M61: &[Mod] = &[Mod::Mmio];
+const M62: &[Mod] = &[Mod::Sys];
+const M63: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
+const M64: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
+const M65: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
+const M66: &[Mod] = &[Mod::And, Mod::Or];
+const M67: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
+const M68: &[Mod] = &[Mod::A1d, Mod::A2d];
+const M69: &[Mod] = &[Mod::N16x128b];
+const M70: &[Mod] = &[Mod::X128];
+const M71: &[Mod] = &[Mod::N16x256b];
+const M72: &[Mod] = &[Mod::X64, Mod::X128];
+const M73: &[Mod] = &[Mod::GlobalAddress];
+const M74: &[Mod] = &[
     Mod::Rank,
     Mod::Elemtype,
     Mod::InterleaveLayout,
@@ -2860,17 +2889,17 @@ const M72: &[Mod] = &[
     Mod::FillMode,
     Mod::SwizzleAtomicity,
 ];
-const M73: &[Mod] = &[Mod::GlobalStride];
-const M74: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
-const M75: &[Mod] = &[Mod::Cube, Mod::Acube];
-const M76: &[Mod] = &[Mod::N2dms, Mod::A2dms];
-const M77: &[Mod] = &[Mod::N2dms];
-const M78: &[Mod] = &[Mod::A2dms];
-const M79: &[Mod] = &[Mod::Ballot];
-const M80: &[Mod] = &[Mod::M16n16k16];
-const M81: &[Mod] = &[Mod::M8n32k16];
-const M82: &[Mod] = &[Mod::M32n8k16];
-const M83: &[Mod] = &[Mod::M16n16k8];
+const M75: &[Mod] = &[Mod::GlobalStride];
+const M76: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
+const M77: &[Mod] = &[Mod::Cube, Mod::Acube];
+const M78: &[Mod] = &[Mod::N2dms, Mod::A2dms];
+const M79: &[Mod] = &[Mod::N2dms];
+const M80: &[Mod] = &[Mod::A2dms];
+const M81: &[Mod] = &[Mod::Ballot];
+const M82: &[Mod] = &[Mod::M16n16k16];
+const M83: &[Mod] = &[Mod::M8n32k16];
+const M84: &[Mod] = &[Mod::M32n8k16];
+const M85: &[Mod] = &[Mod::M16n16k8];
 
 /// The table, sorted by opcode; within one, in the order of the files.
 pub static FORMS: &[Form] = &[
@@ -10880,6 +10909,76 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::Red),
     },
     Form {
+        opcode: Opcode::Red,
+        syntax: "red.async.relaxed.cluster{.shared::cluster}.bulk_mbarrier.reduction.type [a], b, [mbar]",
+        section: "9.7.13.8",
+        slots: &[
+            slot("async", C62),
+            slot("relaxed", C166),
+            slot("cluster", C52),
+            optional("shared::cluster", C86),
+            slot("bulk_mbarrier", C64),
+            slot("reduction", C91),
+            slot("type", C273),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("b", Kind::Source, Ty::Pick(0)),
+            read("mbar", Kind::Address, Ty::None),
+        ],
+        rules: &[
+            Rule {
+                when: &[Condition::Has(M10)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M11)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M12)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M13)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Types),
+            },
+        ],
+        gates: G296,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::StoreAsync),
+    },
+    Form {
+        opcode: Opcode::Red,
+        syntax: "red.async{.mmio}.release.async_scope{.global}.add.type [a], b",
+        section: "9.7.13.8",
+        slots: &[
+            slot("async", C62),
+            optional("mmio", C165),
+            slot("release", C144),
+            slot("async_scope", C274),
+            optional("global", C19),
+            slot("add", C31),
+            slot("type", C15),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
+        rules: &[
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G297) },
+            Rule {
+                when: &[Condition::Has(M61)],
+                then: Consequence::Needs(&[Condition::Has(M62)], Fault::Illegal(M61)),
+            },
+            Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G298) },
+        ],
+        gates: G296,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Red),
+    },
+    Form {
         opcode: Opcode::Redux,
         syntax: "redux.sync.op.type d, a, membermask:b32",
         section: "9.7.13.12",
@@ -10892,7 +10991,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G296,
+        gates: G299,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -10909,7 +11008,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G296,
+        gates: G299,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -10932,7 +11031,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G297,
+        gates: G300,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -11001,7 +11100,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G298,
+        gates: G301,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -11027,7 +11126,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Selp,
         syntax: "selp.type d, a, b, {!}c",
         section: "9.7.6.3",
-        slots: &[slot("type", C273)],
+        slots: &[slot("type", C275)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11045,7 +11144,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.stype d, a, b",
         section: "9.7.6.1",
-        slots: &[slot("CmpOp", C274), optional("ftz", C0), slot("dtype", C275), slot("stype", C273)],
+        slots: &[slot("CmpOp", C276), optional("ftz", C0), slot("dtype", C277), slot("stype", C275)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11059,15 +11158,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M61)],
+                when: &[Condition::Has(M63)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M62)],
+                when: &[Condition::Has(M64)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T41)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M63)],
+                when: &[Condition::Has(M65)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T42)], Fault::Comparison),
             },
         ],
@@ -11080,11 +11179,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.stype d, a, b, {!}c",
         section: "9.7.6.1",
         slots: &[
-            slot("CmpOp", C274),
+            slot("CmpOp", C276),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C275),
-            slot("stype", C273),
+            slot("dtype", C277),
+            slot("stype", C275),
         ],
         ignored: T0,
         head: 0,
@@ -11100,15 +11199,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M61)],
+                when: &[Condition::Has(M63)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M62)],
+                when: &[Condition::Has(M64)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T41)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M63)],
+                when: &[Condition::Has(M65)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T42)], Fault::Comparison),
             },
         ],
@@ -11120,7 +11219,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.f16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C274), optional("ftz", C0), slot("f16", C114), slot("stype", C276)],
+        slots: &[slot("CmpOp", C276), optional("ftz", C0), slot("f16", C114), slot("stype", C278)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11134,15 +11233,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T43)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M61)],
+                when: &[Condition::Has(M63)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M62)],
+                when: &[Condition::Has(M64)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T44)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M63)],
+                when: &[Condition::Has(M65)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Comparison),
             },
         ],
@@ -11155,11 +11254,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.f16.stype d, a, b, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C274),
+            slot("CmpOp", C276),
             slot("BoolOp", C24),
             optional("ftz", C0),
             slot("f16", C114),
-            slot("stype", C276),
+            slot("stype", C278),
         ],
         ignored: T0,
         head: 0,
@@ -11175,15 +11274,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(1, T43)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M61)],
+                when: &[Condition::Has(M63)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M62)],
+                when: &[Condition::Has(M64)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T44)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M63)],
+                when: &[Condition::Has(M65)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Comparison),
             },
         ],
@@ -11195,7 +11294,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.bf16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C274), slot("bf16", C115), slot("stype", C277)],
+        slots: &[slot("CmpOp", C276), slot("bf16", C115), slot("stype", C279)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11205,19 +11304,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M61)],
+                when: &[Condition::Has(M63)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M62)],
+                when: &[Condition::Has(M64)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T46)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M63)],
+                when: &[Condition::Has(M65)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T47)], Fault::Comparison),
             },
         ],
-        gates: G299,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11225,7 +11324,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.bf16.stype d, a, b, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C274), slot("BoolOp", C24), slot("bf16", C115), slot("stype", C277)],
+        slots: &[slot("CmpOp", C276), slot("BoolOp", C24), slot("bf16", C115), slot("stype", C279)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11236,19 +11335,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M61)],
+                when: &[Condition::Has(M63)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M62)],
+                when: &[Condition::Has(M64)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T46)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M63)],
+                when: &[Condition::Has(M65)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T47)], Fault::Comparison),
             },
         ],
-        gates: G299,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11256,7 +11355,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16 d, a:f16, b:f16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C274), optional("ftz", C0), slot("dtype", C278), slot("f16", C114)],
+        slots: &[slot("CmpOp", C276), optional("ftz", C0), slot("dtype", C280), slot("f16", C114)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11265,10 +11364,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M61)],
-            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
+            when: &[Condition::Has(M63)],
+            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
         }],
-        gates: G300,
+        gates: G303,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11277,10 +11376,10 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16 d, a:f16, b:f16, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C274),
+            slot("CmpOp", C276),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C278),
+            slot("dtype", C280),
             slot("f16", C114),
         ],
         ignored: T0,
@@ -11292,10 +11391,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M61)],
-            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
+            when: &[Condition::Has(M63)],
+            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
         }],
-        gates: G300,
+        gates: G303,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11303,7 +11402,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16 d, a:bf16, b:bf16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C274), slot("dtype", C278), slot("bf16", C115)],
+        slots: &[slot("CmpOp", C276), slot("dtype", C280), slot("bf16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11312,10 +11411,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M61)],
-            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
+            when: &[Condition::Has(M63)],
+            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
         }],
-        gates: G299,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11323,7 +11422,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16 d, a:bf16, b:bf16, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C274), slot("BoolOp", C24), slot("dtype", C278), slot("bf16", C115)],
+        slots: &[slot("CmpOp", C276), slot("BoolOp", C24), slot("dtype", C280), slot("bf16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11333,10 +11432,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M61)],
-            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
+            when: &[Condition::Has(M63)],
+            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
         }],
-        gates: G299,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11344,7 +11443,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C274), optional("ftz", C0), slot("dtype", C279), slot("f16x2", C121)],
+        slots: &[slot("CmpOp", C276), optional("ftz", C0), slot("dtype", C281), slot("f16x2", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11354,10 +11453,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M61)],
-                then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G301) },
+            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G304) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -11368,10 +11467,10 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C274),
+            slot("CmpOp", C276),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C279),
+            slot("dtype", C281),
             slot("f16x2", C121),
         ],
         ignored: T0,
@@ -11384,10 +11483,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M61)],
-                then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G301) },
+            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G304) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -11397,7 +11496,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C274), slot("dtype", C280), slot("bf16x2", C122)],
+        slots: &[slot("CmpOp", C276), slot("dtype", C282), slot("bf16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11406,10 +11505,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M61)],
-            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
+            when: &[Condition::Has(M63)],
+            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
         }],
-        gates: G302,
+        gates: G305,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11417,7 +11516,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C274), slot("BoolOp", C24), slot("dtype", C280), slot("bf16x2", C122)],
+        slots: &[slot("CmpOp", C276), slot("BoolOp", C24), slot("dtype", C282), slot("bf16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11427,10 +11526,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M61)],
-            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
+            when: &[Condition::Has(M63)],
+            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
         }],
-        gates: G302,
+        gates: G305,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11443,7 +11542,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
         rules: &[],
-        gates: G303,
+        gates: G306,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::SetMaxNReg),
     },
@@ -11451,7 +11550,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.type p[|q], a, b",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C274), optional("ftz", C0), slot("type", C273)],
+        slots: &[slot("CmpOp", C276), optional("ftz", C0), slot("type", C275)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11465,15 +11564,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M61)],
+                when: &[Condition::Has(M63)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M62)],
+                when: &[Condition::Has(M64)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M63)],
+                when: &[Condition::Has(M65)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Comparison),
             },
         ],
@@ -11485,7 +11584,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.type p[|q], a, b, {!}c",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C274), slot("BoolOp", C24), optional("ftz", C0), slot("type", C273)],
+        slots: &[slot("CmpOp", C276), slot("BoolOp", C24), optional("ftz", C0), slot("type", C275)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11500,15 +11599,15 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M61)],
+                when: &[Condition::Has(M63)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M62)],
+                when: &[Condition::Has(M64)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M63)],
+                when: &[Condition::Has(M65)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Comparison),
             },
         ],
@@ -11520,7 +11619,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C274), optional("ftz", C0), slot("f16", C114)],
+        slots: &[slot("CmpOp", C276), optional("ftz", C0), slot("f16", C114)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11529,8 +11628,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M61)],
-            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
+            when: &[Condition::Has(M63)],
+            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -11540,7 +11639,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C274), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C114)],
+        slots: &[slot("CmpOp", C276), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C114)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11550,8 +11649,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M61)],
-            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
+            when: &[Condition::Has(M63)],
+            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -11561,7 +11660,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C274), optional("ftz", C0), slot("f16x2", C121)],
+        slots: &[slot("CmpOp", C276), optional("ftz", C0), slot("f16x2", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11570,8 +11669,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M61)],
-            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
+            when: &[Condition::Has(M63)],
+            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -11581,7 +11680,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C274), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C121)],
+        slots: &[slot("CmpOp", C276), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11591,8 +11690,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M61)],
-            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
+            when: &[Condition::Has(M63)],
+            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -11602,7 +11701,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C274), slot("bf16", C115)],
+        slots: &[slot("CmpOp", C276), slot("bf16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11611,10 +11710,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M61)],
-            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
+            when: &[Condition::Has(M63)],
+            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
         }],
-        gates: G304,
+        gates: G307,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11622,7 +11721,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C274), slot("BoolOp", C24), slot("bf16", C115)],
+        slots: &[slot("CmpOp", C276), slot("BoolOp", C24), slot("bf16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11632,10 +11731,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M61)],
-            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
+            when: &[Condition::Has(M63)],
+            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
         }],
-        gates: G304,
+        gates: G307,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11643,7 +11742,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C274), slot("bf16x2", C122)],
+        slots: &[slot("CmpOp", C276), slot("bf16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11652,10 +11751,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M61)],
-            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
+            when: &[Condition::Has(M63)],
+            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
         }],
-        gates: G305,
+        gates: G308,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11663,7 +11762,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C274), slot("BoolOp", C24), slot("bf16x2", C122)],
+        slots: &[slot("CmpOp", C276), slot("BoolOp", C24), slot("bf16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11673,10 +11772,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M61)],
-            then: Consequence::Needs(&[Condition::HasNot(M61)], Fault::Comparison),
+            when: &[Condition::Has(M63)],
+            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
         }],
-        gates: G305,
+        gates: G308,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11684,7 +11783,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shf,
         syntax: "shf.direction.mode.b32 d, a, b, c",
         section: "9.7.8.7",
-        slots: &[slot("direction", C281), slot("mode", C58), slot("b32", C6)],
+        slots: &[slot("direction", C283), slot("mode", C58), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -11694,7 +11793,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G306,
+        gates: G309,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -11702,7 +11801,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.mode.b32 d[|p], a, b:u32, c:u32",
         section: "9.7.9.5",
-        slots: &[slot("mode", C282), slot("b32", C6)],
+        slots: &[slot("mode", C284), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11712,7 +11811,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G307,
+        gates: G310,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -11720,7 +11819,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.sync.mode.b32 d[|p], a, b:u32, c:u32, membermask:b32",
         section: "9.7.9.6",
-        slots: &[slot("sync", C44), slot("mode", C282), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("mode", C284), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11731,7 +11830,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G308,
+        gates: G311,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -11756,7 +11855,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shr,
         syntax: "shr.type d, a, b:u32",
         section: "9.7.8.9",
-        slots: &[slot("type", C283)],
+        slots: &[slot("type", C285)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11786,7 +11885,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Slct,
         syntax: "slct.dtype.s32 d, a, b, c:s32",
         section: "9.7.6.4",
-        slots: &[slot("dtype", C273), slot("s32", C13)],
+        slots: &[slot("dtype", C275), slot("s32", C13)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11804,7 +11903,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Slct,
         syntax: "slct{.ftz}.dtype.f32 d, a, b, c:f32",
         section: "9.7.6.4",
-        slots: &[optional("ftz", C0), slot("dtype", C273), slot("f32", C1)],
+        slots: &[optional("ftz", C0), slot("dtype", C275), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11826,7 +11925,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G309) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G312) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -11839,7 +11938,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G309) }],
+        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G312) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -11852,7 +11951,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G310) }],
+        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G313) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -11863,8 +11962,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             optional("weak", C157),
-            optional("store_space", C284),
-            optional("cop", C285),
+            optional("store_space", C286),
+            optional("cop", C287),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
             slot("memory_type", C160),
@@ -11933,8 +12032,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             optional("weak", C157),
-            optional("store_space", C284),
-            optional("level1_eviction", C286),
+            optional("store_space", C286),
+            optional("level1_eviction", C288),
             optional("level2_eviction", C162),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
@@ -12004,7 +12103,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             slot("volatile", C163),
-            optional("store_space", C284),
+            optional("store_space", C286),
             optional("wide_vec", C40),
             slot("memory_type", C160),
         ],
@@ -12072,7 +12171,7 @@ pub static FORMS: &[Form] = &[
             slot("order", C271),
             slot("scope", C22),
             optional("shared_or_global", C23),
-            optional("level1_eviction", C286),
+            optional("level1_eviction", C288),
             optional("level2_eviction", C162),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
@@ -12201,6 +12300,60 @@ pub static FORMS: &[Form] = &[
         action: Action::Effect(Effect::St),
     },
     Form {
+        opcode: Opcode::St,
+        syntax: "st.async{.weak}{.async_shared}.bulk_mbarrier{.vec}.type [a], b.vec, [mbar]",
+        section: "9.7.9.12",
+        slots: &[
+            slot("async", C62),
+            optional("weak", C157),
+            optional("async_shared", C289),
+            slot("bulk_mbarrier", C64),
+            optional("vec", C38),
+            slot("type", C290),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            read("a", Kind::Address, Ty::None),
+            read("b", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
+            read("mbar", Kind::Address, Ty::None),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
+            then: Consequence::Needs(&[Condition::HasNot(M28)], Fault::Vector),
+        }],
+        gates: G320,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::StoreAsync),
+    },
+    Form {
+        opcode: Opcode::St,
+        syntax: "st.async{.mmio}.release.async_scope{.global}.type [a], b",
+        section: "9.7.9.12",
+        slots: &[
+            slot("async", C62),
+            optional("mmio", C165),
+            slot("release", C144),
+            slot("async_scope", C274),
+            optional("global", C19),
+            slot("type", C290),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
+        rules: &[
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G297) },
+            Rule {
+                when: &[Condition::Has(M61)],
+                then: Consequence::Needs(&[Condition::Has(M62)], Fault::Illegal(M61)),
+            },
+            Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G298) },
+        ],
+        gates: G320,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::St),
+    },
+    Form {
         opcode: Opcode::Stackrestore,
         syntax: "stackrestore.type a<reg>",
         section: "9.7.17.2",
@@ -12209,7 +12362,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G317,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -12222,7 +12375,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G318,
+        gates: G322,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -12246,7 +12399,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G319,
+        gates: G323,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12270,7 +12423,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G319,
+        gates: G323,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12294,7 +12447,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G319,
+        gates: G323,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12305,7 +12458,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C287),
+            slot("m16n8", C291),
             slot("x1", C171),
             slot("trans", C172),
             optional("ss", C76),
@@ -12318,7 +12471,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G320,
+        gates: G324,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12329,7 +12482,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C287),
+            slot("m16n8", C291),
             slot("x2", C174),
             slot("trans", C172),
             optional("ss", C76),
@@ -12342,7 +12495,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G320,
+        gates: G324,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12353,7 +12506,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C287),
+            slot("m16n8", C291),
             slot("x4", C175),
             slot("trans", C172),
             optional("ss", C76),
@@ -12366,7 +12519,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G320,
+        gates: G324,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12382,7 +12535,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G321) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G325) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -12400,7 +12553,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G322,
+        gates: G326,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -12416,7 +12569,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G323) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G327) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -12442,7 +12595,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rn}.bhalf d, a, b",
         section: "9.7.4.2",
-        slots: &[optional("rn", C10), slot("bhalf", C288)],
+        slots: &[optional("rn", C10), slot("bhalf", C292)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12502,7 +12655,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G326,
+        gates: G330,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -12510,7 +12663,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.2",
-        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C289)],
+        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C293)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12536,7 +12689,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G329,
+        gates: G333,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -12553,7 +12706,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G329,
+        gates: G333,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -12562,12 +12715,12 @@ pub static FORMS: &[Form] = &[
         syntax: "suld.b.geom{.cop}{.vec}.dtype.out_of_bounds d.vec+, [surface]",
         section: "9.7.11.1",
         slots: &[
-            slot("b", C290),
-            slot("geom", C291),
-            optional("cop", C292),
+            slot("b", C294),
+            slot("geom", C295),
+            optional("cop", C296),
             optional("vec", C38),
-            slot("dtype", C293),
-            slot("out_of_bounds", C294),
+            slot("dtype", C297),
+            slot("out_of_bounds", C298),
         ],
         ignored: &[],
         head: 1,
@@ -12587,7 +12740,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Suq,
         syntax: "suq.query.b32 d, [surfref]",
         section: "9.7.11.4",
-        slots: &[slot("query", C295), slot("b32", C6)],
+        slots: &[slot("query", C299), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("surfref", Kind::Handle, Ty::None)],
@@ -12601,11 +12754,11 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.b.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("b", C290),
-            slot("op", C296),
-            slot("geom", C297),
-            slot("ctype", C298),
-            slot("out_of_bounds", C294),
+            slot("b", C294),
+            slot("op", C300),
+            slot("geom", C301),
+            slot("ctype", C302),
+            slot("out_of_bounds", C298),
         ],
         ignored: &[],
         head: 1,
@@ -12619,10 +12772,10 @@ pub static FORMS: &[Form] = &[
                 when: &[Condition::Has(M12)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Illegal(M12)),
             },
-            Rule { when: &[Condition::Has(M12), Condition::TypeIn(0, T1)], then: Consequence::Gates(G335) },
+            Rule { when: &[Condition::Has(M12), Condition::TypeIn(0, T1)], then: Consequence::Gates(G339) },
             Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Illegal(M64)),
+                when: &[Condition::Has(M66)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Illegal(M66)),
             },
         ],
         gates: &[],
@@ -12634,18 +12787,18 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.p.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("p", C299),
-            slot("op", C296),
-            slot("geom", C297),
-            slot("ctype", C300),
-            slot("out_of_bounds", C294),
+            slot("p", C303),
+            slot("op", C300),
+            slot("geom", C301),
+            slot("ctype", C304),
+            slot("out_of_bounds", C298),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("surface", Kind::Texels, Ty::None), read("c", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[Rule {
-            when: &[Condition::Has(M65)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Illegal(M65)),
+            when: &[Condition::Has(M67)],
+            then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Illegal(M67)),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -12656,12 +12809,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.b.geom{.cop}{.vec}.ctype.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("b", C290),
-            slot("geom", C291),
-            optional("cop", C301),
+            slot("b", C294),
+            slot("geom", C295),
+            optional("cop", C305),
             optional("vec", C38),
-            slot("ctype", C293),
-            slot("out_of_bounds", C294),
+            slot("ctype", C297),
+            slot("out_of_bounds", C298),
         ],
         ignored: &[],
         head: 1,
@@ -12682,12 +12835,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.p.geom{.cop}{.vec}.b32.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("p", C299),
-            slot("geom", C291),
-            optional("cop", C301),
+            slot("p", C303),
+            slot("geom", C295),
+            optional("cop", C305),
             optional("vec", C38),
             slot("b32", C6),
-            slot("out_of_bounds", C294),
+            slot("out_of_bounds", C298),
         ],
         ignored: &[],
         head: 1,
@@ -12695,7 +12848,7 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M66)], then: Consequence::Gates(G338) }],
+        rules: &[Rule { when: &[Condition::Has(M68)], then: Consequence::Gates(G342) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sust),
@@ -12713,7 +12866,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G339,
+        gates: G343,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -12726,7 +12879,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G340,
+        gates: G344,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -12739,7 +12892,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G340,
+        gates: G344,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -12747,12 +12900,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tanh,
         syntax: "tanh.approx.bhalf d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C74), slot("bhalf", C302)],
+        slots: &[slot("approx", C74), slot("bhalf", C306)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G340,
+        gates: G344,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -12761,7 +12914,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.alloc.cta_group.sync.aligned{.cta_space}.b32 [dst], columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("alloc", C303),
+            slot("alloc", C307),
             slot("cta_group", C101),
             slot("sync", C44),
             slot("aligned", C51),
@@ -12775,10 +12928,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G345,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12787,7 +12940,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.dealloc.cta_group.sync.aligned.b32 taddr<reg>:b32, columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("dealloc", C304),
+            slot("dealloc", C308),
             slot("cta_group", C101),
             slot("sync", C44),
             slot("aligned", C51),
@@ -12800,10 +12953,10 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G346,
+        gates: G350,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12812,7 +12965,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.relinquish_alloc_permit.cta_group.sync.aligned",
         section: "9.7.16.7.1",
         slots: &[
-            slot("relinquish_alloc_permit", C305),
+            slot("relinquish_alloc_permit", C309),
             slot("cta_group", C101),
             slot("sync", C44),
             slot("aligned", C51),
@@ -12821,10 +12974,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G347,
+        gates: G351,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12833,12 +12986,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 d.frag, [taddr]",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C306),
+            slot("ld", C310),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C307),
-            slot("num", C308),
-            optional("pack::16b", C309),
+            slot("shape", C311),
+            slot("num", C312),
+            optional("pack::16b", C313),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -12849,15 +13002,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Illegal(M67)),
-            },
-            Rule {
                 when: &[Condition::Has(M69)],
                 then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Illegal(M69)),
             },
+            Rule {
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::HasNot(M72)], Fault::Illegal(M71)),
+            },
         ],
-        gates: G348,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12866,12 +13019,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.16x32bx2.num{.pack::16b}.b32 d.frag, [taddr], split<imm>:u32",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C306),
+            slot("ld", C310),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("16x32bx2", C310),
-            slot("num", C308),
-            optional("pack::16b", C309),
+            slot("16x32bx2", C314),
+            slot("num", C312),
+            optional("pack::16b", C313),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -12883,15 +13036,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Illegal(M67)),
-            },
-            Rule {
                 when: &[Condition::Has(M69)],
                 then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Illegal(M69)),
             },
+            Rule {
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::HasNot(M72)], Fault::Illegal(M71)),
+            },
         ],
-        gates: G348,
+        gates: G352,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12903,9 +13056,9 @@ pub static FORMS: &[Form] = &[
             slot("st", C261),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C307),
-            slot("num", C308),
-            optional("unpack::16b", C311),
+            slot("shape", C311),
+            slot("num", C312),
+            optional("unpack::16b", C315),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -12916,15 +13069,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Illegal(M67)),
-            },
-            Rule {
                 when: &[Condition::Has(M69)],
                 then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Illegal(M69)),
             },
+            Rule {
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::HasNot(M72)], Fault::Illegal(M71)),
+            },
         ],
-        gates: G349,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12936,9 +13089,9 @@ pub static FORMS: &[Form] = &[
             slot("st", C261),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("16x32bx2", C310),
-            slot("num", C308),
-            optional("unpack::16b", C311),
+            slot("16x32bx2", C314),
+            slot("num", C312),
+            optional("unpack::16b", C315),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -12950,15 +13103,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M67)],
-                then: Consequence::Needs(&[Condition::HasNot(M68)], Fault::Illegal(M67)),
-            },
-            Rule {
                 when: &[Condition::Has(M69)],
                 then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Illegal(M69)),
             },
+            Rule {
+                when: &[Condition::Has(M71)],
+                then: Consequence::Needs(&[Condition::HasNot(M72)], Fault::Illegal(M71)),
+            },
         ],
-        gates: G349,
+        gates: G353,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12966,12 +13119,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.wait.sync.aligned",
         section: "9.7.16.8.4",
-        slots: &[slot("wait", C312), slot("sync", C44), slot("aligned", C51)],
+        slots: &[slot("wait", C316), slot("sync", C44), slot("aligned", C51)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G350,
+        gates: G354,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12979,15 +13132,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.shape [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C313), slot("cta_group", C101), slot("shape", C314)],
+        slots: &[slot("cp", C317), slot("cta_group", C101), slot("shape", C318)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G351,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12995,15 +13148,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.64x128b.half [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C313), slot("cta_group", C101), slot("64x128b", C315), slot("half", C316)],
+        slots: &[slot("cp", C317), slot("cta_group", C101), slot("64x128b", C319), slot("half", C320)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G351,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13011,15 +13164,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4 [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C313), slot("cta_group", C101), slot("32x128b", C317), slot("warpx4", C318)],
+        slots: &[slot("cp", C317), slot("cta_group", C101), slot("32x128b", C321), slot("warpx4", C322)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G351,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13028,9 +13181,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.shape.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C313),
+            slot("cp", C317),
             slot("cta_group", C101),
-            slot("shape", C314),
+            slot("shape", C318),
             slot("b8x16", C177),
             slot("padded", C178),
         ],
@@ -13038,10 +13191,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G351,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13050,10 +13203,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.64x128b.half.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C313),
+            slot("cp", C317),
             slot("cta_group", C101),
-            slot("64x128b", C315),
-            slot("half", C316),
+            slot("64x128b", C319),
+            slot("half", C320),
             slot("b8x16", C177),
             slot("padded", C178),
         ],
@@ -13061,10 +13214,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G351,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13073,10 +13226,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C313),
+            slot("cp", C317),
             slot("cta_group", C101),
-            slot("32x128b", C317),
-            slot("warpx4", C318),
+            slot("32x128b", C321),
+            slot("warpx4", C322),
             slot("b8x16", C177),
             slot("padded", C178),
         ],
@@ -13084,10 +13237,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G351,
+        gates: G355,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13095,15 +13248,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.shift.cta_group.down [taddr]",
         section: "9.7.16.9.3",
-        slots: &[slot("shift", C319), slot("cta_group", C101), slot("down", C320)],
+        slots: &[slot("shift", C323), slot("cta_group", C101), slot("down", C324)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G352,
+        gates: G356,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13111,7 +13264,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C321), slot("cta_group", C101), slot("kind", C322), optional("collector", C323)],
+        slots: &[slot("mma", C325), slot("cta_group", C101), slot("kind", C326), optional("collector", C327)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -13125,10 +13278,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G353,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13136,7 +13289,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C321), slot("cta_group", C101), slot("kind", C322), optional("collector", C323)],
+        slots: &[slot("mma", C325), slot("cta_group", C101), slot("kind", C326), optional("collector", C327)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -13151,10 +13304,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G353,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13162,7 +13315,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C321), slot("cta_group", C101), slot("kind", C322), optional("collector", C323)],
+        slots: &[slot("mma", C325), slot("cta_group", C101), slot("kind", C326), optional("collector", C327)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -13177,10 +13330,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G353,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13188,7 +13341,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C321), slot("cta_group", C101), slot("kind", C322), optional("collector", C323)],
+        slots: &[slot("mma", C325), slot("cta_group", C101), slot("kind", C326), optional("collector", C327)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -13202,10 +13355,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G353,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13213,7 +13366,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C321), slot("cta_group", C101), slot("kind", C322), optional("collector", C323)],
+        slots: &[slot("mma", C325), slot("cta_group", C101), slot("kind", C326), optional("collector", C327)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -13228,10 +13381,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G353,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13239,7 +13392,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C321), slot("cta_group", C101), slot("kind", C322), optional("collector", C323)],
+        slots: &[slot("mma", C325), slot("cta_group", C101), slot("kind", C326), optional("collector", C327)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -13254,10 +13407,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G353,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13266,11 +13419,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C321),
-            slot("sp", C324),
+            slot("mma", C325),
+            slot("sp", C328),
             slot("cta_group", C101),
-            slot("kind", C322),
-            optional("collector", C323),
+            slot("kind", C326),
+            optional("collector", C327),
         ],
         ignored: &[],
         head: 1,
@@ -13286,10 +13439,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G353,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13298,11 +13451,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C321),
-            slot("sp", C324),
+            slot("mma", C325),
+            slot("sp", C328),
             slot("cta_group", C101),
-            slot("kind", C322),
-            optional("collector", C323),
+            slot("kind", C326),
+            optional("collector", C327),
         ],
         ignored: &[],
         head: 1,
@@ -13319,10 +13472,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G353,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13331,11 +13484,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C321),
-            slot("sp", C324),
+            slot("mma", C325),
+            slot("sp", C328),
             slot("cta_group", C101),
-            slot("kind", C322),
-            optional("collector", C323),
+            slot("kind", C326),
+            optional("collector", C327),
         ],
         ignored: &[],
         head: 1,
@@ -13352,10 +13505,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G353,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13364,11 +13517,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C321),
-            slot("sp", C324),
+            slot("mma", C325),
+            slot("sp", C328),
             slot("cta_group", C101),
-            slot("kind", C322),
-            optional("collector", C323),
+            slot("kind", C326),
+            optional("collector", C327),
         ],
         ignored: &[],
         head: 1,
@@ -13384,10 +13537,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G353,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13396,11 +13549,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C321),
-            slot("sp", C324),
+            slot("mma", C325),
+            slot("sp", C328),
             slot("cta_group", C101),
-            slot("kind", C322),
-            optional("collector", C323),
+            slot("kind", C326),
+            optional("collector", C327),
         ],
         ignored: &[],
         head: 1,
@@ -13417,10 +13570,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G353,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13429,11 +13582,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C321),
-            slot("sp", C324),
+            slot("mma", C325),
+            slot("sp", C328),
             slot("cta_group", C101),
-            slot("kind", C322),
-            optional("collector", C323),
+            slot("kind", C326),
+            optional("collector", C327),
         ],
         ignored: &[],
         head: 1,
@@ -13450,10 +13603,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G353,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13462,12 +13615,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C321),
+            slot("mma", C325),
             slot("cta_group", C101),
-            slot("kind", C325),
+            slot("kind", C329),
             slot("block_scale", C244),
-            optional("scale_vec_size", C326),
-            optional("collector", C323),
+            optional("scale_vec_size", C330),
+            optional("collector", C327),
         ],
         ignored: &[],
         head: 1,
@@ -13481,10 +13634,10 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G353,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13493,12 +13646,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C321),
+            slot("mma", C325),
             slot("cta_group", C101),
-            slot("kind", C325),
+            slot("kind", C329),
             slot("block_scale", C244),
-            optional("scale_vec_size", C326),
-            optional("collector", C323),
+            optional("scale_vec_size", C330),
+            optional("collector", C327),
         ],
         ignored: &[],
         head: 1,
@@ -13512,10 +13665,10 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G353,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13524,13 +13677,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C321),
-            slot("sp", C324),
+            slot("mma", C325),
+            slot("sp", C328),
             slot("cta_group", C101),
-            slot("kind", C325),
+            slot("kind", C329),
             slot("block_scale", C244),
-            optional("scale_vec_size", C326),
-            optional("collector", C323),
+            optional("scale_vec_size", C330),
+            optional("collector", C327),
         ],
         ignored: &[],
         head: 1,
@@ -13545,10 +13698,10 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G353,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13557,13 +13710,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C321),
-            slot("sp", C324),
+            slot("mma", C325),
+            slot("sp", C328),
             slot("cta_group", C101),
-            slot("kind", C325),
+            slot("kind", C329),
             slot("block_scale", C244),
-            optional("scale_vec_size", C326),
-            optional("collector", C323),
+            optional("scale_vec_size", C330),
+            optional("collector", C327),
         ],
         ignored: &[],
         head: 1,
@@ -13578,10 +13731,10 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G353,
+        gates: G357,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13590,9 +13743,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.b64 [mbar]",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C327),
+            slot("commit", C331),
             slot("cta_group", C101),
-            slot("mbarrier::arrive::one", C328),
+            slot("mbarrier::arrive::one", C332),
             optional("shared::cluster", C86),
             slot("b64", C83),
         ],
@@ -13600,10 +13753,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G354,
+        gates: G358,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13612,9 +13765,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.multicast.b64 [mbar], mask:u16",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C327),
+            slot("commit", C331),
             slot("cta_group", C101),
-            slot("mbarrier::arrive::one", C328),
+            slot("mbarrier::arrive::one", C332),
             optional("shared::cluster", C86),
             slot("multicast", C88),
             slot("b64", C83),
@@ -13623,10 +13776,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None), read("mask", Kind::Source, Ty::Fixed(Type::U16))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G343) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G344) },
+            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
         ],
-        gates: G354,
+        gates: G358,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13634,12 +13787,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.order",
         section: "9.7.16.12.1",
-        slots: &[slot("order", C329)],
+        slots: &[slot("order", C333)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G355,
+        gates: G359,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13648,11 +13801,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field.map_space.b1024.type [a], value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C330),
+            slot("replace", C334),
             slot("tile", C100),
-            slot("field", C331),
-            slot("map_space", C332),
-            slot("b1024", C333),
+            slot("field", C335),
+            slot("map_space", C336),
+            slot("b1024", C337),
             slot("type", C26),
         ],
         ignored: &[],
@@ -13660,15 +13813,15 @@ pub static FORMS: &[Form] = &[
         operands: &[read("a", Kind::Address, Ty::None), read("value", Kind::Source, Ty::Pick(0))],
         rules: &[
             Rule {
-                when: &[Condition::Has(M71)],
+                when: &[Condition::Has(M73)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T2)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M72)],
+                when: &[Condition::Has(M74)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
         ],
-        gates: G356,
+        gates: G360,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13677,11 +13830,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.replace.tile.field.map_space.b1024.type [a], ordinal<imm 0..4>:u32, value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C330),
+            slot("replace", C334),
             slot("tile", C100),
-            slot("field", C334),
-            slot("map_space", C332),
-            slot("b1024", C333),
+            slot("field", C338),
+            slot("map_space", C336),
+            slot("b1024", C337),
             slot("type", C26),
         ],
         ignored: &[],
@@ -13693,15 +13846,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M73)],
+                when: &[Condition::Has(M75)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T2)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M74)],
+                when: &[Condition::Has(M76)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
         ],
-        gates: G356,
+        gates: G360,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13710,7 +13863,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [dst], [src], size<imm 128>:u32",
         section: "9.7.9.26.1",
         slots: &[
-            slot("cp_fenceproxy", C335),
+            slot("cp_fenceproxy", C339),
             slot("global", C19),
             slot("shared::cta", C63),
             slot("tensormap::generic", C151),
@@ -13727,7 +13880,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G357,
+        gates: G361,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13735,12 +13888,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Testp,
         syntax: "testp.op.type p, a",
         section: "9.7.3.1",
-        slots: &[slot("op", C336), slot("type", C73)],
+        slots: &[slot("op", C340), slot("type", C73)],
         ignored: &[],
         head: 0,
         operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G358,
+        gates: G362,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -13750,10 +13903,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C337),
+            slot("geom", C341),
             slot("v4", C71),
-            slot("dtype", C338),
-            slot("ctype", C339),
+            slot("dtype", C342),
+            slot("ctype", C343),
         ],
         ignored: &[],
         head: 0,
@@ -13763,12 +13916,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
+                when: &[Condition::Has(M77)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
             },
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M76)),
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M78)),
             },
         ],
         gates: &[],
@@ -13780,12 +13933,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C340),
+            slot("base", C344),
             optional("uni", C59),
-            slot("geom", C337),
+            slot("geom", C341),
             slot("v4", C71),
-            slot("dtype", C338),
-            slot("ctype", C339),
+            slot("dtype", C342),
+            slot("ctype", C343),
         ],
         ignored: &[],
         head: 1,
@@ -13795,15 +13948,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M76)),
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M78)),
             },
             Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
+                when: &[Condition::Has(M77)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
             },
         ],
-        gates: G361,
+        gates: G365,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -13812,12 +13965,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C341),
+            slot("level", C345),
             optional("uni", C59),
-            slot("geom", C337),
+            slot("geom", C341),
             slot("v4", C71),
-            slot("dtype", C338),
-            slot("ctype", C339),
+            slot("dtype", C342),
+            slot("ctype", C343),
         ],
         ignored: &[],
         head: 1,
@@ -13828,19 +13981,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M79)),
+            },
+            Rule {
+                when: &[Condition::Has(M80)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M80)),
+            },
+            Rule {
                 when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M77)),
-            },
-            Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M78)),
-            },
-            Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
             },
         ],
-        gates: G362,
+        gates: G366,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -13849,12 +14002,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C342),
+            slot("grad", C346),
             optional("uni", C59),
-            slot("geom", C337),
+            slot("geom", C341),
             slot("v4", C71),
-            slot("dtype", C338),
-            slot("ctype", C339),
+            slot("dtype", C342),
+            slot("ctype", C343),
         ],
         ignored: &[],
         head: 1,
@@ -13865,21 +14018,21 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G363) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G367) },
+            Rule {
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M79)),
+            },
+            Rule {
+                when: &[Condition::Has(M80)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M80)),
+            },
             Rule {
                 when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M77)),
-            },
-            Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M78)),
-            },
-            Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
             },
         ],
-        gates: G364,
+        gates: G368,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -13889,10 +14042,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C337),
+            slot("geom", C341),
             slot("v4", C71),
-            slot("dtype", C338),
-            slot("ctype", C339),
+            slot("dtype", C342),
+            slot("ctype", C343),
         ],
         ignored: &[],
         head: 0,
@@ -13903,15 +14056,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
+                when: &[Condition::Has(M77)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
             },
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M76)),
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M78)),
             },
         ],
-        gates: G365,
+        gates: G369,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -13920,12 +14073,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C340),
+            slot("base", C344),
             optional("uni", C59),
-            slot("geom", C337),
+            slot("geom", C341),
             slot("v4", C71),
-            slot("dtype", C338),
-            slot("ctype", C339),
+            slot("dtype", C342),
+            slot("ctype", C343),
         ],
         ignored: &[],
         head: 1,
@@ -13936,15 +14089,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M76)),
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M78)),
             },
             Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
+                when: &[Condition::Has(M77)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
             },
         ],
-        gates: G366,
+        gates: G370,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -13953,12 +14106,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C341),
+            slot("level", C345),
             optional("uni", C59),
-            slot("geom", C337),
+            slot("geom", C341),
             slot("v4", C71),
-            slot("dtype", C338),
-            slot("ctype", C339),
+            slot("dtype", C342),
+            slot("ctype", C343),
         ],
         ignored: &[],
         head: 1,
@@ -13970,19 +14123,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M79)),
+            },
+            Rule {
+                when: &[Condition::Has(M80)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M80)),
+            },
+            Rule {
                 when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M77)),
-            },
-            Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M78)),
-            },
-            Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
             },
         ],
-        gates: G367,
+        gates: G371,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -13991,12 +14144,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C342),
+            slot("grad", C346),
             optional("uni", C59),
-            slot("geom", C337),
+            slot("geom", C341),
             slot("v4", C71),
-            slot("dtype", C338),
-            slot("ctype", C339),
+            slot("dtype", C342),
+            slot("ctype", C343),
         ],
         ignored: &[],
         head: 1,
@@ -14008,21 +14161,21 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G363) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G367) },
+            Rule {
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M79)),
+            },
+            Rule {
+                when: &[Condition::Has(M80)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M80)),
+            },
             Rule {
                 when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M77)),
-            },
-            Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M78)),
-            },
-            Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
             },
         ],
-        gates: G368,
+        gates: G372,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14032,9 +14185,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C343),
+            slot("geom", C347),
             slot("v4", C71),
-            slot("dtype", C338),
+            slot("dtype", C342),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14045,7 +14198,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G365,
+        gates: G369,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14054,11 +14207,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C340),
+            slot("base", C344),
             optional("uni", C59),
-            slot("geom", C343),
+            slot("geom", C347),
             slot("v4", C71),
-            slot("dtype", C338),
+            slot("dtype", C342),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14069,7 +14222,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G366,
+        gates: G370,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14078,11 +14231,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C341),
+            slot("level", C345),
             optional("uni", C59),
-            slot("geom", C343),
+            slot("geom", C347),
             slot("v4", C71),
-            slot("dtype", C338),
+            slot("dtype", C342),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14094,7 +14247,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G367,
+        gates: G371,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14103,11 +14256,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C342),
+            slot("grad", C346),
             optional("uni", C59),
-            slot("geom", C343),
+            slot("geom", C347),
             slot("v4", C71),
-            slot("dtype", C338),
+            slot("dtype", C342),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14119,8 +14272,8 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G363) }],
-        gates: G368,
+        rules: &[Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G367) }],
+        gates: G372,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14130,9 +14283,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C343),
+            slot("geom", C347),
             slot("v4", C71),
-            slot("dtype", C338),
+            slot("dtype", C342),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14144,7 +14297,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G365,
+        gates: G369,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14153,11 +14306,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C340),
+            slot("base", C344),
             optional("uni", C59),
-            slot("geom", C343),
+            slot("geom", C347),
             slot("v4", C71),
-            slot("dtype", C338),
+            slot("dtype", C342),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14169,7 +14322,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G366,
+        gates: G370,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14178,11 +14331,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C341),
+            slot("level", C345),
             optional("uni", C59),
-            slot("geom", C343),
+            slot("geom", C347),
             slot("v4", C71),
-            slot("dtype", C338),
+            slot("dtype", C342),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14195,7 +14348,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G367,
+        gates: G371,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14204,11 +14357,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C342),
+            slot("grad", C346),
             optional("uni", C59),
-            slot("geom", C343),
+            slot("geom", C347),
             slot("v4", C71),
-            slot("dtype", C338),
+            slot("dtype", C342),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14221,8 +14374,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G363) }],
-        gates: G368,
+        rules: &[Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G367) }],
+        gates: G372,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14232,10 +14385,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C337),
-            slot("v2", C344),
-            slot("dtype", C345),
-            slot("ctype", C339),
+            slot("geom", C341),
+            slot("v2", C348),
+            slot("dtype", C349),
+            slot("ctype", C343),
         ],
         ignored: &[],
         head: 0,
@@ -14245,12 +14398,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
+                when: &[Condition::Has(M77)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
             },
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M76)),
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M78)),
             },
         ],
         gates: &[],
@@ -14262,12 +14415,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C340),
+            slot("base", C344),
             optional("uni", C59),
-            slot("geom", C337),
-            slot("v2", C344),
-            slot("dtype", C345),
-            slot("ctype", C339),
+            slot("geom", C341),
+            slot("v2", C348),
+            slot("dtype", C349),
+            slot("ctype", C343),
         ],
         ignored: &[],
         head: 1,
@@ -14277,15 +14430,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M76)),
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M78)),
             },
             Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
+                when: &[Condition::Has(M77)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
             },
         ],
-        gates: G361,
+        gates: G365,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14294,12 +14447,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C341),
+            slot("level", C345),
             optional("uni", C59),
-            slot("geom", C337),
-            slot("v2", C344),
-            slot("dtype", C345),
-            slot("ctype", C339),
+            slot("geom", C341),
+            slot("v2", C348),
+            slot("dtype", C349),
+            slot("ctype", C343),
         ],
         ignored: &[],
         head: 1,
@@ -14310,19 +14463,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M79)),
+            },
+            Rule {
+                when: &[Condition::Has(M80)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M80)),
+            },
+            Rule {
                 when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M77)),
-            },
-            Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M78)),
-            },
-            Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
             },
         ],
-        gates: G362,
+        gates: G366,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14331,12 +14484,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C342),
+            slot("grad", C346),
             optional("uni", C59),
-            slot("geom", C337),
-            slot("v2", C344),
-            slot("dtype", C345),
-            slot("ctype", C339),
+            slot("geom", C341),
+            slot("v2", C348),
+            slot("dtype", C349),
+            slot("ctype", C343),
         ],
         ignored: &[],
         head: 1,
@@ -14347,21 +14500,21 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G363) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G367) },
+            Rule {
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M79)),
+            },
+            Rule {
+                when: &[Condition::Has(M80)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M80)),
+            },
             Rule {
                 when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M77)),
-            },
-            Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M78)),
-            },
-            Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
             },
         ],
-        gates: G364,
+        gates: G368,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14371,10 +14524,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C337),
-            slot("v2", C344),
-            slot("dtype", C345),
-            slot("ctype", C339),
+            slot("geom", C341),
+            slot("v2", C348),
+            slot("dtype", C349),
+            slot("ctype", C343),
         ],
         ignored: &[],
         head: 0,
@@ -14385,15 +14538,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
+                when: &[Condition::Has(M77)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
             },
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M76)),
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M78)),
             },
         ],
-        gates: G365,
+        gates: G369,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14402,12 +14555,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C340),
+            slot("base", C344),
             optional("uni", C59),
-            slot("geom", C337),
-            slot("v2", C344),
-            slot("dtype", C345),
-            slot("ctype", C339),
+            slot("geom", C341),
+            slot("v2", C348),
+            slot("dtype", C349),
+            slot("ctype", C343),
         ],
         ignored: &[],
         head: 1,
@@ -14418,15 +14571,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M76)),
+                when: &[Condition::Has(M78)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M78)),
             },
             Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
+                when: &[Condition::Has(M77)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
             },
         ],
-        gates: G366,
+        gates: G370,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14435,12 +14588,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C341),
+            slot("level", C345),
             optional("uni", C59),
-            slot("geom", C337),
-            slot("v2", C344),
-            slot("dtype", C345),
-            slot("ctype", C339),
+            slot("geom", C341),
+            slot("v2", C348),
+            slot("dtype", C349),
+            slot("ctype", C343),
         ],
         ignored: &[],
         head: 1,
@@ -14452,19 +14605,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M79)),
+            },
+            Rule {
+                when: &[Condition::Has(M80)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M80)),
+            },
+            Rule {
                 when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M77)),
-            },
-            Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M78)),
-            },
-            Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
             },
         ],
-        gates: G367,
+        gates: G371,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14473,12 +14626,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C342),
+            slot("grad", C346),
             optional("uni", C59),
-            slot("geom", C337),
-            slot("v2", C344),
-            slot("dtype", C345),
-            slot("ctype", C339),
+            slot("geom", C341),
+            slot("v2", C348),
+            slot("dtype", C349),
+            slot("ctype", C343),
         ],
         ignored: &[],
         head: 1,
@@ -14490,21 +14643,21 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G363) },
+            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G367) },
+            Rule {
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M79)),
+            },
+            Rule {
+                when: &[Condition::Has(M80)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M80)),
+            },
             Rule {
                 when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::HasNot(M77)], Fault::Illegal(M77)),
-            },
-            Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M78)),
-            },
-            Rule {
-                when: &[Condition::Has(M75)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M75)),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
             },
         ],
-        gates: G368,
+        gates: G372,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14514,9 +14667,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C343),
-            slot("v2", C344),
-            slot("dtype", C345),
+            slot("geom", C347),
+            slot("v2", C348),
+            slot("dtype", C349),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14527,7 +14680,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G365,
+        gates: G369,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14536,11 +14689,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C340),
+            slot("base", C344),
             optional("uni", C59),
-            slot("geom", C343),
-            slot("v2", C344),
-            slot("dtype", C345),
+            slot("geom", C347),
+            slot("v2", C348),
+            slot("dtype", C349),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14551,7 +14704,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G366,
+        gates: G370,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14560,11 +14713,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C341),
+            slot("level", C345),
             optional("uni", C59),
-            slot("geom", C343),
-            slot("v2", C344),
-            slot("dtype", C345),
+            slot("geom", C347),
+            slot("v2", C348),
+            slot("dtype", C349),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14576,7 +14729,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G367,
+        gates: G371,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14585,11 +14738,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C342),
+            slot("grad", C346),
             optional("uni", C59),
-            slot("geom", C343),
-            slot("v2", C344),
-            slot("dtype", C345),
+            slot("geom", C347),
+            slot("v2", C348),
+            slot("dtype", C349),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14601,8 +14754,8 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G363) }],
-        gates: G368,
+        rules: &[Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G367) }],
+        gates: G372,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14612,9 +14765,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C343),
-            slot("v2", C344),
-            slot("dtype", C345),
+            slot("geom", C347),
+            slot("v2", C348),
+            slot("dtype", C349),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14626,7 +14779,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G365,
+        gates: G369,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14635,11 +14788,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C340),
+            slot("base", C344),
             optional("uni", C59),
-            slot("geom", C343),
-            slot("v2", C344),
-            slot("dtype", C345),
+            slot("geom", C347),
+            slot("v2", C348),
+            slot("dtype", C349),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14651,7 +14804,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G366,
+        gates: G370,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14660,11 +14813,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C341),
+            slot("level", C345),
             optional("uni", C59),
-            slot("geom", C343),
-            slot("v2", C344),
-            slot("dtype", C345),
+            slot("geom", C347),
+            slot("v2", C348),
+            slot("dtype", C349),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14677,7 +14830,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G367,
+        gates: G371,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14686,11 +14839,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C342),
+            slot("grad", C346),
             optional("uni", C59),
-            slot("geom", C343),
-            slot("v2", C344),
-            slot("dtype", C345),
+            slot("geom", C347),
+            slot("v2", C348),
+            slot("dtype", C349),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14703,8 +14856,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M75)], then: Consequence::Gates(G363) }],
-        gates: G368,
+        rules: &[Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G367) }],
+        gates: G372,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14714,10 +14867,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C346),
-            slot("geom", C347),
+            slot("component", C350),
+            slot("geom", C351),
             slot("v4", C71),
-            slot("dtype", C275),
+            slot("dtype", C277),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14737,10 +14890,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C346),
-            slot("geom", C348),
+            slot("component", C350),
+            slot("geom", C352),
             slot("v4", C71),
-            slot("dtype", C275),
+            slot("dtype", C277),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14751,7 +14904,7 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G372,
+        gates: G376,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14761,10 +14914,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C346),
-            slot("geom", C348),
+            slot("component", C350),
+            slot("geom", C352),
             slot("v4", C71),
-            slot("dtype", C275),
+            slot("dtype", C277),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14775,7 +14928,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G372,
+        gates: G376,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14785,10 +14938,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C346),
-            slot("geom", C348),
+            slot("component", C350),
+            slot("geom", C352),
             slot("v4", C71),
-            slot("dtype", C275),
+            slot("dtype", C277),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14800,7 +14953,7 @@ pub static FORMS: &[Form] = &[
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
         rules: &[],
-        gates: G372,
+        gates: G376,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14821,7 +14974,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.query.b32 d, [texref]",
         section: "9.7.10.5",
-        slots: &[slot("query", C349), slot("b32", C6)],
+        slots: &[slot("query", C353), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("texref", Kind::Handle, Ty::None)],
@@ -14834,7 +14987,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.level.query.b32 d, [texref], lod:s32",
         section: "9.7.10.5",
-        slots: &[slot("level", C341), slot("query", C350), slot("b32", C6)],
+        slots: &[slot("level", C345), slot("query", C354), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14843,7 +14996,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G375,
+        gates: G379,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Txq),
     },
@@ -14860,7 +15013,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G376,
+        gates: G380,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -14878,7 +15031,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G376,
+        gates: G380,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -14902,7 +15055,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G376,
+        gates: G380,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -14929,7 +15082,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G377,
+        gates: G381,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff2"),
     },
@@ -14956,7 +15109,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G378,
+        gates: G382,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff4"),
     },
@@ -14973,7 +15126,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G379,
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -14991,7 +15144,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G379,
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -15015,7 +15168,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G379,
+        gates: G383,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -15042,7 +15195,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G380,
+        gates: G384,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add2"),
     },
@@ -15069,7 +15222,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G381,
+        gates: G385,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add4"),
     },
@@ -15096,7 +15249,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G382,
+        gates: G386,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg2"),
     },
@@ -15123,7 +15276,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G383,
+        gates: G387,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg4"),
     },
@@ -15136,7 +15289,7 @@ pub static FORMS: &[Form] = &[
             slot("atype", C140),
             slot("btype", C140),
             optional("sat", C8),
-            optional("scale", C351),
+            optional("scale", C355),
         ],
         ignored: &[],
         head: 0,
@@ -15147,7 +15300,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).negatable(),
         ],
         rules: &[],
-        gates: G384,
+        gates: G388,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -15159,9 +15312,9 @@ pub static FORMS: &[Form] = &[
             slot("dtype", C140),
             slot("atype", C140),
             slot("btype", C140),
-            slot("po", C352),
+            slot("po", C356),
             optional("sat", C8),
-            optional("scale", C351),
+            optional("scale", C355),
         ],
         ignored: &[],
         head: 0,
@@ -15172,7 +15325,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G384,
+        gates: G388,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -15189,7 +15342,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G385,
+        gates: G389,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -15207,7 +15360,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G385,
+        gates: G389,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -15231,7 +15384,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G385,
+        gates: G389,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -15258,7 +15411,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G386,
+        gates: G390,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max2"),
     },
@@ -15285,7 +15438,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G387,
+        gates: G391,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max4"),
     },
@@ -15302,7 +15455,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G388,
+        gates: G392,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -15320,7 +15473,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G388,
+        gates: G392,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -15344,7 +15497,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G388,
+        gates: G392,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -15371,7 +15524,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G389,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min2"),
     },
@@ -15398,7 +15551,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G390,
+        gates: G394,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min4"),
     },
@@ -15406,15 +15559,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.mode.pred d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("mode", C353), slot("pred", C49)],
+        slots: &[slot("mode", C357), slot("pred", C49)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G391) }],
-        gates: G392,
+        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G395) }],
+        gates: G396,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -15422,15 +15575,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.ballot.b32 d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("ballot", C354), slot("b32", C6)],
+        slots: &[slot("ballot", C358), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G391) }],
-        gates: G392,
+        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G395) }],
+        gates: G396,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -15438,7 +15591,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.mode.pred d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("mode", C353), slot("pred", C49)],
+        slots: &[slot("sync", C44), slot("mode", C357), slot("pred", C49)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -15446,8 +15599,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G391) }],
-        gates: G393,
+        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G395) }],
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -15455,7 +15608,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.ballot.b32 d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("ballot", C354), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("ballot", C358), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -15463,8 +15616,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M79)], then: Consequence::Gates(G391) }],
-        gates: G393,
+        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G395) }],
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -15472,7 +15625,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d:u32, a.part, b.part",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C274)],
+        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C276)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -15482,15 +15635,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
+                when: &[Condition::Has(M65)],
+                then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M61)],
+                when: &[Condition::Has(M63)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G394,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -15498,7 +15651,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C274)],
+        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C276)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -15509,15 +15662,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
+                when: &[Condition::Has(M65)],
+                then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M61)],
+                when: &[Condition::Has(M63)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G394,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -15525,7 +15678,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp.op2 d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C274), slot("op2", C39)],
+        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C276), slot("op2", C39)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -15536,15 +15689,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
+                when: &[Condition::Has(M65)],
+                then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M61)],
+                when: &[Condition::Has(M63)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G394,
+        gates: G398,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -15552,7 +15705,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset2,
         syntax: "vset2.atype.btype.CmpOp{.add} d.halfmask:u32, a.halves, b.halves, c:u32",
         section: "9.7.18.2.2",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C274), optional("add", C31)],
+        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C276), optional("add", C31)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -15564,15 +15717,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
+                when: &[Condition::Has(M65)],
+                then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M61)],
+                when: &[Condition::Has(M63)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G395,
+        gates: G399,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set2"),
     },
@@ -15580,7 +15733,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset4,
         syntax: "vset4.atype.btype.CmpOp{.add} d.bytemask:u32, a.bytes, b.bytes, c:u32",
         section: "9.7.18.2.4",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C274), optional("add", C31)],
+        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C276), optional("add", C31)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -15592,15 +15745,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
+                when: &[Condition::Has(M65)],
+                then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M61)],
+                when: &[Condition::Has(M63)],
                 then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
             },
         ],
-        gates: G396,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set4"),
     },
@@ -15626,7 +15779,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G397,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -15653,7 +15806,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G397,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -15681,7 +15834,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G397,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -15707,7 +15860,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G398,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -15734,7 +15887,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G398,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -15762,7 +15915,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::TypeIn(2, T24)],
             then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
         }],
-        gates: G398,
+        gates: G402,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -15779,7 +15932,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G399,
+        gates: G403,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -15797,7 +15950,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G399,
+        gates: G403,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -15821,7 +15974,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G399,
+        gates: G403,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -15848,7 +16001,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G400,
+        gates: G404,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub2"),
     },
@@ -15875,7 +16028,7 @@ pub static FORMS: &[Form] = &[
             when: &[Condition::Has(M16)],
             then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
         }],
-        gates: G401,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub4"),
     },
@@ -15884,10 +16037,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C355),
+            slot("mma_async", C359),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C356),
+            slot("shape", C360),
             slot("dtype", C219),
             slot("atype", C114),
             slot("btype", C114),
@@ -15905,7 +16058,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G402,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -15914,10 +16067,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C355),
+            slot("mma_async", C359),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C356),
+            slot("shape", C360),
             slot("dtype", C219),
             slot("atype", C114),
             slot("btype", C114),
@@ -15934,7 +16087,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G402,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -15943,10 +16096,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C355),
+            slot("mma_async", C359),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C356),
+            slot("shape", C360),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -15964,7 +16117,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G402,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -15973,10 +16126,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C355),
+            slot("mma_async", C359),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C356),
+            slot("shape", C360),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -15993,7 +16146,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G402,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16002,10 +16155,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C355),
+            slot("mma_async", C359),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C357),
+            slot("shape", C361),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -16021,7 +16174,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G402,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16030,10 +16183,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C355),
+            slot("mma_async", C359),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C357),
+            slot("shape", C361),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -16049,7 +16202,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G402,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16058,10 +16211,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C355),
+            slot("mma_async", C359),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C358),
+            slot("shape", C362),
             slot("dtype", C219),
             slot("atype", C234),
             slot("btype", C234),
@@ -16077,7 +16230,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G403,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16086,10 +16239,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C355),
+            slot("mma_async", C359),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C358),
+            slot("shape", C362),
             slot("dtype", C219),
             slot("atype", C234),
             slot("btype", C234),
@@ -16105,7 +16258,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G403,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16114,14 +16267,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C355),
+            slot("mma_async", C359),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C359),
+            slot("shape", C363),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C360),
-            slot("btype", C360),
+            slot("atype", C364),
+            slot("btype", C364),
         ],
         ignored: &[],
         head: 1,
@@ -16134,14 +16287,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T14)],
-                then: Consequence::Gates(G404),
+                then: Consequence::Gates(G408),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T14), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G404),
+                then: Consequence::Gates(G408),
             },
         ],
-        gates: G405,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16150,14 +16303,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C355),
+            slot("mma_async", C359),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C359),
+            slot("shape", C363),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C360),
-            slot("btype", C360),
+            slot("atype", C364),
+            slot("btype", C364),
         ],
         ignored: &[],
         head: 1,
@@ -16170,14 +16323,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T14)],
-                then: Consequence::Gates(G404),
+                then: Consequence::Gates(G408),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T14), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G404),
+                then: Consequence::Gates(G408),
             },
         ],
-        gates: G405,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16186,14 +16339,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype.and.popc d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C355),
+            slot("mma_async", C359),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C361),
+            slot("shape", C365),
             slot("dtype", C13),
             slot("atype", C230),
             slot("btype", C230),
-            slot("and", C362),
+            slot("and", C366),
             slot("popc", C47),
         ],
         ignored: &[],
@@ -16205,7 +16358,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G406,
+        gates: G410,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16214,14 +16367,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype.and.popc d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C355),
+            slot("mma_async", C359),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C361),
+            slot("shape", C365),
             slot("dtype", C13),
             slot("atype", C230),
             slot("btype", C230),
-            slot("and", C362),
+            slot("and", C366),
             slot("popc", C47),
         ],
         ignored: &[],
@@ -16233,6 +16386,71 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
+        gates: G410,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Wgmma),
+    },
+    Form {
+        opcode: Opcode::Wgmma,
+        syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
+        section: "9.7.15.6.3",
+        slots: &[
+            slot("mma_async", C359),
+            slot("sp", C328),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C362),
+            slot("dtype", C219),
+            slot("atype", C114),
+            slot("btype", C114),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("sp-meta", Kind::Source, Ty::Fixed(Type::B32)),
+            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-trans-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
+        gates: G406,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Wgmma),
+    },
+    Form {
+        opcode: Opcode::Wgmma,
+        syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
+        section: "9.7.15.6.3",
+        slots: &[
+            slot("mma_async", C359),
+            slot("sp", C328),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("shape", C362),
+            slot("dtype", C219),
+            slot("atype", C114),
+            slot("btype", C114),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
+            read("sp-meta", Kind::Source, Ty::Fixed(Type::B32)),
+            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
+            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
+            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+            read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
+        ],
+        rules: &[],
         gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
@@ -16242,76 +16460,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C355),
-            slot("sp", C324),
+            slot("mma_async", C359),
+            slot("sp", C328),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C358),
-            slot("dtype", C219),
-            slot("atype", C114),
-            slot("btype", C114),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("sp-meta", Kind::Source, Ty::Fixed(Type::B32)),
-            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
-            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-trans-a", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-        ],
-        rules: &[],
-        gates: G402,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Wgmma),
-    },
-    Form {
-        opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
-        section: "9.7.15.6.3",
-        slots: &[
-            slot("mma_async", C355),
-            slot("sp", C324),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C358),
-            slot("dtype", C219),
-            slot("atype", C114),
-            slot("btype", C114),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b-desc", Kind::Source, Ty::Fixed(Type::B64)),
-            read("sp-meta", Kind::Source, Ty::Fixed(Type::B32)),
-            read("sp-sel", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
-            read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
-            read("imm-scale-a", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-            read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
-        ],
-        rules: &[],
-        gates: G402,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Wgmma),
-    },
-    Form {
-        opcode: Opcode::Wgmma,
-        syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
-        section: "9.7.15.6.3",
-        slots: &[
-            slot("mma_async", C355),
-            slot("sp", C324),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("shape", C358),
+            slot("shape", C362),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -16331,7 +16484,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G402,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16340,11 +16493,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C355),
-            slot("sp", C324),
+            slot("mma_async", C359),
+            slot("sp", C328),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C358),
+            slot("shape", C362),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -16363,7 +16516,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G402,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16372,11 +16525,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C355),
-            slot("sp", C324),
+            slot("mma_async", C359),
+            slot("sp", C328),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C356),
+            slot("shape", C360),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -16394,7 +16547,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G402,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16403,11 +16556,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C355),
-            slot("sp", C324),
+            slot("mma_async", C359),
+            slot("sp", C328),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C356),
+            slot("shape", C360),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -16425,7 +16578,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G402,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16434,11 +16587,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C355),
-            slot("sp", C324),
+            slot("mma_async", C359),
+            slot("sp", C328),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C363),
+            slot("shape", C367),
             slot("dtype", C219),
             slot("atype", C234),
             slot("btype", C234),
@@ -16456,7 +16609,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G403,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16465,11 +16618,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C355),
-            slot("sp", C324),
+            slot("mma_async", C359),
+            slot("sp", C328),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C363),
+            slot("shape", C367),
             slot("dtype", C219),
             slot("atype", C234),
             slot("btype", C234),
@@ -16487,7 +16640,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G403,
+        gates: G407,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16496,15 +16649,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C355),
-            slot("sp", C324),
+            slot("mma_async", C359),
+            slot("sp", C328),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C364),
+            slot("shape", C368),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C360),
-            slot("btype", C360),
+            slot("atype", C364),
+            slot("btype", C364),
         ],
         ignored: &[],
         head: 1,
@@ -16519,14 +16672,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T14)],
-                then: Consequence::Gates(G404),
+                then: Consequence::Gates(G408),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T14), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G404),
+                then: Consequence::Gates(G408),
             },
         ],
-        gates: G405,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16535,15 +16688,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C355),
-            slot("sp", C324),
+            slot("mma_async", C359),
+            slot("sp", C328),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C364),
+            slot("shape", C368),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C360),
-            slot("btype", C360),
+            slot("atype", C364),
+            slot("btype", C364),
         ],
         ignored: &[],
         head: 1,
@@ -16558,14 +16711,14 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule {
                 when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T14)],
-                then: Consequence::Gates(G404),
+                then: Consequence::Gates(G408),
             },
             Rule {
                 when: &[Condition::TypeIn(1, T14), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G404),
+                then: Consequence::Gates(G408),
             },
         ],
-        gates: G405,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16573,12 +16726,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Wgmma,
         syntax: "wgmma.fence.sync.aligned",
         section: "9.7.15.7.1",
-        slots: &[slot("fence", C365), slot("sync", C44), slot("aligned", C51)],
+        slots: &[slot("fence", C369), slot("sync", C44), slot("aligned", C51)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G407,
+        gates: G411,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -16591,7 +16744,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G408,
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -16604,7 +16757,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G409,
+        gates: G413,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -16613,246 +16766,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("a", C367),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C368),
-            optional("memory", C369),
-            slot("type", C114),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
-        ],
-        gates: G413,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C366),
-            slot("b", C290),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C368),
-            optional("memory", C369),
-            slot("type", C114),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
-        ],
-        gates: G413,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C366),
-            slot("a", C367),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C368),
-            optional("memory", C369),
-            slot("type", C115),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
-        ],
-        gates: G414,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C366),
-            slot("b", C290),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C368),
-            optional("memory", C369),
-            slot("type", C115),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
-        ],
-        gates: G414,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C366),
-            slot("a", C367),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C370),
-            optional("memory", C369),
-            slot("type", C120),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) }],
-        gates: G414,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C366),
-            slot("b", C290),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C370),
-            optional("memory", C369),
-            slot("type", C120),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) }],
-        gates: G414,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C366),
-            slot("a", C367),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C371),
-            optional("memory", C369),
-            slot("type", C2),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G416) },
-        ],
-        gates: G417,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C366),
-            slot("b", C290),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C371),
-            optional("memory", C369),
-            slot("type", C2),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G416) },
-        ],
-        gates: G417,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C366),
-            slot("a", C367),
+            slot("load", C370),
+            slot("a", C371),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
             slot("shape", C372),
-            optional("memory", C369),
-            slot("type", C2),
+            optional("memory", C373),
+            slot("type", C114),
         ],
         ignored: &[],
         head: 2,
@@ -16861,7 +16782,11 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) }],
+        rules: &[
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
+        ],
         gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -16871,14 +16796,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("b", C290),
+            slot("load", C370),
+            slot("b", C294),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C373),
-            optional("memory", C369),
-            slot("type", C2),
+            slot("shape", C372),
+            optional("memory", C373),
+            slot("type", C114),
         ],
         ignored: &[],
         head: 2,
@@ -16887,7 +16812,11 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) }],
+        rules: &[
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
+        ],
         gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
@@ -16897,14 +16826,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("a", C367),
+            slot("load", C370),
+            slot("a", C371),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C368),
-            optional("memory", C369),
-            slot("type", C226),
+            slot("shape", C372),
+            optional("memory", C373),
+            slot("type", C115),
         ],
         ignored: &[],
         head: 2,
@@ -16914,9 +16843,9 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
         ],
         gates: G418,
         carry: CarryFlag { reads: false, writes: false },
@@ -16927,13 +16856,207 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("b", C290),
+            slot("load", C370),
+            slot("b", C294),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C368),
-            optional("memory", C369),
+            slot("shape", C372),
+            optional("memory", C373),
+            slot("type", C115),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
+        ],
+        gates: G418,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C370),
+            slot("a", C371),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C374),
+            optional("memory", C373),
+            slot("type", C120),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) }],
+        gates: G418,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C370),
+            slot("b", C294),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C374),
+            optional("memory", C373),
+            slot("type", C120),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) }],
+        gates: G418,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C370),
+            slot("a", C371),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C375),
+            optional("memory", C373),
+            slot("type", C2),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G420) },
+        ],
+        gates: G421,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C370),
+            slot("b", C294),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C375),
+            optional("memory", C373),
+            slot("type", C2),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G420) },
+        ],
+        gates: G421,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C370),
+            slot("a", C371),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C376),
+            optional("memory", C373),
+            slot("type", C2),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) }],
+        gates: G421,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C370),
+            slot("b", C294),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C377),
+            optional("memory", C373),
+            slot("type", C2),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) }],
+        gates: G421,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C370),
+            slot("a", C371),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C372),
+            optional("memory", C373),
             slot("type", C226),
         ],
         ignored: &[],
@@ -16944,11 +17067,41 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
         ],
-        gates: G418,
+        gates: G422,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C370),
+            slot("b", C294),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C372),
+            optional("memory", C373),
+            slot("type", C226),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
+        ],
+        gates: G422,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16957,13 +17110,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("a", C367),
+            slot("load", C370),
+            slot("a", C371),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C221),
-            slot("shape", C374),
-            optional("memory", C369),
+            slot("shape", C378),
+            optional("memory", C373),
             slot("type", C228),
         ],
         ignored: &[],
@@ -16973,8 +17126,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G419) }],
-        gates: G420,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G423) }],
+        gates: G424,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16983,13 +17136,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("b", C290),
+            slot("load", C370),
+            slot("b", C294),
             slot("sync", C44),
             slot("aligned", C51),
             slot("col", C222),
-            slot("shape", C374),
-            optional("memory", C369),
+            slot("shape", C378),
+            optional("memory", C373),
             slot("type", C228),
         ],
         ignored: &[],
@@ -16999,8 +17152,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G419) }],
-        gates: G420,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G423) }],
+        gates: G424,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17009,13 +17162,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("a", C367),
+            slot("load", C370),
+            slot("a", C371),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C221),
-            slot("shape", C375),
-            optional("memory", C369),
+            slot("shape", C379),
+            optional("memory", C373),
             slot("type", C230),
         ],
         ignored: &[],
@@ -17025,8 +17178,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G421) }],
-        gates: G422,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G425) }],
+        gates: G426,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17035,13 +17188,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("b", C290),
+            slot("load", C370),
+            slot("b", C294),
             slot("sync", C44),
             slot("aligned", C51),
             slot("col", C222),
-            slot("shape", C375),
-            optional("memory", C369),
+            slot("shape", C379),
+            optional("memory", C373),
             slot("type", C230),
         ],
         ignored: &[],
@@ -17051,8 +17204,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G421) }],
-        gates: G422,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G425) }],
+        gates: G426,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17061,13 +17214,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("c", C376),
+            slot("load", C370),
+            slot("c", C380),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C377),
-            optional("memory", C369),
+            slot("shape", C381),
+            optional("memory", C373),
             slot("type", C219),
         ],
         ignored: &[],
@@ -17078,14 +17231,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
             Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G419) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G421) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G423) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G425) },
         ],
-        gates: G413,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17094,13 +17247,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("c", C376),
+            slot("load", C370),
+            slot("c", C380),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C377),
-            optional("memory", C369),
+            slot("shape", C381),
+            optional("memory", C373),
             slot("type", C13),
         ],
         ignored: &[],
@@ -17111,14 +17264,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
             Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G419) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G421) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G423) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G425) },
         ],
-        gates: G418,
+        gates: G422,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17127,13 +17280,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C366),
-            slot("c", C376),
+            slot("load", C370),
+            slot("c", C380),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C378),
-            optional("memory", C369),
+            slot("shape", C382),
+            optional("memory", C373),
             slot("type", C2),
         ],
         ignored: &[],
@@ -17144,13 +17297,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
             Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G420) },
         ],
-        gates: G417,
+        gates: G421,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17159,13 +17312,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C379),
-            slot("d", C380),
+            slot("store", C383),
+            slot("d", C384),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C377),
-            optional("memory", C369),
+            slot("shape", C381),
+            optional("memory", C373),
             slot("type", C219),
         ],
         ignored: &[],
@@ -17176,14 +17329,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
             Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G419) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G421) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G423) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G425) },
         ],
-        gates: G413,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -17192,13 +17345,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C379),
-            slot("d", C380),
+            slot("store", C383),
+            slot("d", C384),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C377),
-            optional("memory", C369),
+            slot("shape", C381),
+            optional("memory", C373),
             slot("type", C13),
         ],
         ignored: &[],
@@ -17209,14 +17362,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
             Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G419) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G421) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G423) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G425) },
         ],
-        gates: G418,
+        gates: G422,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -17225,13 +17378,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C379),
-            slot("d", C380),
+            slot("store", C383),
+            slot("d", C384),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C378),
-            optional("memory", C369),
+            slot("shape", C382),
+            optional("memory", C373),
             slot("type", C2),
         ],
         ignored: &[],
@@ -17242,13 +17395,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
             Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G420) },
         ],
-        gates: G417,
+        gates: G421,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -17257,12 +17410,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d.frag, a.frag:f16, b.frag:f16, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C321),
+            slot("mma", C325),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C368),
+            slot("shape", C372),
             slot("dtype", C219),
             slot("ctype", C219),
         ],
@@ -17275,11 +17428,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
         ],
-        gates: G413,
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17288,12 +17441,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C321),
+            slot("mma", C325),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C368),
+            slot("shape", C372),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -17308,11 +17461,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
         ],
-        gates: G414,
+        gates: G418,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17321,12 +17474,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C321),
+            slot("mma", C325),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C370),
+            slot("shape", C374),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -17340,8 +17493,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) }],
-        gates: G414,
+        rules: &[Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) }],
+        gates: G418,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17350,12 +17503,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape{.rnd}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C321),
+            slot("mma", C325),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C378),
+            slot("shape", C382),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -17371,13 +17524,13 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
             Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G420) },
         ],
-        gates: G417,
+        gates: G421,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17386,15 +17539,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C321),
+            slot("mma", C325),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C368),
+            slot("shape", C372),
             slot("dtype", C13),
-            slot("atype", C381),
-            slot("btype", C381),
+            slot("atype", C385),
+            slot("btype", C385),
             slot("ctype", C13),
             optional("satfinite", C118),
         ],
@@ -17407,11 +17560,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
         ],
-        gates: G418,
+        gates: G422,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17420,15 +17573,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C321),
+            slot("mma", C325),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C368),
+            slot("shape", C372),
             slot("dtype", C13),
-            slot("atype", C382),
-            slot("btype", C382),
+            slot("atype", C386),
+            slot("btype", C386),
             slot("ctype", C13),
             optional("satfinite", C118),
         ],
@@ -17441,11 +17594,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M80)], then: Consequence::Gates(G410) },
-            Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G411) },
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G412) },
+            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
+            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
         ],
-        gates: G418,
+        gates: G422,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17454,15 +17607,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C321),
+            slot("mma", C325),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C221),
             slot("col", C222),
-            slot("shape", C374),
+            slot("shape", C378),
             slot("dtype", C13),
-            slot("atype", C383),
-            slot("btype", C383),
+            slot("atype", C387),
+            slot("btype", C387),
             slot("ctype", C13),
             optional("satfinite", C118),
         ],
@@ -17474,8 +17627,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G419) }],
-        gates: G420,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G423) }],
+        gates: G424,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17484,15 +17637,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C321),
+            slot("mma", C325),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C221),
             slot("col", C222),
-            slot("shape", C374),
+            slot("shape", C378),
             slot("dtype", C13),
-            slot("atype", C384),
-            slot("btype", C384),
+            slot("atype", C388),
+            slot("btype", C388),
             slot("ctype", C13),
             optional("satfinite", C118),
         ],
@@ -17504,8 +17657,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G419) }],
-        gates: G420,
+        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G423) }],
+        gates: G424,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17514,14 +17667,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.bitOp.popc.sync.aligned.row.col.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C321),
+            slot("mma", C325),
             slot("bitOp", C231),
             slot("popc", C47),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C221),
             slot("col", C222),
-            slot("shape", C375),
+            slot("shape", C379),
             slot("dtype", C13),
             slot("atype", C230),
             slot("btype", C230),
@@ -17535,8 +17688,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G421) }],
-        gates: G422,
+        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G425) }],
+        gates: G426,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },

@@ -18,7 +18,7 @@ use crate::copy::copy_3d;
 use crate::driver::driver;
 use crate::function::function;
 use crate::handles::handle_of;
-use crate::launch::{KernelLaunch, params};
+use crate::launch::{KernelLaunch, cluster_of, params};
 use crate::pointers::{read, write};
 use crate::stream::HostFunction;
 
@@ -52,6 +52,7 @@ pub unsafe fn kernel(description: *const CUDA_KERNEL_NODE_PARAMS_v1) -> Result<K
             block: [described.blockDimX, described.blockDimY, described.blockDimZ],
             dynamic_shared: described.sharedMemBytes,
             cooperative: false,
+            cluster: None,
         };
         launch.check()?;
         Ok(launch)
@@ -265,10 +266,10 @@ api! { API:
         node(handle)?.set_body(Body::Kernel(kernel_2(description)?));
         Ok(())
     }
-    /// Copies attributes from one kernel node to another: whether its blocks may wait for each other.
+    /// Copies attributes from one kernel node to another: whether its blocks may wait for each other, and its clusters.
     cuGraphKernelNodeCopyAttributes 11000 "cuGraphKernelNodeCopyAttributes" (to: CUgraphNode, from: CUgraphNode) {
         let (Body::Kernel(from), Body::Kernel(mut launch)) = (node(from)?.body(), node(to)?.body()) else { return Err(INVALID) };
-        launch.cooperative = from.cooperative;
+        (launch.cooperative, launch.cluster) = (from.cooperative, from.cluster);
         node(to)?.set_body(Body::Kernel(launch));
         Ok(())
     }
@@ -277,15 +278,19 @@ api! { API:
         let Body::Kernel(launch) = node(handle)?.body() else { return Err(INVALID) };
         match attribute {
             2 => write(value.cast::<c_int>(), launch.cooperative.into()),
+            4 => write(value.cast::<[u32; 3]>(), launch.cluster.unwrap_or_default()),
             1..=14 => write(value.cast::<[u8; 64]>(), [0; 64]),
             _ => Err(INVALID),
         }
     }
-    /// Changes an attribute of a kernel node: all but one have no effect here.
+    /// Changes an attribute of a kernel node: all but cooperation and clusters have no effect here.
     cuGraphKernelNodeSetAttribute 11000 "cuGraphKernelNodeSetAttribute" (handle: CUgraphNode, attribute: c_uint, value: *const c_void) {
         let Body::Kernel(mut launch) = node(handle)?.body() else { return Err(INVALID) };
         if attribute == 2 {
             launch.cooperative = read(value.cast::<c_int>())? != 0;
+            node(handle)?.set_body(Body::Kernel(launch));
+        } else if attribute == 4 {
+            launch.cluster = cluster_of(read(value.cast::<[u32; 3]>())?);
             node(handle)?.set_body(Body::Kernel(launch));
         }
         if (1..=14).contains(&attribute) { Ok(()) } else { Err(INVALID) }

@@ -8,8 +8,8 @@ use isa::{Opcode, Space};
 use super::{
     Access, Address, Argument, Atomic, AtomicWide, Barrier, Base, Block, BulkMask, Call, Callee, Code,
     CopyAsync, CopyBulk, Extent, Function, Guard, Kind, Linear, Load, MAX_SOURCES, MatrixOp, MatrixOperands,
-    Mbarrier, Meeting, Op, Pure, Reduction, Returned, ShufflePattern, Signature, Signatures, Special, Start,
-    Store, Terminator, Texel, TexelWork, TryCancel, WarpOp, array_bytes,
+    Mbarrier, Meeting, Multicast, Op, Pure, Reduction, Returned, ShufflePattern, Signature, Signatures,
+    Special, Start, Store, StoreAsync, Terminator, Texel, TexelWork, TryCancel, WarpOp, array_bytes,
 };
 use crate::kernel::Kernel;
 use crate::loaded::Image;
@@ -228,7 +228,12 @@ impl<'a> Builder<'a> {
         match base {
             ir::Base::Slot(slot) => (Base::Slot(self.slot(slot)), offset),
             ir::Base::Zero => (Base::Zero, offset),
-            ir::Base::Variable(id) => (Base::Zero, self.context.variable(id).wrapping_add(offset)),
+            ir::Base::Variable(id) => {
+                let variables = &self.context.image.program.module.variables;
+                let is_shared = variables[id.index()].space == Space::Shared;
+                let start = if is_shared { Base::Shared } else { Base::Zero };
+                (start, self.context.variable(id).wrapping_add(offset))
+            }
             ir::Base::KernelParam(i) => (Base::Zero, self.context.param_offset(i).wrapping_add(offset)),
             ir::Base::Function(id) => (Base::Zero, function_address(id).wrapping_add(offset)),
             ir::Base::Frame(at) => (Base::Frame, u64::from(at).wrapping_add(offset)),
@@ -267,7 +272,11 @@ impl<'a> Builder<'a> {
             ir::Extent::Factor => Extent::Factor,
             ir::Extent::Texels => Extent::Texels,
         };
-        Access { kind: access.kind, start, extent, semantics: access.semantics }
+        let multicast = access.multicast.map(|multicast| match multicast {
+            ir::Multicast::Mask(slot) => Multicast::Mask(self.slot(slot)),
+            ir::Multicast::All => Multicast::All,
+        });
+        Access { kind: access.kind, start, extent, semantics: access.semantics, multicast }
     }
 
     fn op(&self, op: &ir::Op) -> Op {
@@ -396,8 +405,17 @@ impl<'a> Builder<'a> {
                     (_, false) => Kind::Offset { dst, src, addend: offset },
                 }
             }
-            ir::OpKind::IsSpace { dst, src, space } => {
-                Kind::IsSpace { dst: self.slot(*dst), src: self.slot(*src), space: *space }
+            ir::OpKind::IsSpace { dst, src, space, own } => {
+                Kind::IsSpace { dst: self.slot(*dst), src: self.slot(*src), space: *space, own: *own }
+            }
+            ir::OpKind::MapShared { dst, src, rank, generic } => Kind::MapShared {
+                dst: self.slot(*dst),
+                src: self.slot(*src),
+                rank: self.slot(*rank),
+                generic: *generic,
+            },
+            ir::OpKind::RankOf { dst, src, generic } => {
+                Kind::RankOf { dst: self.slot(*dst), src: self.slot(*src), generic: *generic }
             }
             ir::OpKind::ReadClock { dst, clock } => Kind::ReadClock { dst: self.slot(*dst), clock: *clock },
             ir::OpKind::ActiveMask { dst } => Kind::ActiveMask { dst: self.slot(*dst) },
@@ -423,10 +441,20 @@ impl<'a> Builder<'a> {
                     reduction: *reduction,
                 }))
             }
-            ir::OpKind::TryCancel { dst, mbarrier } => Kind::TryCancel(Box::new(TryCancel {
+            ir::OpKind::TryCancel { dst, mbarrier, all } => Kind::TryCancel(Box::new(TryCancel {
                 dst: self.address(dst),
                 mbarrier: self.address(mbarrier),
+                all: *all,
             })),
+            ir::OpKind::StoreAsync { address, src, bytes, reduction, mbarrier } => {
+                Kind::StoreAsync(Box::new(StoreAsync {
+                    address: self.address(address),
+                    src: src.iter().map(|&slot| self.slot(slot)).collect(),
+                    bytes: *bytes,
+                    reduction: *reduction,
+                    mbarrier: self.address(mbarrier),
+                }))
+            }
             ir::OpKind::Mbarrier { op, address, dst, value, semantics: _ } => {
                 Kind::Mbarrier(Box::new(Mbarrier {
                     op: *op,

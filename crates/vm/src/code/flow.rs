@@ -44,9 +44,13 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
             add(Copy { bits: *bits }, &[*src], &[Some(*dst)], none(), None);
         }
         Kind::Not { dst, src } => add(Copy { bits: 64 }, &[*src], &[Some(*dst)], none(), None),
-        Kind::Resize { dst, src, .. } | Kind::Offset { dst, src, .. } | Kind::IsSpace { dst, src, .. } => {
+        Kind::Resize { dst, src, .. }
+        | Kind::Offset { dst, src, .. }
+        | Kind::IsSpace { dst, src, .. }
+        | Kind::RankOf { dst, src, .. } => {
             add(Compute, &[*src], &[Some(*dst)], none(), None);
         }
+        Kind::MapShared { dst, src, rank, .. } => add(Compute, &[*src, *rank], &[Some(*dst)], none(), None),
         Kind::Param { dst, .. }
         | Kind::AddressOf { dst, .. }
         | Kind::ReadClock { dst, .. }
@@ -85,6 +89,11 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
                 decides.push(mask);
             }
             add(OperationKind::CopyMemory, &[], &[], decides, None);
+        }
+        Kind::StoreAsync(store) => {
+            let mut decides = base(&store.address);
+            decides.extend(base(&store.mbarrier));
+            add(OperationKind::CopyMemory, &store.src, &[], decides, None);
         }
         Kind::TryCancel(request) => add(Defined, &[], &[], base(&request.dst), None),
         Kind::Mbarrier(mbarrier) => {
@@ -133,7 +142,7 @@ pub(crate) fn flows(op: &Op) -> SmallVec<[Flow<'_>; 2]> {
 pub(crate) fn base(address: &Address) -> Slots {
     match address.base {
         Base::Slot(slot) => [slot].into_iter().collect(),
-        Base::Zero | Base::Frame | Base::FrameParam(_) | Base::FrameReturn(_) => Slots::new(),
+        Base::Zero | Base::Shared | Base::Frame | Base::FrameParam(_) | Base::FrameReturn(_) => Slots::new(),
     }
 }
 

@@ -53,6 +53,8 @@ pub(crate) enum Base {
     Slot(SlotRef),
     /// The offset is the address.
     Zero,
+    /// The block's shared memory.
+    Shared,
     /// The frame of local memory of the function that is being executed.
     Frame,
     /// Its i-th parameter, in local memory.
@@ -172,6 +174,18 @@ pub(crate) enum BulkMask {
 /// `clusterlaunchcontrol.try_cancel`
 pub(crate) struct TryCancel {
     pub dst: Address,
+    pub mbarrier: Address,
+    /// Of all blocks of the cluster.
+    pub all: bool,
+}
+
+/// `st.async`, `red.async`
+pub(crate) struct StoreAsync {
+    pub address: Address,
+    pub src: SmallVec<[SlotRef; 4]>,
+    /// Bytes of one element.
+    pub bytes: u32,
+    pub reduction: Option<ir::Reduction>,
     pub mbarrier: Address,
 }
 
@@ -325,6 +339,18 @@ pub(crate) enum Kind {
         dst: SlotRef,
         src: SlotRef,
         space: Space,
+        own: bool,
+    },
+    MapShared {
+        dst: SlotRef,
+        src: SlotRef,
+        rank: SlotRef,
+        generic: bool,
+    },
+    RankOf {
+        dst: SlotRef,
+        src: SlotRef,
+        generic: bool,
     },
     ReadClock {
         dst: SlotRef,
@@ -338,6 +364,7 @@ pub(crate) enum Kind {
     CopyGroup(CopyGroup),
     CopyBulk(Box<CopyBulk>),
     TryCancel(Box<TryCancel>),
+    StoreAsync(Box<StoreAsync>),
     Mbarrier(Box<Mbarrier>),
     Warp {
         op: Box<WarpOp>,
@@ -355,6 +382,14 @@ pub(crate) struct Access {
     pub start: Start,
     pub extent: Extent,
     pub semantics: Semantics,
+    pub multicast: Option<Multicast>,
+}
+
+/// Which blocks of the cluster an access goes to: [`ir::Multicast`].
+#[derive(Clone, Copy)]
+pub(crate) enum Multicast {
+    Mask(SlotRef),
+    All,
 }
 
 /// Where an access begins.

@@ -18,13 +18,31 @@ const GRID: [fn(&Launch) -> u64; 3] = [
     |launch| launch.config.grid[2].into(),
 ];
 
+/// Extents of a cluster, and numbers of clusters in the grid, by axis.
+const CLUSTER: [fn(&Launch) -> u64; 3] = [
+    |launch| launch.cluster()[0].into(),
+    |launch| launch.cluster()[1].into(),
+    |launch| launch.cluster()[2].into(),
+];
+const CLUSTERS: [fn(&Launch) -> u64; 3] = [
+    |launch| (launch.config.grid[0] / launch.cluster()[0]).into(),
+    |launch| (launch.config.grid[1] / launch.cluster()[1]).into(),
+    |launch| (launch.config.grid[2] / launch.cluster()[2]).into(),
+];
+
 /// How the value of a special register is found (PTX ISA, "Special Registers").
 #[derive(Clone, Copy)]
 pub(crate) enum Special {
     /// `%tid`, by axis.
     Tid(usize),
-    /// `%ctaid` and, since every cluster is one block, `%clusterid`.
+    /// `%ctaid`, by axis.
     Ctaid(usize),
+    /// `%clusterid`, by axis.
+    ClusterId(usize),
+    /// `%cluster_ctaid`, by axis.
+    ClusterCtaid(usize),
+    /// `%cluster_ctarank`
+    ClusterRank,
     /// `%laneid`
     LaneId,
     /// `%warpid`
@@ -50,8 +68,15 @@ impl Special {
         match base {
             "%tid" => Special::Tid(axis),
             "%ntid" => Special::Uniform(BLOCK[axis]),
-            "%ctaid" | "%clusterid" => Special::Ctaid(axis),
-            "%nctaid" | "%nclusterid" => Special::Uniform(GRID[axis]),
+            "%ctaid" => Special::Ctaid(axis),
+            "%clusterid" => Special::ClusterId(axis),
+            "%cluster_ctaid" => Special::ClusterCtaid(axis),
+            "%cluster_ctarank" => Special::ClusterRank,
+            "%nctaid" => Special::Uniform(GRID[axis]),
+            "%nclusterid" => Special::Uniform(CLUSTERS[axis]),
+            "%cluster_nctaid" => Special::Uniform(CLUSTER[axis]),
+            "%cluster_nctarank" => Special::Uniform(|launch| launch.cluster_blocks().into()),
+            "%is_explicit_cluster" => Special::Uniform(|launch| launch.is_explicit_cluster().into()),
             "%laneid" => Special::LaneId,
             "%warpid" => Special::WarpId,
             "%nwarpid" => {
@@ -62,20 +87,21 @@ impl Special {
             "%lanemask_lt" => Special::LaneMask(|lane| (1 << lane) - 1),
             "%lanemask_ge" => Special::LaneMask(|lane| !((1 << lane) - 1)),
             "%lanemask_gt" => Special::LaneMask(|lane| !(2u32 << lane).wrapping_sub(1)),
-            // One multiprocessor, clusters of one block.
-            "%nsmid" | "%cluster_nctaid" | "%cluster_nctarank" => Special::Uniform(|_| 1),
+            // One multiprocessor.
+            "%nsmid" => Special::Uniform(|_| 1),
             "%dynamic_smem_size" => Special::Uniform(|launch| launch.config.dynamic_shared),
             "%total_smem_size" | "%aggr_smem_size" => Special::Uniform(|launch| launch.shared.bytes),
             "%envreg1" => Special::Uniform(|launch| launch.grid_workspace() >> 32),
             "%envreg2" => Special::Uniform(|launch| launch.grid_workspace() & 0xffff_ffff),
-            // %smid, %gridid, %cluster_ctaid, %is_explicit_cluster, other %envreg, %pm ...
+            // %smid, %gridid, other %envreg, %pm ...
             _ => Special::Uniform(|_| 0),
         }
     }
 
     /// It can differ between blocks.
     pub fn depends_on_block(self) -> bool {
-        matches!(self, Special::Ctaid(_))
+        use Special::{ClusterCtaid, ClusterId, ClusterRank, Ctaid};
+        matches!(self, Ctaid(_) | ClusterId(_) | ClusterCtaid(_) | ClusterRank)
     }
 
     /// Its value in all lanes of a chunk, if it steps evenly.
@@ -95,6 +121,13 @@ impl Special {
         let by_row = |base: u64| Scalar { base, step: 0, pitch: 1, block_stride: 0 };
         match self {
             Special::Uniform(of) => Some(Scalar::uniform(of(launch))),
+            // Blocks of clusters of several have a chunk of their own.
+            Special::ClusterId(axis) if launch.cluster_blocks() == 1 => {
+                Special::Ctaid(axis).scalar(launch, ctaid, first_thread, rows)
+            }
+            Special::ClusterId(_) | Special::ClusterCtaid(_) | Special::ClusterRank => {
+                Some(Scalar::uniform(self.value(launch, ctaid, first_thread)))
+            }
             // Blocks of a chunk follow each other along one axis.
             Special::Ctaid(axis) => Some(Scalar {
                 block_stride: u64::from(axis == crate::team::axis(launch.config.grid) && rows.blocks() > 1),
@@ -129,6 +162,9 @@ impl Special {
         match self {
             Special::Tid(axis) => launch.thread(thread as usize)[axis].into(),
             Special::Ctaid(axis) => ctaid[axis].into(),
+            Special::ClusterId(axis) => (ctaid[axis] / launch.cluster()[axis]).into(),
+            Special::ClusterCtaid(axis) => launch.cluster_ctaid(ctaid)[axis].into(),
+            Special::ClusterRank => launch.cluster_rank(ctaid).into(),
             Special::LaneId => lane.into(),
             Special::WarpId => (thread / WARP_LANES as u32).into(),
             Special::LaneMask(of) => of(lane).into(),

@@ -93,13 +93,16 @@ impl Chunk<'_> {
             }
             space => (space, 0),
         };
-        let mut stride = 0;
+        let (mut stride, mut passing) = (0, false);
         let (storage, base, bytes) = match space {
             Space::Shared => {
                 stride = shared.stride;
-                let extent = self.launch.shared.find(least - offset)?;
-                let storage = shared.memory.as_ptr().wrapping_add(extent.base as usize);
-                (storage, offset + extent.base, extent.end - extent.base)
+                let inner = least - offset;
+                let (memory, start, own) = shared.memory_at(inner)?;
+                passing = !own;
+                let extent = self.launch.shared.find(inner - start)?;
+                let storage = memory.wrapping_add(extent.base as usize);
+                (storage, offset + start + extent.base, extent.end - extent.base)
             }
             Space::Const if !request.write => {
                 let constants = &self.launch.constants;
@@ -115,20 +118,19 @@ impl Chunk<'_> {
             }
             _ => return None,
         };
-        Region { storage, base, end: base + bytes, stride }.holding(least, end)
+        Region { storage, base, end: base + bytes, stride, passing }.holding(least, end)
     }
 
     /// All of shared memory, for accesses that have been checked one by one, if that is where an address lies.
     pub(super) fn all_shared(&self, shared: &Shared, space: Space, address: u64) -> Option<Region> {
-        let (space, base) = match space {
-            Space::Generic => {
-                let (space, inner) = resolve_generic(address);
-                (space, address - inner)
-            }
-            space => (space, 0),
+        let (space, inner) = match space {
+            Space::Generic => resolve_generic(address),
+            space => (space, address),
         };
-        let (storage, end) = (shared.memory.as_ptr(), base + shared.memory_bytes);
-        (space == Space::Shared).then_some(Region { storage, base, end, stride: shared.stride })
+        let (storage, start, own) = (space == Space::Shared).then(|| shared.memory_at(inner))??;
+        let base = address - inner + start;
+        let end = base + shared.memory_bytes;
+        Some(Region { storage, base, end, stride: shared.stride, passing: !own })
     }
 
     /// Checks the access of one lane.
@@ -178,9 +180,19 @@ impl Chunk<'_> {
             _ => match self.region(shared, request, address, address) {
                 // SAFETY: the region was found for this address.
                 Some(region) => Ok(Resolved::Host(unsafe { region.at(address) })),
-                None => Err(FaultKind::OutOfBounds),
+                None => Err(Self::why_outside(shared, space, inner)),
             },
         }
+    }
+
+    /// What is wrong with an address that no region was found for.
+    pub(super) fn why_outside(shared: &Shared, space: Space, address: u64) -> FaultKind {
+        let (space, inner) = match space {
+            Space::Generic => resolve_generic(address),
+            space => (space, address),
+        };
+        let ended = space == Space::Shared && shared.has_ended(inner);
+        if ended { FaultKind::ClusterTarget } else { FaultKind::OutOfBounds }
     }
 
     /// The fault of one lane's access.

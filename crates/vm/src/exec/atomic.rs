@@ -190,12 +190,12 @@ impl Chunk<'_> {
         // Old values go to the destination after all lanes are done: it may be one of the sources.
         let old_values = self.registers.scratch(1);
         // Shared memory is touched by this host thread alone.
-        let own = shared.addresses();
+        let own = |at: *const u8| shared.has(at);
         self.each_place(shared, request, addresses, active.mask, |chunk, lane, place| {
             let a = chunk.registers.get(active.window, op.a, lane);
             let b = op.b.map_or(0, |slot| chunk.registers.get(active.window, slot, lane));
             let old = match place {
-                Resolved::Host(at) if !own.contains(&(at as usize)) => {
+                Resolved::Host(at) if !own(at) => {
                     // SAFETY: the place holds `bytes` aligned bytes.
                     unsafe { update_atomically(at, bytes, |old| update.apply(old, a, b)) }
                 }

@@ -24,7 +24,7 @@ impl Chunk<'_> {
     ) -> Step {
         let request = Request { space: op.address.space, bytes: 16, write: true, span };
         let addresses = self.addresses(&op.address, active);
-        let own = shared.addresses();
+        let own = |at: *const u8| shared.has(at);
         let mut old_values = [0u128; CHUNK_LANES];
         self.each_place(shared, &request, &addresses, active.mask, |chunk, lane, place| {
             let value = |halves: [SlotRef; 2]| {
@@ -34,7 +34,7 @@ impl Chunk<'_> {
             let (compare, new) = (op.compare.map(value), value(op.new));
             let update = |old: u128| if compare.is_none_or(|compare| compare == old) { new } else { old };
             old_values[lane] = match place {
-                Resolved::Host(at) if !own.contains(&(at as usize)) => {
+                Resolved::Host(at) if !own(at) => {
                     // SAFETY: the place holds 16 aligned bytes; kernel memory is only reached through raw pointers and
                     // atomics.
                     let cell = unsafe { AtomicU128::from_ptr(at.cast()) };

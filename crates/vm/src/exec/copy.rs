@@ -5,16 +5,19 @@
 
 use diag::Span;
 use ir::{CopyGroup, MbarrierOp};
+use isa::Space;
 use lanes::memory;
+use smallvec::SmallVec;
 
 use super::access::{Request, Resolved};
 use super::atomic::reduce_elements;
 use super::transfer::address_of;
 use super::{Active, Chunk, Step};
-use crate::code::{Address, BulkMask, CopyAsync, CopyBulk, TryCancel};
+use crate::code::{Address, BulkMask, CopyAsync, CopyBulk, StoreAsync, TryCancel};
 use crate::cta::Shared;
 use crate::fault::FaultKind;
 use crate::mask::{CHUNK_LANES, Mask};
+use crate::memory::{map_shared, rank_of_address};
 
 /// Bytes of the longest copy.
 const LONGEST: usize = 16;
@@ -167,6 +170,14 @@ impl Copies {
     }
 }
 
+/// The ranks of the blocks whose bits are set; without a mask there is but the place that the address names.
+pub(super) fn ranks(blocks: Option<u64>) -> SmallVec<[Option<u32>; 16]> {
+    match blocks {
+        None => [None].into_iter().collect(),
+        Some(mask) => (0..16).filter(|rank| mask >> rank & 1 != 0).map(Some).collect(),
+    }
+}
+
 impl Chunk<'_> {
     #[inline(never)]
     pub(super) fn copy_async(
@@ -280,39 +291,103 @@ impl Chunk<'_> {
         let objects = op.mbarrier.as_ref().map(|address| (at(self, address), address.space));
         for lane in active.mask {
             let bytes = self.registers.get(active.window, op.size, lane);
-            let mut byte_mask = u64::MAX;
+            let (mut byte_mask, mut blocks) = (u64::MAX, None);
             match op.mask {
                 Some(BulkMask::Bytes(mask)) => byte_mask = self.registers.get(active.window, mask, lane),
-                // The only block of the cluster has rank 0.
-                Some(BulkMask::Blocks(mask)) if self.registers.get(active.window, mask, lane) & 1 == 0 => {
-                    continue;
-                }
-                _ => {}
+                Some(BulkMask::Blocks(mask)) => blocks = Some(self.registers.get(active.window, mask, lane)),
+                None => {}
             }
-            if bytes > 0 {
-                let write = Request { space: op.dst.space, bytes, write: true, span };
-                let read = Request { space: op.src.space, bytes, write: false, span };
-                let to = self.bulk_place(shared, &write, lane, to[lane])?;
-                let from = self.bulk_place(shared, &read, lane, from[lane])?;
-                let (bytes, copy) = (bytes as usize, self.registers.helpers().copy);
-                // SAFETY: both places hold so many bytes, and are aligned to 16.
-                unsafe {
-                    match &op.reduction {
-                        Some(reduction) => reduce_elements(reduction, from, to, bytes),
-                        None if byte_mask & 0xffff == 0xffff => copy(to, from, bytes),
-                        None => {
-                            let chosen = (0..bytes).filter(|byte| byte_mask >> (byte % 16) & 1 != 0);
-                            chosen.for_each(|byte| {
-                                memory::write(to.add(byte), from.add(byte).read());
-                            });
+            for rank in ranks(blocks) {
+                let to = self.in_block(to[lane], op.dst.space, rank);
+                if bytes > 0 {
+                    let write = Request { space: op.dst.space, bytes, write: true, span };
+                    let read = Request { space: op.src.space, bytes, write: false, span };
+                    let to = self.bulk_place(shared, &write, lane, to)?;
+                    let from = self.bulk_place(shared, &read, lane, from[lane])?;
+                    let (bytes, copy) = (bytes as usize, self.registers.helpers().copy);
+                    // SAFETY: both places hold so many bytes, and are aligned to 16.
+                    unsafe {
+                        match &op.reduction {
+                            Some(reduction) => reduce_elements(reduction, from, to, bytes),
+                            None if byte_mask & 0xffff == 0xffff => copy(to, from, bytes),
+                            None => {
+                                let chosen = (0..bytes).filter(|byte| byte_mask >> (byte % 16) & 1 != 0);
+                                chosen.for_each(|byte| {
+                                    memory::write(to.add(byte), from.add(byte).read());
+                                });
+                            }
                         }
                     }
                 }
+                if let Some((objects, space)) = &objects {
+                    let object = self.in_block(objects[lane], *space, rank);
+                    self.complete_copy(bytes, (*space, object), (op.dst.space, to), lane, shared, span)?;
+                }
             }
-            if let Some((objects, space)) = &objects {
-                let complete = MbarrierOp::CompleteTransactions;
-                self.apply_mbarrier(complete, bytes, *space, objects[lane], lane, shared, span)?;
+        }
+        Ok(())
+    }
+
+    /// An address, or the one in the shared memory of the block of a rank that corresponds to it.
+    fn in_block(&self, address: u64, space: Space, rank: Option<u32>) -> u64 {
+        rank.map_or(address, |rank| map_shared(address, rank, space == Space::Generic))
+    }
+
+    /// Tells an mbarrier object that bytes have come, which must lie where they went to: in the memory of the same block.
+    fn complete_copy(
+        &self,
+        bytes: u64,
+        (space, object): (Space, u64),
+        (to_space, to): (Space, u64),
+        lane: usize,
+        shared: &mut Shared,
+        span: Span,
+    ) -> Step {
+        let complete = MbarrierOp::CompleteTransactions;
+        let rank = |space, address| rank_of_address(address, space == Space::Generic);
+        if rank(space, object) != rank(to_space, to) {
+            let note = "the mbarrier object is not in the shared memory of the block that the data goes to";
+            return Err(self.fault(FaultKind::Mbarrier, span, Mask::single(lane), None, note));
+        }
+        self.apply_mbarrier(complete, bytes, space, object, lane, shared, span)?;
+        Ok(())
+    }
+
+    /// `st.async`, `red.async`: done at once.
+    #[inline(never)]
+    pub(super) fn store_async(
+        &mut self,
+        op: &StoreAsync,
+        active: &Active,
+        shared: &mut Shared,
+        span: Span,
+    ) -> Step {
+        let (to, objects) = (self.addresses(&op.address, active), self.addresses(&op.mbarrier, active));
+        let all =
+            active.mask.into_iter().map(|lane| (lane, address_of(&to, lane), address_of(&objects, lane)));
+        let bytes = u64::from(op.bytes) * op.src.len() as u64;
+        let request = Request { space: op.address.space, bytes, write: true, span };
+        for (lane, to, object) in all.collect::<Vec<_>>() {
+            let at = match self.place(shared, &request, to) {
+                Ok(Resolved::Host(at)) if shared.has(at) => at,
+                Ok(_) => return Err(self.access_fault(FaultKind::OutOfBounds, &request, lane, to)),
+                Err(kind) => return Err(self.access_fault(kind, &request, lane, to)),
+            };
+            for (i, &slot) in op.src.iter().enumerate() {
+                let value = self.registers.get(active.window, slot, lane).to_le_bytes();
+                // SAFETY: the place holds all elements, which are at most 8 bytes each.
+                unsafe {
+                    let at = at.add(i * op.bytes as usize);
+                    match &op.reduction {
+                        Some(reduction) => {
+                            reduce_elements(reduction, value.as_ptr(), at, op.bytes as usize);
+                        }
+                        None => std::ptr::copy_nonoverlapping(value.as_ptr(), at, op.bytes as usize),
+                    }
+                }
             }
+            let places = ((op.mbarrier.space, object), (op.address.space, to));
+            self.complete_copy(bytes, places.0, places.1, lane, shared, span)?;
         }
         Ok(())
     }
@@ -329,14 +404,18 @@ impl Chunk<'_> {
         let (to, objects) = (self.addresses(&op.dst, active), self.addresses(&op.mbarrier, active));
         let all =
             active.mask.into_iter().map(|lane| (lane, address_of(&to, lane), address_of(&objects, lane)));
+        let blocks = op.all.then(|| (1 << self.launch.cluster_blocks()) - 1);
         for (lane, to, object) in all.collect::<Vec<_>>() {
-            let bytes = ir::RESPONSE_BYTES;
-            let write = Request { space: op.dst.space, bytes: bytes.into(), write: true, span };
-            let place = self.bulk_place(shared, &write, lane, to)?;
-            // SAFETY: the place holds so many bytes.
-            unsafe { memory::write(place, [0u8; ir::RESPONSE_BYTES as usize]) }
-            let complete = MbarrierOp::CompleteTransactions;
-            self.apply_mbarrier(complete, bytes.into(), op.mbarrier.space, object, lane, shared, span)?;
+            for rank in ranks(blocks) {
+                let (to_space, space) = (op.dst.space, op.mbarrier.space);
+                let (to, object) = (self.in_block(to, to_space, rank), self.in_block(object, space, rank));
+                let bytes = ir::RESPONSE_BYTES;
+                let write = Request { space: to_space, bytes: bytes.into(), write: true, span };
+                let place = self.bulk_place(shared, &write, lane, to)?;
+                // SAFETY: the place holds so many bytes.
+                unsafe { memory::write(place, [0u8; ir::RESPONSE_BYTES as usize]) }
+                self.complete_copy(bytes.into(), (space, object), (to_space, to), lane, shared, span)?;
+            }
         }
         Ok(())
     }
@@ -350,7 +429,7 @@ impl Chunk<'_> {
         match self.region(shared, request, address, address) {
             // SAFETY: the region was found for this address.
             Some(region) => Ok(unsafe { region.at(address) }),
-            None => fault(FaultKind::OutOfBounds),
+            None => fault(Self::why_outside(shared, request.space, address)),
         }
     }
 

@@ -164,14 +164,16 @@ impl Chunk<'_> {
             Ok(_) => return Err(self.access_fault(FaultKind::OutOfBounds, &request, lane, address)),
             Err(kind) => return Err(self.access_fault(kind, &request, lane, address)),
         };
-        // SAFETY: the place holds 8 bytes of the block's shared memory, which this host thread alone touches; no reference
+        // SAFETY: the place holds 8 bytes of shared memory of the cluster, which this host thread alone touches; no reference
         // points there.
         let word = unsafe { place.read_unaligned() };
         match apply(op, word, value) {
             Ok((new, result)) => {
                 // SAFETY: as above.
                 unsafe { place.write_unaligned(new) }
-                if new != word || test && result != 0 {
+                if new != word {
+                    shared.note_change();
+                } else if test && result != 0 {
                     shared.waiting.reset();
                 }
                 Ok(result)

@@ -41,7 +41,7 @@ use crate::grid::Launch;
 use crate::launch::Place;
 use crate::limits::Stop;
 use crate::mask::{GROUP_LANES, Mask};
-use crate::memory::LocalMemory;
+use crate::memory::{LocalMemory, shared_base};
 use crate::registers::{Registers, SlotRef};
 use crate::scalar::LaneRows;
 use active::{Active, Everyone};
@@ -130,6 +130,8 @@ pub(crate) struct Chunk<'l> {
     block_masks: Vec<Mask>,
     /// `%ctaid` of the block of lane 0; others follow it along one axis.
     ctaid: [u32; 3],
+    /// Where the block's shared memory begins among the addresses of `.shared::cluster`.
+    shared_base: u64,
     /// Slots of the running path's window that other paths need, a bit each. Empty when nobody waits.
     needed: Vec<u64>,
     /// Window 0 holds already what is the same in all blocks.
@@ -160,11 +162,12 @@ pub(crate) struct Chunk<'l> {
 }
 
 impl<'l> Chunk<'l> {
-    /// A chunk of so many threads, or fewer where there are fewer blocks.
+    /// A chunk of so many threads of blocks of a rank in their cluster, or of fewer threads where there are fewer blocks.
     pub fn new(
         launch: &'l Launch,
         code: &'l Code,
         rows: LaneRows,
+        rank: u32,
         first_thread: u32,
         threads: usize,
     ) -> Chunk<'l> {
@@ -189,6 +192,7 @@ impl<'l> Chunk<'l> {
                 }
             },
             ctaid: [0; 3],
+            shared_base: shared_base(rank),
             needed: Vec::new(),
             prepared: false,
             access_plans: (0..code.accesses).map(|_| AccessPlan::NONE).collect(),
@@ -530,13 +534,18 @@ impl<'l> Chunk<'l> {
             Kind::Stack { op: stack, dst, value } => {
                 return self.stack(*stack, *dst, *value, active, op.span);
             }
-            Kind::IsSpace { dst, src, space } => self.is_space(*dst, *src, *space, active),
+            Kind::IsSpace { dst, src, space, own } => self.is_space(*dst, *src, *space, *own, active),
+            Kind::MapShared { dst, src, rank, generic } => {
+                self.map_shared(*dst, *src, *rank, *generic, active);
+            }
+            Kind::RankOf { dst, src, generic } => self.rank_of(*dst, *src, *generic, active),
             Kind::ReadClock { dst, clock } => self.read_clock(*dst, *clock, active),
             Kind::ActiveMask { dst } => self.active_mask(*dst, active),
             Kind::Fence(semantics) => strong::execute_fence(semantics.order),
             Kind::CopyAsync(copy) => return self.copy_async(copy, active, shared, op.span),
             Kind::CopyBulk(copy) => return self.copy_bulk(copy, active, shared, op.span),
             Kind::TryCancel(request) => return self.try_cancel(request, active, shared, op.span),
+            Kind::StoreAsync(store) => return self.store_async(store, active, shared, op.span),
             Kind::CopyGroup(group) => self.copy_group(*group, active.mask),
             Kind::Mbarrier(mbarrier) => return self.mbarrier(mbarrier, active, shared, op.span),
             Kind::Warp { op: warp, members } => return self.warp(warp, *members, active, shared, op.span),

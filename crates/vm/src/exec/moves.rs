@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::{Active, Chunk};
 use crate::code::{Base, Special};
 use crate::mask::Mask;
-use crate::memory::resolve_generic;
+use crate::memory::{map_shared, rank_of_address, resolve_generic, shared_base, shared_rank};
 use crate::registers::{Registers, SlotRef, Window, lane_width};
 use crate::scalar::Scalar;
 
@@ -213,6 +213,7 @@ impl Chunk<'_> {
         let frame = &self.frames[frame];
         match base {
             Base::Slot(_) | Base::Zero => 0,
+            Base::Shared => self.shared_base,
             Base::Frame => frame.local_base.into(),
             Base::FrameParam(i) => frame.params.get(i as usize).copied().unwrap_or(0).into(),
             Base::FrameReturn(i) => frame.returns.get(i as usize).copied().unwrap_or(0).into(),
@@ -220,9 +221,42 @@ impl Chunk<'_> {
     }
 
     #[inline(never)]
-    pub(super) fn is_space(&mut self, dst: SlotRef, src: SlotRef, space: Space, active: &Active) {
+    pub(super) fn is_space(&mut self, dst: SlotRef, src: SlotRef, space: Space, own: bool, active: &Active) {
         self.write_lanes(dst, active, |chunk, lane| {
-            u64::from(resolve_generic(chunk.registers.get(active.window, src, lane)).0 == space)
+            let (at, inner) = resolve_generic(chunk.registers.get(active.window, src, lane));
+            u64::from(at == space && (!own || shared_base(shared_rank(inner).0) == chunk.shared_base))
+        });
+    }
+
+    /// `mapa`
+    #[inline(never)]
+    pub(super) fn map_shared(
+        &mut self,
+        dst: SlotRef,
+        src: SlotRef,
+        rank: SlotRef,
+        generic: bool,
+        active: &Active,
+    ) {
+        let number = |registers: &Registers, slot, lane| registers.get(active.window, slot, lane);
+        let (address, to) =
+            (self.registers.uniform(active.window, src), self.registers.uniform(active.window, rank));
+        if let (Some(address), Some(to)) = (address, to) {
+            let whole = self.whole(active, dst);
+            let value = map_shared(address, to as u32, generic);
+            return self.registers.set_all(active.window, dst, value, active.mask, whole);
+        }
+        self.write_lanes(dst, active, |chunk, lane| {
+            let (address, to) = (number(&chunk.registers, src, lane), number(&chunk.registers, rank, lane));
+            map_shared(address, to as u32, generic)
+        });
+    }
+
+    /// `getctarank`
+    #[inline(never)]
+    pub(super) fn rank_of(&mut self, dst: SlotRef, src: SlotRef, generic: bool, active: &Active) {
+        self.write_lanes(dst, active, |chunk, lane| {
+            rank_of_address(chunk.registers.get(active.window, src, lane), generic).into()
         });
     }
 

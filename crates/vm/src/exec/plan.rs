@@ -70,7 +70,7 @@ impl AccessPlan {
             return None;
         }
         // The device heap gives memory back while a kernel runs: look it up each time.
-        if region.base >= HEAP_BASE {
+        if region.base >= HEAP_BASE || region.passing {
             return None;
         }
         let (start, end) = (even.bounds.0, even.bounds.1 + bytes);

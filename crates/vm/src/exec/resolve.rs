@@ -1,11 +1,16 @@
 //! Which addresses an access goes to, lane by lane: for those who watch. Nothing here changes registers.
 
 use ir::Width;
+use isa::Space;
 
+use super::copy::ranks;
 use super::observe::ROW_BYTES;
 use super::{Active, Chunk};
-use crate::code::{Access, Address, Extent, Guard, Kind, MatrixOp, MatrixSource, Op, Start, WarpOp};
+use crate::code::{
+    Access, Address, Extent, Guard, Kind, MatrixOp, MatrixSource, Multicast, Op, Start, WarpOp,
+};
 use crate::mask::{Mask, WARP_LANES};
+use crate::memory::map_shared;
 
 impl Chunk<'_> {
     /// The lanes where a guard lets an operation execute, of all.
@@ -47,6 +52,17 @@ impl Chunk<'_> {
         };
         let at = self.lane_addresses(address, active);
         let number = |slot, lane| self.registers.get(active.window, slot, lane);
+        if let Some(multicast) = access.multicast {
+            for lane in mask {
+                let bytes = match access.extent {
+                    Extent::Bytes(bytes) => bytes.into(),
+                    Extent::Slot(size) => number(size, lane),
+                    _ => 0,
+                };
+                self.each_receiver(multicast, address, active, lane, |address| f(lane, address, bytes));
+            }
+            return;
+        }
         match access.extent {
             Extent::Bytes(bytes) => mask.into_iter().for_each(|lane| f(lane, at(lane), bytes.into())),
             Extent::AtMost { bytes, size, ignore } => {
@@ -78,6 +94,24 @@ impl Chunk<'_> {
             }
             Extent::Factor | Extent::Texels => {}
         }
+    }
+
+    /// Calls `f` with the addresses that a lane's address stands for, in the blocks of the cluster that receive the data.
+    pub(super) fn each_receiver(
+        &self,
+        multicast: Multicast,
+        address: &Address,
+        active: &Active,
+        lane: usize,
+        mut f: impl FnMut(u64),
+    ) {
+        let mask = match multicast {
+            Multicast::Mask(slot) => self.registers.get(active.window, slot, lane),
+            Multicast::All => (1 << self.launch.cluster_blocks()) - 1,
+        };
+        let at = self.lane_addresses(address, active)(lane);
+        let generic = address.space == Space::Generic;
+        ranks(Some(mask)).into_iter().flatten().for_each(|rank| f(map_shared(at, rank, generic)));
     }
 
     /// The same for a factor of `wgmma` in shared memory: 16 bytes after the other.

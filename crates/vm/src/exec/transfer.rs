@@ -157,6 +157,8 @@ pub(super) struct Region {
     /// If every block has such memory of its own: bytes from one block's to the next. Even addresses have been changed to make
     /// up for it.
     pub stride: usize,
+    /// It may not be there the next time: memory of another block, which may end.
+    pub passing: bool,
 }
 
 impl Region {

@@ -12,12 +12,13 @@ use super::mbarrier::Foreseen;
 use super::observe::Observer;
 use super::{Active, Chunk, Step};
 use crate::code::{
-    Address, Block, Flow, Kind, Op, Returned, Start, Store, Terminator, WarpOp, flows, shuffle_source,
+    Address, Block, BulkMask, Flow, Kind, Multicast, Op, Returned, Start, Store, Terminator, WarpOp, flows,
+    shuffle_source,
 };
 use crate::cta::{CLUSTER_BARRIER, Shared};
 use crate::fault::FaultKind;
 use crate::mask::{Mask, WARP_LANES};
-use crate::memory::resolve_generic;
+use crate::memory::{resolve_generic, shared_base, shared_rank};
 use crate::observer::{
     AccessEvent, BarrierArrival, BarrierRelease, BarrierWait, Completion, Compute, CopyGroupEvent,
     DeviceCall, EnterEvent, ExitEvent, FenceEvent, LaneAccess, LaneSet, MbarrierEvent, ObserverHandle,
@@ -93,18 +94,29 @@ impl Watcher {
                 let Some(address) = &mbarrier.address else { return };
                 let value =
                     |lane| mbarrier.value.map_or(1, |slot| chunk.registers.get(active.window, slot, lane));
-                self.tell_mbarrier(chunk, shared, (span, mbarrier.op, false), address, mask, active, value);
+                let what = (span, mbarrier.op, false);
+                self.tell_mbarrier(chunk, shared, what, (address, None), mask, active, value);
             }
             Kind::CopyBulk(copy) => {
                 let Some(address) = &copy.mbarrier else { return };
                 let value = |lane| chunk.registers.get(active.window, copy.size, lane);
                 let what = (span, MbarrierOp::CompleteTransactions, true);
-                self.tell_mbarrier(chunk, shared, what, address, mask, active, value);
+                let multicast = match copy.mask {
+                    Some(BulkMask::Blocks(mask)) => Some(Multicast::Mask(mask)),
+                    Some(BulkMask::Bytes(_)) | None => None,
+                };
+                self.tell_mbarrier(chunk, shared, what, (address, multicast), mask, active, value);
             }
             Kind::TryCancel(request) => {
                 let what = (span, MbarrierOp::CompleteTransactions, true);
                 let bytes = |_| ir::RESPONSE_BYTES.into();
-                self.tell_mbarrier(chunk, shared, what, &request.mbarrier, mask, active, bytes);
+                let object = (&request.mbarrier, request.all.then_some(Multicast::All));
+                self.tell_mbarrier(chunk, shared, what, object, mask, active, bytes);
+            }
+            Kind::StoreAsync(store) => {
+                let what = (span, MbarrierOp::CompleteTransactions, true);
+                let bytes = |_| u64::from(store.bytes) * store.src.len() as u64;
+                self.tell_mbarrier(chunk, shared, what, (&store.mbarrier, None), mask, active, bytes);
             }
             _ => {}
         }
@@ -137,15 +149,14 @@ impl Watcher {
         chunk: &Chunk,
         shared: &Shared,
         (span, op, by_copy): (Span, MbarrierOp, bool),
-        address: &Address,
+        (address, multicast): (&Address, Option<Multicast>),
         mask: Mask,
         active: &Active,
         value: impl Fn(usize) -> u64,
     ) {
         let at = chunk.lane_addresses(address, active);
         let mut words = SmallVec::new();
-        for lane in mask {
-            let (inner, value) = (at(lane), value(lane));
+        let mut tell = |lane: usize, inner: u64, value: u64| {
             let foreseen = match op {
                 // The arrival is one more than the phase waits for, and makes up for itself.
                 MbarrierOp::ArriveAfterCopies { counted: true } => {
@@ -153,20 +164,47 @@ impl Watcher {
                 }
                 op => chunk.foresee_mbarrier(op, value, address.space, inner, shared, &mut words),
             };
-            let Some(foreseen) = foreseen else { continue };
+            let Some(foreseen) = foreseen else { return };
+            let block = chunk.block_of(lane);
+            let (_, inner, owner) = chunk.owner(address.space, inner, block);
             let event = MbarrierEvent {
-                block: chunk.block_of(lane),
+                block,
                 thread: chunk.thread_of(lane) as u32,
                 span,
                 op,
                 by_copy,
-                address: if address.space == Space::Generic { resolve_generic(inner).1 } else { inner },
+                address: inner,
+                owner,
                 exists: foreseen.exists,
                 completes: foreseen.completes,
                 over: foreseen.over,
             };
             self.observer.tell(|observer| observer.mbarrier(&event));
+        };
+        for lane in mask {
+            match multicast {
+                None => tell(lane, at(lane), value(lane)),
+                Some(multicast) => {
+                    chunk.each_receiver(multicast, address, active, lane, |at| tell(lane, at, value(lane)));
+                }
+            }
         }
+    }
+}
+
+impl Chunk<'_> {
+    /// The space that an address of a block's thread leads to, the address there, and the block that this memory belongs to.
+    fn owner(&self, space: Space, address: u64, block: [u32; 3]) -> (Space, u64, [u32; 3]) {
+        let (space, inner) = match space {
+            Space::Generic => resolve_generic(address),
+            space => (space, address),
+        };
+        if space != Space::Shared || self.launch.cluster_blocks() == 1 {
+            return (space, inner, block);
+        }
+        let (rank, inner) = shared_rank(inner);
+        let rank = rank.min(self.launch.cluster_blocks() - 1);
+        (space, inner, self.launch.neighbour(block, rank))
     }
 }
 
@@ -229,7 +267,11 @@ impl ReadValues for Operands<'_, '_> {
         let mut bytes = [0; 16];
         for (i, byte) in bytes.iter_mut().enumerate().take(access.bytes as usize) {
             let request = Request { space, bytes: 1, write: false, span: self.op.span };
-            let at = match self.chunk.place(self.shared, &request, access.address.wrapping_add(i as u64)) {
+            let start = match space {
+                Space::Shared => shared_base(self.chunk.launch.cluster_rank(access.owner)) + access.address,
+                _ => access.address,
+            };
+            let at = match self.chunk.place(self.shared, &request, start.wrapping_add(i as u64)) {
                 Ok(Resolved::Host(at)) if space == Space::Shared => {
                     at.wrapping_add(block * self.shared.stride)
                 }
@@ -276,15 +318,12 @@ impl Observer for Watcher {
             // Looking up the block of each lane takes time.
             let single = (chunk.block_masks.len() == 1).then_some((chunk.ctaid, chunk.first_thread));
             chunk.resolve_access(op, access, mask, active, |lane, address, bytes| {
-                let (space, address) = match space {
-                    Space::Generic => resolve_generic(address),
-                    space => (space, address),
-                };
                 let (block, thread) = match single {
                     Some((block, first)) => (block, first + lane as u32),
                     None => (chunk.block_of(lane), chunk.thread_of(lane) as u32),
                 };
-                self.lanes.push(LaneAccess { block, thread, space, address, bytes });
+                let (space, address, owner) = chunk.owner(space, address, block);
+                self.lanes.push(LaneAccess { block, thread, space, address, owner, bytes });
             });
             let (kind, semantics) = (access.kind, access.semantics);
             let operands = Operands { chunk, shared, op, active };
@@ -294,7 +333,9 @@ impl Observer for Watcher {
                 Kind::CopyBulk(copy) if copy.mbarrier.is_some() && kind != AccessKind::Mbarrier => {
                     Completion::Mbarrier
                 }
-                Kind::TryCancel(_) if kind != AccessKind::Mbarrier => Completion::Mbarrier,
+                Kind::TryCancel(_) | Kind::StoreAsync(_) if kind != AccessKind::Mbarrier => {
+                    Completion::Mbarrier
+                }
                 _ => Completion::AtOnce,
             };
             let (span, lanes) = (op.span, &self.lanes[..]);

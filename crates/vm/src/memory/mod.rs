@@ -30,8 +30,9 @@ const ALIGN: u64 = 256;
 
 /// Where the windows of the generic address space lie (PTX ISA, "Generic Addressing"). They fit in 32 bits,
 /// so that `.address_size 32` sees the same layout, and lie at their end, where no pointer of a host process
-/// points. Each is [`WINDOW_BYTES`] long, one after the other.
-pub const SHARED_WINDOW: u64 = 0xfa00_0000;
+/// points. Each is [`WINDOW_BYTES`] long, one after the other; that of shared memory is as long for every block that a cluster can
+/// have, in the order of their ranks, and for one more, where nothing lies.
+pub const SHARED_WINDOW: u64 = LOCAL_WINDOW - (MOST_CLUSTER_BLOCKS as u64 + 1) * WINDOW_BYTES;
 /// Window of `.local` memory; see [`SHARED_WINDOW`].
 pub const LOCAL_WINDOW: u64 = 0xfb00_0000;
 /// Window of `.const` memory; see [`SHARED_WINDOW`].
@@ -42,6 +43,8 @@ pub const PARAM_WINDOW: u64 = 0xfd00_0000;
 pub const CODE_WINDOW: u64 = 0xfe00_0000;
 /// Size of each window in bytes.
 pub const WINDOW_BYTES: u64 = 0x0100_0000;
+/// Most blocks of a cluster (CUDA Programming Guide, "Thread Block Clusters": more than 8 are not portable).
+pub const MOST_CLUSTER_BLOCKS: u32 = 16;
 /// First address of the arena of `.global` memory.
 pub const ARENA_BASE: u64 = 1 << 36;
 /// The same for addresses of 32 bits, below the windows.
@@ -71,12 +74,47 @@ pub fn generic_offset(space: Space) -> u64 {
 
 /// The space that a generic address lies in, and the address within it.
 pub fn resolve_generic(address: u64) -> (Space, u64) {
+    let shared = address.wrapping_sub(SHARED_WINDOW);
+    if shared < LOCAL_WINDOW - SHARED_WINDOW {
+        return (Space::Shared, shared);
+    }
     let inner = address % WINDOW_BYTES;
     match address - inner {
-        SHARED_WINDOW => (Space::Shared, inner),
         LOCAL_WINDOW => (Space::Local, inner),
         CONST_WINDOW => (Space::Const, inner),
         PARAM_WINDOW => (Space::Param, inner),
         _ => (Space::Global, address),
+    }
+}
+
+/// Where the shared memory of a block begins among the addresses of `.shared::cluster`, by its rank in the cluster.
+pub fn shared_base(rank: u32) -> u64 {
+    u64::from(rank.min(MOST_CLUSTER_BLOCKS)) * WINDOW_BYTES
+}
+
+/// The rank in the cluster of the block whose shared memory an address of `.shared::cluster` lies in, and the address from where its
+/// memory begins.
+pub fn shared_rank(address: u64) -> (u32, u64) {
+    (u32::try_from(address / WINDOW_BYTES).unwrap_or(u32::MAX), address % WINDOW_BYTES)
+}
+
+/// `mapa`: the address in the shared memory of the block of a rank that corresponds to an address of `.shared::cluster`, or to a `generic`
+/// one. Of a rank that no cluster has it is one where nothing lies; a generic address of other memory stays as it is.
+pub fn map_shared(address: u64, rank: u32, generic: bool) -> u64 {
+    match generic {
+        true => match resolve_generic(address) {
+            (Space::Shared, inner) => SHARED_WINDOW + map_shared(inner, rank, false),
+            _ => address,
+        },
+        false => shared_base(rank) + shared_rank(address).1,
+    }
+}
+
+/// `getctarank`: the rank of the block whose shared memory an address lies in; 0 of other memory.
+pub fn rank_of_address(address: u64, generic: bool) -> u32 {
+    match (generic, resolve_generic(address)) {
+        (false, _) => shared_rank(address).0,
+        (true, (Space::Shared, inner)) => shared_rank(inner).0,
+        (true, _) => 0,
     }
 }

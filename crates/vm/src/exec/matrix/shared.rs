@@ -92,7 +92,8 @@ impl Chunk<'_> {
         Some((self.number(descriptor, warp), transposed.map_or(0, |slot| self.number(slot, warp))))
     }
 
-    /// The units of a factor of this warp; none if it stands in registers. Nothing is checked.
+    /// The units of a factor of this warp; none if it stands in registers. Nothing is checked. Descriptors have no room for the rank of the
+    /// block whose memory it is: they mean the warp's own.
     pub(in crate::exec) fn units(&self, factor: &MatrixFactor, warp: usize, window: Window) -> Vec<Unit> {
         let &MatrixSource::Shared { descriptor, transposed, matrix, bits } = &factor.source else {
             return Vec::new();
@@ -111,14 +112,16 @@ impl Chunk<'_> {
         if transposed {
             let unit = |i: usize| {
                 let (line, k) = (i / length * in_unit, i % length);
-                Unit { address: descriptor.across_k((first + line) / in_unit, k), line, k, transposed }
+                let address = self.shared_base + descriptor.across_k((first + line) / in_unit, k);
+                Unit { address, line, k, transposed }
             };
             return (0..lines / in_unit * length).map(unit).collect();
         }
         let across = length / in_unit;
         let unit = |i: usize| {
             let (line, unit) = (i / across, i % across);
-            Unit { address: descriptor.along_k(first + line, unit), line, k: unit * in_unit, transposed }
+            let address = self.shared_base + descriptor.along_k(first + line, unit);
+            Unit { address, line, k: unit * in_unit, transposed }
         };
         (0..lines * across).map(unit).collect()
     }

@@ -108,7 +108,7 @@ impl Chunk<'_> {
         };
         let request = Request { space, bytes: u64::from(bits.div_ceil(8)), write, span };
         let mut area = Area {
-            region: Region { storage: std::ptr::null_mut(), base: 0, end: 0, stride: 0 },
+            region: Region { storage: std::ptr::null_mut(), base: 0, end: 0, stride: 0, passing: false },
             base,
             stride,
             columns,

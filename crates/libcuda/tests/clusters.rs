@@ -1,0 +1,125 @@
+//! Launches in clusters: the attribute of a launch, what a kernel requires, and what is refused.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ptr::null_mut;
+
+use cudarc::driver::sys::{CUlaunchAttribute, CUlaunchConfig};
+// Its symbols are what is tested.
+use ptxvm_libcuda as _;
+
+type Handle = *mut c_void;
+
+unsafe extern "C" {
+    fn cuInit(flags: c_uint) -> u32;
+    fn cuDevicePrimaryCtxRetain(result: *mut Handle, device: c_int) -> u32;
+    fn cuCtxSetCurrent(context: Handle) -> u32;
+    fn cuCtxSynchronize() -> u32;
+    fn cuMemAlloc_v2(result: *mut u64, bytes: usize) -> u32;
+    fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) -> u32;
+    fn cuModuleLoadData(result: *mut Handle, image: *const c_void) -> u32;
+    fn cuModuleGetFunction(result: *mut Handle, module: Handle, name: *const c_char) -> u32;
+    fn cuFuncGetAttribute(result: *mut c_int, attribute: c_uint, function: Handle) -> u32;
+    fn cuFuncSetAttribute(function: Handle, attribute: c_uint, value: c_int) -> u32;
+    fn cuLaunchKernelEx(
+        config: *const CUlaunchConfig,
+        function: Handle,
+        params: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) -> u32;
+}
+
+const INVALID_CLUSTER_SIZE: u32 = 912;
+/// `CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH` and `.._NON_PORTABLE_CLUSTER_SIZE_ALLOWED`.
+const REQUIRED_WIDTH: c_uint = 11;
+const NON_PORTABLE: c_uint = 14;
+
+/// Block b writes the rank that it reads in the memory of the next block of its cluster.
+const PTX: &str = ".version 8.0
+.target sm_90
+.address_size 64
+.visible .entry any(.param .u64 out) {
+    .reg .u32 %r<6>; .reg .u64 %out;
+    .shared .align 4 .b8 rank[4];
+    mov.u32 %r0, %cluster_ctarank;
+    st.shared.u32 [rank], %r0;
+    barrier.cluster.arrive;
+    barrier.cluster.wait;
+    mov.u32 %r1, %cluster_nctarank;
+    add.u32 %r2, %r0, 1;
+    rem.u32 %r2, %r2, %r1;
+    mapa.shared::cluster.u32 %r3, rank, %r2;
+    ld.shared::cluster.u32 %r4, [%r3];
+    barrier.cluster.arrive;
+    barrier.cluster.wait;
+    ld.param.u64 %out, [out];
+    mov.u32 %r5, %ctaid.x;
+    mad.wide.u32 %out, %r5, 4, %out;
+    st.global.u32 [%out], %r4;
+    ret;
+}
+.visible .entry pairs(.param .u64 out) .reqnctapercluster 2 { ret; }
+\0";
+
+/// A launch of so many blocks in clusters.
+unsafe fn launch(function: Handle, out: u64, blocks: u32, cluster: Option<[u32; 3]>) -> u32 {
+    let mut out = out;
+    // SAFETY: all of it are numbers and pointers, which may be zero.
+    let (mut config, mut attribute): (CUlaunchConfig, CUlaunchAttribute) =
+        unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+    (config.gridDimX, config.gridDimY, config.gridDimZ) = (blocks, 1, 1);
+    (config.blockDimX, config.blockDimY, config.blockDimZ) = (1, 1, 1);
+    if let Some(cluster) = cluster {
+        // SAFETY: an attribute begins with its number, and its value has room for three.
+        unsafe {
+            (&raw mut attribute.id).cast::<u32>().write(4);
+            (&raw mut attribute.value).cast::<[u32; 3]>().write(cluster);
+        }
+        (config.attrs, config.numAttrs) = (&raw mut attribute, 1);
+    }
+    let mut params = [(&raw mut out).cast::<c_void>()];
+    // SAFETY: the configuration and the parameters live until the call returns.
+    unsafe { cuLaunchKernelEx(&raw const config, function, params.as_mut_ptr(), null_mut()) }
+}
+
+#[test]
+fn clusters_are_those_of_the_attribute_or_of_the_kernel() {
+    // SAFETY: pointers of this function; the kernels write what is allocated.
+    unsafe {
+        let (mut context, mut module, mut any, mut pairs) = (null_mut(), null_mut(), null_mut(), null_mut());
+        assert_eq!(cuInit(0), 0);
+        assert_eq!(cuDevicePrimaryCtxRetain(&raw mut context, 0), 0);
+        assert_eq!(cuCtxSetCurrent(context), 0);
+        assert_eq!(cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()), 0);
+        assert_eq!(cuModuleGetFunction(&raw mut any, module, c"any".as_ptr()), 0);
+        assert_eq!(cuModuleGetFunction(&raw mut pairs, module, c"pairs".as_ptr()), 0);
+        let (mut out, mut read) = (0, [0u32; 16]);
+        assert_eq!(cuMemAlloc_v2(&raw mut out, 64), 0);
+        for (cluster, ranks) in [
+            (None, [0, 0, 0, 0]),
+            (Some([0, 0, 0]), [0, 0, 0, 0]),
+            (Some([2, 1, 1]), [1, 0, 1, 0]),
+            (Some([4, 1, 1]), [1, 2, 3, 0]),
+        ] {
+            assert_eq!(launch(any, out, 4, cluster), 0, "{cluster:?}");
+            assert_eq!(cuCtxSynchronize(), 0);
+            assert_eq!(cuMemcpyDtoH_v2(read.as_mut_ptr().cast(), out, 16), 0);
+            assert_eq!(read[..4], ranks, "{cluster:?}");
+        }
+        // No multiple, and more blocks than every GPU has room for, unless that is allowed.
+        assert_eq!(launch(any, out, 4, Some([3, 1, 1])), INVALID_CLUSTER_SIZE);
+        assert_eq!(launch(any, out, 16, Some([16, 1, 1])), INVALID_CLUSTER_SIZE);
+        assert_eq!(cuFuncSetAttribute(any, NON_PORTABLE, 1), 0);
+        assert_eq!(launch(any, out, 16, Some([16, 1, 1])), 0);
+        assert_eq!(launch(any, out, 32, Some([32, 1, 1])), INVALID_CLUSTER_SIZE);
+        // What the kernel requires.
+        let mut width = 0;
+        assert_eq!(cuFuncGetAttribute(&raw mut width, REQUIRED_WIDTH, pairs), 0);
+        assert_eq!(width, 2);
+        assert_eq!(launch(pairs, out, 4, None), 0);
+        assert_eq!(launch(pairs, out, 3, None), INVALID_CLUSTER_SIZE);
+        assert_eq!(launch(pairs, out, 4, Some([4, 1, 1])), INVALID_CLUSTER_SIZE);
+        assert_eq!(cuCtxSynchronize(), 0);
+        assert_eq!(cuMemcpyDtoH_v2(read.as_mut_ptr().cast(), out, 64), 0);
+        assert_eq!(read, std::array::from_fn(|block| (block as u32 + 1) % 16));
+    }
+}

@@ -1,0 +1,54 @@
+//! What orders the threads of a cluster of several blocks: its barrier (PTX ISA, "barrier.cluster").
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::block::{BlockOrder, Threads, contains, insert};
+use crate::clock::Clock;
+
+/// Who has come to the barrier of a cluster in its current phase.
+#[derive(Default)]
+pub(crate) struct ClusterOrder {
+    /// By block.
+    arrived: HashMap<u32, Threads>,
+    /// Threads that wait for the phase in which they arrived.
+    late: HashMap<u32, Threads>,
+    /// What those know who have arrived and release it.
+    clock: Clock,
+    /// The same of the phase before.
+    over: Arc<Clock>,
+}
+
+impl ClusterOrder {
+    /// Threads of a block arrive; `relaxed`: they tell nothing.
+    pub fn arrive(&mut self, order: &mut BlockOrder, threads: &[u32], relaxed: bool) {
+        let arrived = self.arrived.entry(order.index).or_default();
+        for &thread in threads {
+            insert(arrived, thread);
+            if !relaxed {
+                order.release(thread, &mut self.clock);
+            }
+        }
+    }
+
+    /// Threads of a block wait for the phase in which they arrived.
+    pub fn wait(&mut self, order: &mut BlockOrder, threads: &[u32]) {
+        let (mut early, mut late) = ([0; 16], [0; 16]);
+        for &thread in threads {
+            let arrived = self.arrived.get(&order.index).is_some_and(|arrived| contains(arrived, thread));
+            insert(if arrived { &mut late } else { &mut early }, thread);
+        }
+        if !self.over.is_empty() {
+            order.acquire_all(&early, &self.over);
+        }
+        let known = self.late.entry(order.index).or_default();
+        known.iter_mut().zip(&late).for_each(|(known, late)| *known |= late);
+    }
+
+    /// The phase is over: returns who waited for that, by block, and what they learn.
+    pub fn complete(&mut self) -> (HashMap<u32, Threads>, Arc<Clock>) {
+        self.arrived.clear();
+        self.over = Arc::new(std::mem::take(&mut self.clock));
+        (std::mem::take(&mut self.late), Arc::clone(&self.over))
+    }
+}

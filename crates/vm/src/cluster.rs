@@ -1,0 +1,187 @@
+//! Clusters: blocks that run together, reach each other's shared memory and have a barrier of their own (PTX ISA, "Cluster of
+//! Cooperative Thread Arrays").
+//!
+//! All blocks of a cluster run in turns on one host thread. So shared memory is touched by no other, and what a block writes to
+//! another's is there when that one has its turn. Whatever they know of each other stands in [`Members`].
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use crate::code::Code;
+use crate::cta::{Cta, Progress};
+use crate::exec::{Observer, Step};
+use crate::fault::Fault;
+use crate::grid::Launch;
+use crate::launch::Place;
+use crate::scalar::LaneRows;
+
+/// The blocks of a cluster in flight, or of a team, if clusters have one block; reused for the next ones.
+pub(crate) struct Cluster<'l> {
+    launch: &'l Launch,
+    /// By rank; only one if clusters have one block.
+    ctas: Vec<Cta<'l>>,
+    members: Option<Rc<Members>>,
+}
+
+/// What the blocks of a cluster know of each other.
+pub(crate) struct Members {
+    blocks: Vec<Member>,
+    /// How often the barrier of the cluster has completed.
+    generation: Cell<u32>,
+    /// Counts what a block did that others may have waited for.
+    changes: Cell<u64>,
+}
+
+/// A block of a cluster.
+struct Member {
+    /// Its shared memory, and the size in bytes.
+    memory: *mut u8,
+    bytes: usize,
+    /// All threads that are left have arrived at the barrier of the cluster.
+    arrived: Cell<bool>,
+    /// No thread is left.
+    ended: Cell<bool>,
+}
+
+impl Members {
+    fn new(ctas: &[Cta]) -> Members {
+        let member = |cta: &Cta| Member {
+            memory: cta.shared.memory.as_ptr(),
+            bytes: cta.shared.memory_bytes as usize,
+            arrived: Cell::new(false),
+            ended: Cell::new(false),
+        };
+        let blocks = ctas.iter().map(member).collect();
+        Members { blocks, generation: Cell::new(0), changes: Cell::new(0) }
+    }
+
+    fn reset(&self) {
+        self.generation.set(0);
+        for block in &self.blocks {
+            block.arrived.set(false);
+            block.ended.set(false);
+        }
+    }
+
+    /// Where the shared memory of the block of a rank begins; nothing if it has ended, or there is none.
+    pub fn memory(&self, rank: u32) -> Option<*mut u8> {
+        let block = self.blocks.get(rank as usize)?;
+        (!block.ended.get()).then_some(block.memory)
+    }
+
+    /// There is a block of this rank, and it has ended.
+    pub fn has_ended(&self, rank: u32) -> bool {
+        self.blocks.get(rank as usize).is_some_and(|block| block.ended.get())
+    }
+
+    /// A place of the host is in the shared memory of one of the blocks.
+    pub fn has(&self, place: *const u8) -> bool {
+        self.blocks.iter().any(|block| {
+            let start = block.memory.addr();
+            (start..start + block.bytes).contains(&place.addr())
+        })
+    }
+
+    /// How often the barrier of the cluster has completed.
+    pub fn generation(&self) -> u32 {
+        self.generation.get()
+    }
+
+    /// Whether all threads that a block has left have arrived at the barrier of the cluster, and whether none is left; completes
+    /// the barrier if it waited for nobody else.
+    pub fn report(&self, rank: u32, arrived: bool, ended: bool) {
+        let Some(block) = self.blocks.get(rank as usize) else { return };
+        block.arrived.set(arrived);
+        block.ended.set(ended);
+        if self.blocks.iter().all(|block| block.arrived.get()) {
+            self.generation.set(self.generation.get().wrapping_add(1));
+            self.blocks.iter().for_each(|block| block.arrived.set(block.ended.get()));
+            self.note_change();
+        }
+    }
+
+    /// A block has done what another may have waited for.
+    pub fn note_change(&self) {
+        self.changes.set(self.changes.get() + 1);
+    }
+
+    /// Changes whenever a block has done what another may have waited for.
+    pub fn changes(&self) -> u64 {
+        self.changes.get()
+    }
+}
+
+impl<'l> Cluster<'l> {
+    /// For blocks whose lanes lie in chunks as `rows` says.
+    pub fn new(launch: &'l Launch, code: &'l Code, rows: LaneRows) -> Cluster<'l> {
+        let mut ctas: Vec<Cta> =
+            (0..launch.cluster_blocks()).map(|rank| Cta::new(launch, code, rows, rank)).collect();
+        let members = (ctas.len() > 1).then(|| Rc::new(Members::new(&ctas)));
+        if let Some(members) = &members {
+            ctas.iter_mut().for_each(|cta| cta.shared.join(Rc::clone(members)));
+        }
+        Cluster { launch, ctas, members }
+    }
+
+    /// Starts the block with linear index `block` and those that follow it, `blocks` in all; of clusters of several blocks the
+    /// cluster before whose first one there are `block` blocks of others.
+    pub fn start(&mut self, block: u64, blocks: usize) -> Step {
+        let Some(members) = &self.members else {
+            return self.ctas.iter_mut().try_for_each(|cta| cta.start(block, blocks));
+        };
+        members.reset();
+        let cluster = block / self.ctas.len() as u64;
+        let mut ranks = (0..).zip(&mut self.ctas);
+        ranks.try_for_each(|(rank, cta)| cta.start(self.launch.block_of_cluster(cluster, rank), 1))
+    }
+
+    /// Gives every block a turn.
+    pub fn step(&mut self, observer: &mut impl Observer) -> Step<Progress> {
+        let Some(members) = &self.members else { return self.ctas[0].step(observer) };
+        let changes = members.changes();
+        let (mut all_spinning, mut all_stuck, mut all_waiting) = (true, true, true);
+        for (rank, cta) in (0..).zip(&mut self.ctas) {
+            if members.has_ended(rank) {
+                continue;
+            }
+            match cta.step(observer)? {
+                Progress::Finished => members.note_change(),
+                Progress::Running { spinning, stuck, waiting } => {
+                    all_spinning &= spinning;
+                    all_stuck &= stuck;
+                    all_waiting &= waiting;
+                }
+                stopped @ Progress::Stopped(..) => return Ok(stopped),
+            }
+        }
+        if (0..).zip(&self.ctas).all(|(rank, _)| members.has_ended(rank)) {
+            return Ok(Progress::Finished);
+        }
+        let changed = members.changes() != changes;
+        if all_waiting && !changed {
+            return Err(self.stuck());
+        }
+        Ok(Progress::Running {
+            spinning: all_spinning && !changed,
+            stuck: all_stuck && !changed,
+            waiting: false,
+        })
+    }
+
+    /// The fault of blocks that were stuck when nobody could help them any more.
+    pub fn stuck(&mut self) -> Box<Fault> {
+        let ended = |rank| self.members.as_ref().is_some_and(|members| members.has_ended(rank));
+        let rank = (0..).zip(&self.ctas).position(|(rank, _)| !ended(rank)).unwrap_or(0);
+        self.ctas[rank].stuck()
+    }
+
+    /// Thread-instructions executed since the last call.
+    pub fn take_instructions(&mut self) -> u64 {
+        self.ctas.iter_mut().map(Cta::take_instructions).sum()
+    }
+
+    /// Where some thread stands, if any is left.
+    pub fn place(&self) -> Option<Place> {
+        self.ctas.iter().find_map(Cta::place)
+    }
+}
