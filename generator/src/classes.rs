@@ -38,6 +38,7 @@ pub const CLASSES: &[Class] = &[
     Class { name: "asynchronous_copy", signs: &["cp.async.c"] },
     Class { name: "bulk_copy", signs: &["cp.async.bulk"] },
     Class { name: "mbarrier", signs: &["mbarrier.arrive.shared"] },
+    Class { name: "cluster", signs: &["mapa"] },
     Class { name: "stack", signs: &["alloca"] },
     Class { name: "loop", signs: &["sub.s32 %c1"] },
     Class { name: "nested_divergence", signs: &["sub.s32 %c3", "%m3"] },

@@ -85,7 +85,11 @@ fn write_survey(folder: &Path, count: u64) -> std::io::Result<()> {
             continue;
         };
         let (grid, block) = (kernel.grid, kernel.block);
-        let text = format!("// Seed {seed}, grid {grid:?}, block {block:?}\n{}", kernel.text());
+        let cluster = match kernel.cluster {
+            [1, 1, 1] => String::new(),
+            cluster => format!(", cluster {cluster:?}"),
+        };
+        let text = format!("// Seed {seed}, grid {grid:?}{cluster}, block {block:?}\n{}", kernel.text());
         std::fs::write(folder.join(format!("{}.ptx", class.name)), text)?;
         println!("| {} | {share} | [seed {seed}]({}.ptx) |", class.name, class.name);
     }

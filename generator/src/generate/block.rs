@@ -8,6 +8,9 @@ impl Generator<'_, '_> {
         if !place.whole_block || !place.function.is_empty() {
             return None;
         }
+        if self.clusters && place.depth == 0 && self.random.percent(50) {
+            return self.cluster_exchange(place);
+        }
         match self.random.below(9) {
             8 => self.cluster_exchange(place),
             0..3 => Some(self.exchange()),

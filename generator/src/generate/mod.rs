@@ -51,6 +51,8 @@ struct Generator<'r, 'b> {
     labels: usize,
     /// Threads of a block.
     threads: usize,
+    /// Clusters have several blocks.
+    clusters: bool,
     /// Bytes of a thread's own global and shared memory.
     own_bytes: usize,
     shared_bytes: usize,
@@ -80,6 +82,7 @@ pub fn generate(random: &mut Random) -> Kernel {
         functions: Vec::new(),
         labels: 0,
         threads,
+        clusters: cluster != [1; 3],
         own_bytes,
         shared_bytes,
         stride,

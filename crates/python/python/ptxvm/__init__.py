@@ -74,7 +74,7 @@ def launch(source, *arguments, grid=1, block=None, kernel=None, lenient=False, *
     """Runs a kernel of a module, a file or a text, and returns its :class:`Report`.
 
     ``kernel`` may be left out where there is one; ``block`` too, if the kernel says how many threads it wants (``.reqntid``).
-    Options are those of a launch: ``threads``, ``deterministic``, ``schedule``, ``max_steps``, ``cooperative``, ``engine``, ``shared``,
+    Options are those of a launch: ``threads``, ``deterministic``, ``schedule``, ``max_steps``, ``cooperative``, ``cluster``, ``engine``, ``shared``,
     ``blocks``, ``bind``, ``progress``, ``stop``, ``output``.
     """
     module = _module(source, lenient)

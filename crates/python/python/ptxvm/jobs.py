@@ -120,6 +120,8 @@ def split(launcher, *arguments, parts, merge=None, **options):
         is_array = hasattr(argument, "__array_interface__") or hasattr(argument, "__dlpack__")
         if (is_array and not isinstance(argument, (numpy.ndarray, numpy.generic))) or isinstance(argument, (bytearray, memoryview)):
             raise TypeError(f"arrays of jobs are numpy's, which can be sent: not {type(argument).__name__}")
+    if options.get("cluster"):
+        raise _refuse("the blocks of a cluster run together: they must not run apart")
     if options.get("cooperative"):
         raise _refuse("the blocks of a cooperative launch wait for one another: they must not run apart")
     arrays = list(_arrays(arguments))
