@@ -1,4 +1,4 @@
-"""What textures return, in exact rational arithmetic: makes cases.txt, which tests/texture.rs runs on both engines.
+"""What textures return, in exact rational arithmetic: makes cases.txt, which tests/texture/fetch.rs runs on both engines.
 
 Written from the PTX manual, the CUDA C++ Programming Guide ("Texture Fetching", "Cubemap Textures") and docs/textures.md, with
 nothing of ptxvm: python3 model.py > cases.txt
