@@ -1,23 +1,15 @@
 //! Launches in clusters: the attribute of a launch, what a kernel requires, and what is refused.
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+mod driver;
+
+use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
 use cudarc::driver::sys::{CUlaunchAttribute, CUlaunchConfig};
-// Its symbols are what is tested.
-use ptxvm_libcuda as _;
 
-type Handle = *mut c_void;
+use driver::{Handle, cuCtxSynchronize, cuMemAlloc_v2, cuMemcpyDtoH_v2};
 
 unsafe extern "C" {
-    fn cuInit(flags: c_uint) -> u32;
-    fn cuDevicePrimaryCtxRetain(result: *mut Handle, device: c_int) -> u32;
-    fn cuCtxSetCurrent(context: Handle) -> u32;
-    fn cuCtxSynchronize() -> u32;
-    fn cuMemAlloc_v2(result: *mut u64, bytes: usize) -> u32;
-    fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) -> u32;
-    fn cuModuleLoadData(result: *mut Handle, image: *const c_void) -> u32;
-    fn cuModuleGetFunction(result: *mut Handle, module: Handle, name: *const c_char) -> u32;
     fn cuFuncGetAttribute(result: *mut c_int, attribute: c_uint, function: Handle) -> u32;
     fn cuFuncSetAttribute(function: Handle, attribute: c_uint, value: c_int) -> u32;
     fn cuLaunchKernelEx(
@@ -34,7 +26,8 @@ const REQUIRED_WIDTH: c_uint = 11;
 const NON_PORTABLE: c_uint = 14;
 
 /// Block b writes the rank that it reads in the memory of the next block of its cluster.
-const PTX: &str = ".version 8.0
+const PTX: &CStr = c"
+.version 8.0
 .target sm_90
 .address_size 64
 .visible .entry any(.param .u64 out) {
@@ -58,7 +51,7 @@ const PTX: &str = ".version 8.0
     ret;
 }
 .visible .entry pairs(.param .u64 out) .reqnctapercluster 2 { ret; }
-\0";
+";
 
 /// A launch of so many blocks in clusters.
 unsafe fn launch(function: Handle, out: u64, blocks: u32, cluster: Option<[u32; 3]>) -> u32 {
@@ -83,15 +76,11 @@ unsafe fn launch(function: Handle, out: u64, blocks: u32, cluster: Option<[u32; 
 
 #[test]
 fn clusters_are_those_of_the_attribute_or_of_the_kernel() {
+    driver::start();
+    let module = driver::load(PTX);
+    let (any, pairs) = (driver::function(module, c"any"), driver::function(module, c"pairs"));
     // SAFETY: pointers of this function; the kernels write what is allocated.
     unsafe {
-        let (mut context, mut module, mut any, mut pairs) = (null_mut(), null_mut(), null_mut(), null_mut());
-        assert_eq!(cuInit(0), 0);
-        assert_eq!(cuDevicePrimaryCtxRetain(&raw mut context, 0), 0);
-        assert_eq!(cuCtxSetCurrent(context), 0);
-        assert_eq!(cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()), 0);
-        assert_eq!(cuModuleGetFunction(&raw mut any, module, c"any".as_ptr()), 0);
-        assert_eq!(cuModuleGetFunction(&raw mut pairs, module, c"pairs".as_ptr()), 0);
         let (mut out, mut read) = (0, [0u32; 16]);
         assert_eq!(cuMemAlloc_v2(&raw mut out, 64), 0);
         for (cluster, ranks) in [

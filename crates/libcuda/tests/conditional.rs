@@ -1,25 +1,17 @@
 //! Graphs that decide while they run, and memory of graphs.
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+mod driver;
+
+use std::ffi::{c_uint, c_void};
 use std::ptr::{null, null_mut};
 
 use cudarc::driver::sys::{CUDA_KERNEL_NODE_PARAMS, CUDA_MEM_ALLOC_NODE_PARAMS};
-// Its symbols are what is tested.
-use ptxvm_libcuda as _;
 
-type Handle = *mut c_void;
+use driver::{Handle, cuCtxSynchronize, cuMemAlloc_v2, cuMemcpyDtoH_v2, start};
 
 unsafe extern "C" {
-    fn cuInit(flags: c_uint) -> u32;
-    fn cuDevicePrimaryCtxRetain(result: *mut Handle, device: c_int) -> u32;
-    fn cuCtxSetCurrent(context: Handle) -> u32;
-    fn cuCtxSynchronize() -> u32;
-    fn cuMemAlloc_v2(result: *mut u64, bytes: usize) -> u32;
     fn cuMemFreeAsync(address: u64, stream: Handle) -> u32;
     fn cuMemsetD32_v2(address: u64, value: c_uint, count: usize) -> u32;
-    fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) -> u32;
-    fn cuModuleLoadData(result: *mut Handle, image: *const c_void) -> u32;
-    fn cuModuleGetFunction(result: *mut Handle, module: Handle, name: *const c_char) -> u32;
     fn cuGraphCreate(result: *mut Handle, flags: c_uint) -> u32;
     fn cuGraphClone(result: *mut Handle, graph: Handle) -> u32;
     fn cuGraphDestroy(graph: Handle) -> u32;
@@ -126,18 +118,8 @@ const IF: u64 = 0;
 const WHILE: u64 = 1;
 const SWITCH: u64 = 2;
 
-fn start() {
-    let mut context = null_mut();
-    ok!(cuInit(0));
-    ok!(cuDevicePrimaryCtxRetain(&raw mut context, 0));
-    ok!(cuCtxSetCurrent(context));
-}
-
 fn function(name: &std::ffi::CStr) -> Handle {
-    let (mut module, mut function) = (null_mut(), null_mut());
-    ok!(cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()));
-    ok!(cuModuleGetFunction(&raw mut function, module, name.as_ptr()));
-    function
+    driver::function(driver::load(PTX), name)
 }
 
 fn graph() -> Handle {

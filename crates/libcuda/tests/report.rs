@@ -1,35 +1,11 @@
 //! What a process tells of itself when it ends.
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+mod driver;
+
 use std::process::Command;
 use std::ptr::null_mut;
 
-// Its symbols are what is tested.
-use ptxvm_libcuda as _;
-
-type Handle = *mut c_void;
-
-unsafe extern "C" {
-    fn cuInit(flags: c_uint) -> u32;
-    fn cuDevicePrimaryCtxRetain(result: *mut Handle, device: c_int) -> u32;
-    fn cuCtxSetCurrent(context: Handle) -> u32;
-    fn cuCtxSynchronize() -> u32;
-    fn cuModuleLoadData(result: *mut Handle, image: *const c_void) -> u32;
-    fn cuModuleGetFunction(result: *mut Handle, module: Handle, name: *const c_char) -> u32;
-    fn cuLaunchKernel(
-        function: Handle,
-        grid_x: c_uint,
-        grid_y: c_uint,
-        grid_z: c_uint,
-        block_x: c_uint,
-        block_y: c_uint,
-        block_z: c_uint,
-        shared: c_uint,
-        stream: Handle,
-        params: *mut *mut c_void,
-        extra: *mut *mut c_void,
-    ) -> u32;
-}
+use driver::{cuCtxSynchronize, cuLaunchKernel};
 
 /// Two kernels, of which one traps.
 const PTX: &std::ffi::CStr = c"
@@ -43,16 +19,12 @@ const PTX: &std::ffi::CStr = c"
 /// Launches one kernel twice and the other once. It is a test like any other, and a program for the next one.
 #[test]
 fn launches_end_as_they_must() {
-    let (mut context, mut module) = (null_mut(), null_mut());
+    driver::start();
+    let module = driver::load(PTX);
     // SAFETY: every pointer is good for its call.
     unsafe {
-        assert_eq!(cuInit(0), 0);
-        assert_eq!(cuDevicePrimaryCtxRetain(&raw mut context, 0), 0);
-        assert_eq!(cuCtxSetCurrent(context), 0);
-        assert_eq!(cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()), 0);
         for (name, status) in [(c"good", 0), (c"good", 0), (c"bad", 719)] {
-            let mut function = null_mut();
-            assert_eq!(cuModuleGetFunction(&raw mut function, module, name.as_ptr()), 0);
+            let function = driver::function(module, name);
             assert_eq!(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, null_mut(), null_mut(), null_mut()), 0);
             assert_eq!(cuCtxSynchronize(), status, "{name:?}");
         }

@@ -1,6 +1,8 @@
 //! Arrays, textures and surfaces as a program uses them: through the driver's C functions.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+mod driver;
+
+use std::ffi::{CStr, c_char, c_uint, c_void};
 use std::mem::zeroed;
 use std::ptr::null_mut;
 
@@ -8,18 +10,10 @@ use cudarc::driver::sys::{
     CUDA_ARRAY_DESCRIPTOR, CUDA_ARRAY3D_DESCRIPTOR, CUDA_MEMCPY2D, CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC,
     CUaddress_mode, CUarray, CUarray_format, CUfilter_mode, CUmemorytype, CUresourcetype, CUtexref,
 };
-// Its symbols are what is tested.
-use ptxvm_libcuda as _;
 
-type Handle = *mut c_void;
+use driver::{Handle, cuCtxSynchronize, cuLaunchKernel, cuMemAlloc_v2, cuMemcpyDtoH_v2};
 
 unsafe extern "C" {
-    fn cuInit(flags: c_uint) -> u32;
-    fn cuDevicePrimaryCtxRetain(result: *mut Handle, device: c_int) -> u32;
-    fn cuCtxSetCurrent(context: Handle) -> u32;
-    fn cuCtxSynchronize() -> u32;
-    fn cuMemAlloc_v2(result: *mut u64, bytes: usize) -> u32;
-    fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) -> u32;
     fn cuMemcpyAtoH_v2(to: *mut c_void, from: CUarray, offset: usize, bytes: usize) -> u32;
     fn cuMemcpy2D_v2(copy: *const CUDA_MEMCPY2D) -> u32;
     fn cuArrayCreate_v2(result: *mut CUarray, description: *const CUDA_ARRAY_DESCRIPTOR) -> u32;
@@ -34,24 +28,9 @@ unsafe extern "C" {
     fn cuTexObjectDestroy(object: u64) -> u32;
     fn cuSurfObjectCreate(result: *mut u64, resource: *const CUDA_RESOURCE_DESC) -> u32;
     fn cuSurfObjectDestroy(object: u64) -> u32;
-    fn cuModuleLoadData(result: *mut Handle, image: *const c_void) -> u32;
-    fn cuModuleGetFunction(result: *mut Handle, module: Handle, name: *const c_char) -> u32;
     fn cuModuleGetTexRef(result: *mut CUtexref, module: Handle, name: *const c_char) -> u32;
     fn cuTexRefSetArray(reference: CUtexref, array: CUarray, flags: c_uint) -> u32;
     fn cuTexRefSetFlags(reference: CUtexref, flags: c_uint) -> u32;
-    fn cuLaunchKernel(
-        function: Handle,
-        grid_x: c_uint,
-        grid_y: c_uint,
-        grid_z: c_uint,
-        block_x: c_uint,
-        block_y: c_uint,
-        block_z: c_uint,
-        shared: c_uint,
-        stream: Handle,
-        params: *mut *mut c_void,
-        extra: *mut *mut c_void,
-    ) -> u32;
 }
 
 const PTX: &CStr = c"
@@ -102,18 +81,13 @@ macro_rules! ok {
 }
 
 fn module() -> Handle {
-    let (mut context, mut module) = (null_mut(), null_mut());
-    ok!(cuInit(0));
-    ok!(cuDevicePrimaryCtxRetain(&raw mut context, 0));
-    ok!(cuCtxSetCurrent(context));
-    ok!(cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()));
-    module
+    driver::start();
+    driver::load(PTX)
 }
 
 /// Runs a kernel in one block.
 fn launch(module: Handle, name: &CStr, threads: u32, object: u64, out: u64) {
-    let mut function = null_mut();
-    ok!(cuModuleGetFunction(&raw mut function, module, name.as_ptr()));
+    let function = driver::function(module, name);
     let mut params = [&raw const object, &raw const out].map(|param| param.cast_mut().cast::<c_void>());
     ok!(cuLaunchKernel(function, 1, 1, 1, threads, 1, 1, 0, null_mut(), params.as_mut_ptr(), null_mut()));
     ok!(cuCtxSynchronize());
