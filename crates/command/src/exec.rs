@@ -55,7 +55,7 @@ pub fn exec(options: &ExecOptions, call: &Call) -> Result<u8, Failure> {
         command.env("PTXVM_TOOL", tools);
     }
     if options.profile.is_some() {
-        // A program that another one started for itself, and which has tools, cannot have a profile too.
+        // A launch can have a profile or tools, not both.
         command.env("PTXVM_PROFILE", "1").env_remove("PTXVM_TOOL");
     }
     set_environment(&mut command, folder.path(), options.device.as_deref())?;
@@ -228,11 +228,12 @@ impl Report {
         let mut kernels: BTreeMap<String, Kernel> = BTreeMap::new();
         let (mut faults, mut not_supported) = (Vec::new(), Vec::new());
         let (mut calls, mut call_seconds) = (0, 0.0);
-        for process in &mut processes {
-            let Ok(of_process) = OfProcess::deserialize(&*process) else { continue };
+        for value in &mut processes {
+            let Ok(process) = OfProcess::deserialize(&*value) else { continue };
             // A profile has a file of its own.
-            process.as_object_mut().map(|object| object.remove("profiles"));
-            let process = of_process;
+            if let Some(object) = value.as_object_mut() {
+                object.remove("profiles");
+            }
             process.profiles.into_iter().for_each(|module| modules.add(module));
             for kernel in process.kernels {
                 let name = kernel.name.clone();
