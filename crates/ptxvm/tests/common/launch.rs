@@ -23,10 +23,15 @@ pub fn can_run(text: &str) -> bool {
     let known = |launch: &Launch| {
         let mut words = launch.words.iter();
         while let Some(option) = words.next() {
-            let value = words.next().map_or("", String::as_str);
+            let mut value = || words.next().map_or("", String::as_str);
             let fits = match option.as_str() {
-                "--grid" | "--block" | "--entry" | "--max-steps" | "--heap" | "--threads" => true,
-                "--arg" => value.parse::<u64>().is_ok() || elements(value).is_ok(),
+                "--cooperative" | "--deterministic" => true,
+                "--grid" | "--block" | "--cluster" | "--shared" | "--entry" | "--max-steps" | "--heap"
+                | "--threads" => !value().is_empty(),
+                "--arg" => {
+                    let value = value();
+                    value.parse::<u64>().is_ok() || elements(value).is_ok()
+                }
                 _ => false,
             };
             if !fits {
@@ -42,18 +47,22 @@ pub fn can_run(text: &str) -> bool {
 fn check(module: &Module, launch: &Launch, configure: fn(&mut LaunchConfig)) -> Result<(), String> {
     let device = Device::for_module(module);
     let loaded = device.load(module).map_err(|error| error.to_string())?;
-    let (mut grid, mut block, mut entry) = ([1; 3], [1; 3], None);
+    let mut entry = None;
     let mut arguments: Vec<Argument> = Vec::new();
-    let (mut steps, mut threads) = (None, None);
+    let mut asked = LaunchConfig::new([1; 3], [1; 3]);
     let mut words = launch.words.iter();
     while let Some(option) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("`{option}` needs a value"));
         match option.as_str() {
-            "--grid" => grid = extents(value()?)?,
-            "--block" => block = extents(value()?)?,
+            "--grid" => asked.grid = extents(value()?)?,
+            "--block" => asked.block = extents(value()?)?,
+            "--cluster" => asked.cluster = Some(extents(value()?)?),
+            "--cooperative" => asked.cooperative = true,
+            "--deterministic" => asked.deterministic = true,
+            "--shared" => asked.dynamic_shared = value()?.parse().map_err(|_| "--shared wants a number")?,
             "--entry" => entry = Some(value()?.clone()),
-            "--max-steps" => steps = value()?.parse().ok(),
-            "--threads" => threads = value()?.parse().ok(),
+            "--max-steps" => asked.max_steps = value()?.parse().ok(),
+            "--threads" => asked.threads = value()?.parse().ok(),
             "--heap" => device.set_heap_limit(value()?.parse().map_err(|_| "--heap wants a number")?),
             "--arg" => arguments.push(Argument::new(&device, value()?)?),
             other => return Err(format!("`{other}` is not for tests in the process")),
@@ -69,7 +78,8 @@ fn check(module: &Module, launch: &Launch, configure: fn(&mut LaunchConfig)) -> 
     };
     let kernel = module.kernel(&entry).map_err(|error| error.to_string())?;
     let result = start(&loaded, kernel, &arguments, |config| {
-        (config.grid, config.block, config.max_steps) = (grid, block, steps);
+        let threads = asked.threads;
+        *config = asked;
         configure(config);
         config.threads = threads.or(config.threads);
     });
