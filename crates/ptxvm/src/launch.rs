@@ -331,6 +331,7 @@ impl Launch {
         result.map_err(|error| match error {
             LaunchError::Invalid(message) => Error::Launch(message),
             LaunchError::InvalidCluster(message) => Error::Cluster(message),
+            LaunchError::Binding(error) => Error::Texture(error),
             LaunchError::Unsupported(what) => self.unsupported(&what),
             LaunchError::Undefined(names) => self.undefined(&names),
             LaunchError::Fault(fault) => located(loaded.module(), kernel, fault),

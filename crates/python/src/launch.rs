@@ -178,12 +178,6 @@ impl Launcher {
         let Kernel { shared, entry } = &self.kernel;
         let mut parameters = self.parameters(py, arguments)?;
         let mut names = Cow::Borrowed(&entry.names);
-        let mut turn = None;
-        if options.bind.is_some() {
-            // Bindings are the module's: launches that have some take turns.
-            turn = Some(py.detach(|| shared.bindings.take()));
-            py.check_signals()?;
-        }
         for (name, object) in options.bind.iter().flatten() {
             let name: String = name.extract()?;
             let object = object.cast::<Object>()?;
@@ -192,8 +186,8 @@ impl Launcher {
             parameters.referred.add_object(py, index, object.get(), Target::Variable(name))?;
         }
         let mut placed = shared.places.place(&mut parameters, &names)?;
-        let objects = parameters.make_objects(&shared.loaded, &placed);
-        let objects = objects.map_err(|error| to_python(py, &error))?;
+        let objects = parameters.make_objects(shared.loaded.device(), &placed);
+        let mut objects = objects.map_err(|error| to_python(py, &error))?;
         if let Watcher::Writes(writes) = watcher {
             lock(writes).resolve(&parameters.referred, &placed);
         }
@@ -211,6 +205,7 @@ impl Launcher {
             config.cooperative = cooperative;
             config.cluster = cluster;
             config.blocks = blocks;
+            config.bindings = std::mem::take(&mut objects.bindings);
             config.dynamic_shared = dynamic_shared;
             config.output = output.clone();
             if let Watcher::Profile(profile) = watcher {
@@ -235,7 +230,7 @@ impl Launcher {
             result?
         };
         print(output.take())?;
-        drop((objects, turn));
+        drop(objects);
         let refused = py.detach(|| placed.bring_back());
         drop(placed);
         let report = result.map_err(|error| to_python(py, &error))?;

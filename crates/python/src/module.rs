@@ -14,7 +14,6 @@ use crate::arguments::Slot;
 use crate::error::{plain, to_python};
 use crate::launch::{Launcher, extents};
 use crate::place::Places;
-use crate::texture::Bindings;
 
 /// What a module of Python and its kernels share.
 pub struct Shared {
@@ -24,8 +23,6 @@ pub struct Shared {
     pub places: Places,
     /// Bytes of an address.
     pub address_bytes: usize,
-    /// What launches bind its textures and surfaces to.
-    pub bindings: Bindings,
     kernels: Mutex<HashMap<String, Arc<Entry>>>,
     lenient: bool,
     target: Option<String>,
@@ -155,8 +152,8 @@ impl Module {
         let made = py.detach(load).map_err(|error| to_python(py, &error))?;
         let (loaded, places, narrow) = made.ok_or_else(|| PyValueError::new_err("there is no source"))?;
         let address_bytes = if narrow { 4 } else { 8 };
-        let (bindings, kernels) = (Bindings::default(), Mutex::default());
-        Ok(Module(Arc::new(Shared { loaded, places, address_bytes, bindings, kernels, lenient, target })))
+        let kernels = Mutex::default();
+        Ok(Module(Arc::new(Shared { loaded, places, address_bytes, kernels, lenient, target })))
     }
 }
 

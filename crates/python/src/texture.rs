@@ -1,9 +1,7 @@
 //! Textures, surfaces and samplers as arguments. They are made on the device for the time of a launch, of arrays that lie there meanwhile.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-
 use command::ObjectKind;
-use ptxvm::{Error, ImageDescriptor, Loaded, Sampler, SamplerState, Surface, Texture};
+use ptxvm::{Device, Error, ImageDescriptor, Sampler, SamplerState, Surface, Texture};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -91,38 +89,14 @@ pub struct ObjectUse {
     pub target: Target,
 }
 
-/// Whose turn it is to bind a module's variables: they stay bound until the launch has ended.
-#[derive(Default)]
-pub struct Bindings {
-    taken: Mutex<bool>,
-    free: Condvar,
-}
-
-/// The bindings are somebody's until this is dropped.
-pub struct Turn<'b>(&'b Bindings);
-
-impl Bindings {
-    fn taken(&self) -> MutexGuard<'_, bool> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for one's turn.
-    pub fn take(&self) -> Turn<'_> {
-        let free = self.free.wait_while(self.taken(), |taken| *taken);
-        *free.unwrap_or_else(PoisonError::into_inner) = true;
-        Turn(self)
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        *self.0.taken() = false;
-        self.0.free.notify_one();
-    }
-}
-
 /// Objects on the device, until this is dropped.
-pub struct Made(#[expect(dead_code, reason = "kept alive")] Vec<Handle>);
+#[derive(Default)]
+pub struct Made {
+    /// Kept alive.
+    objects: Vec<Handle>,
+    /// Variables of the module, and the handles that they are bound to.
+    pub bindings: Vec<(String, u64)>,
+}
 
 /// One of them.
 #[expect(dead_code, reason = "kept alive")]
@@ -133,41 +107,36 @@ enum Handle {
 }
 
 impl Parameters {
-    /// Makes the objects, once their arrays have places: handles go among the parameters, or to variables of the module.
+    /// Makes the objects, once their arrays have places; their handles go among the parameters, or are for variables.
     ///
     /// # Errors
-    /// [`Error::Texture`] when there is no such image, or the module no such variable.
-    pub fn make_objects(&mut self, loaded: &Loaded, placed: &Placed) -> Result<Made, Error> {
-        let device = loaded.device();
-        let mut made = Vec::new();
+    /// [`Error::Texture`] when there is no such image.
+    pub fn make_objects(&mut self, device: &Device, placed: &Placed) -> Result<Made, Error> {
+        let mut made = Made::default();
         for object in &self.referred.objects {
             let address = object.texels.map_or(0, |array| placed.address(array));
-            let variable = match &object.target {
-                Target::Variable(name) => Some(name),
-                Target::Offset(_) => None,
-            };
             let (handle, kept) = match object.description {
                 Description::Texture(image, sampler) => {
                     let texture = device.texture_at(address, image, sampler)?;
-                    variable.map_or(Ok(()), |name| loaded.bind_texture(name, &texture))?;
                     (texture.handle(), Handle::Texture(texture))
                 }
                 Description::Surface(image) => {
                     let surface = device.surface_at(address, image)?;
-                    variable.map_or(Ok(()), |name| loaded.bind_surface(name, &surface))?;
                     (surface.handle(), Handle::Surface(surface))
                 }
                 Description::Sampler(sampler) => {
                     let sampler = device.sampler(sampler);
-                    variable.map_or(Ok(()), |name| loaded.bind_sampler(name, &sampler))?;
                     (sampler.handle(), Handle::Sampler(sampler))
                 }
             };
-            if let Target::Offset(offset) = object.target {
-                self.bytes[offset..offset + 8].copy_from_slice(&handle.to_le_bytes());
+            match &object.target {
+                Target::Offset(offset) => {
+                    self.bytes[*offset..offset + 8].copy_from_slice(&handle.to_le_bytes());
+                }
+                Target::Variable(name) => made.bindings.push((name.clone(), handle)),
             }
-            made.push(kept);
+            made.objects.push(kept);
         }
-        Ok(Made(made))
+        Ok(made)
     }
 }

@@ -308,14 +308,15 @@ impl Device {
             Some(path) => return invalid(format!("this machine has no {}", path.name())),
             None => host_path().map_err(|error| LaunchError::Invalid(error.to_string()))?,
         };
+        let objects = self.objects.table();
         let cooperative = config.cooperative.then(|| self.workspaces.take(&self.heap, config.grid_blocks()));
         Ok(Launch {
             path,
             arena: self.arena.table(),
             heap: Arc::clone(&self.heap),
             constants: image.constants(),
-            objects: self.objects.table(),
-            bindings: image.bindings(),
+            bindings: image.bindings(&config.bindings, &objects).map_err(LaunchError::Binding)?,
+            objects,
             params,
             shared,
             shuffled: config.schedule.is_some(),

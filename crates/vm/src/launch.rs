@@ -14,6 +14,7 @@ use crate::memory::OutOfMemory;
 use crate::observer::ObserverHandle;
 use crate::output::Output;
 use crate::profile::Profile;
+use crate::texture::ObjectError;
 use crate::undefined::Undefined;
 use lanes::HostPath;
 
@@ -58,6 +59,9 @@ pub struct LaunchConfig {
     /// Run these blocks of the grid only, by their linear index; all see the whole grid (`%nctaid`). Several launches that have all blocks
     /// between them do what one does, if no block depends on another. Not of cooperative launches.
     pub blocks: Option<Range<u64>>,
+    /// Texture, sampler and surface references of the module, by name, that are bound to objects of the device, by handle, for this
+    /// launch alone.
+    pub bindings: Vec<(String, u64)>,
     /// How many blocks have ended is added here while the launch runs.
     pub progress: Option<Arc<AtomicU64>>,
     /// Host instruction set for the vector handlers; `None` for the best one that the machine has.
@@ -86,6 +90,7 @@ impl LaunchConfig {
             max_steps: None,
             cancel: None,
             blocks: None,
+            bindings: Vec::new(),
             progress: None,
             host_path: None,
             output: Output::stdout(),
@@ -175,6 +180,8 @@ pub enum LaunchError {
     Invalid(String),
     /// There are no such clusters, or the kernel wants others; says what and how to mend it.
     InvalidCluster(String),
+    /// A variable cannot be bound as [`LaunchConfig::bindings`] says.
+    Binding(ObjectError),
     /// The kernel can reach an instruction that no engine executes.
     Unsupported(ir::Unsupported),
     /// The kernel needs functions or variables that are declared and defined nowhere.
@@ -210,6 +217,7 @@ impl fmt::Display for LaunchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LaunchError::Invalid(what) | LaunchError::InvalidCluster(what) => f.write_str(what),
+            LaunchError::Binding(error) => error.fmt(f),
             LaunchError::Unsupported(what) => {
                 write!(f, "`{}` is not executed", what.form.name(&what.picks))
             }

@@ -13,7 +13,7 @@ use crate::kernel::Kernel;
 use crate::launch::LoadError;
 use crate::memory::{Arena, generic_offset};
 use crate::shared::append;
-use crate::texture::{self, Object, ObjectError};
+use crate::texture::{self, Object, ObjectError, ObjectTable};
 
 /// Bytes of `.const` memory.
 const CONST_LIMIT: u64 = 64 * 1024;
@@ -110,19 +110,33 @@ impl Image {
 }
 
 impl Image {
-    /// What variables are bound to now.
-    pub fn bindings(&self) -> Arc<HashMap<usize, Object>> {
-        Arc::clone(&self.bindings.lock().unwrap_or_else(PoisonError::into_inner))
+    /// What variables are bound to now; for one launch, these to objects of the table besides.
+    pub fn bindings(
+        &self,
+        own: &[(String, u64)],
+        objects: &ObjectTable,
+    ) -> Result<Arc<HashMap<usize, Object>>, ObjectError> {
+        let mut all = Arc::clone(&self.bindings.lock().unwrap_or_else(PoisonError::into_inner));
+        for (name, handle) in own {
+            let object = objects.get(handle).ok_or(ObjectError::NoObject)?;
+            Arc::make_mut(&mut all).insert(self.reference(name, object)?, object.clone());
+        }
+        Ok(all)
     }
 
     /// Binds the variable of this name to an object of its kind.
     pub fn bind(&self, name: &str, object: Object) -> Result<(), ObjectError> {
-        let mut variables = self.program.module.variables.iter();
-        let found = variables.position(|v| v.name == name && v.opaque == Some(object.kind()));
-        let index = found.ok_or(ObjectError::NoVariable)?;
+        let index = self.reference(name, &object)?;
         Arc::make_mut(&mut self.bindings.lock().unwrap_or_else(PoisonError::into_inner))
             .insert(index, object);
         Ok(())
+    }
+
+    /// The index of the variable of this name, if it is for objects of this kind.
+    fn reference(&self, name: &str, object: &Object) -> Result<usize, ObjectError> {
+        let mut variables = self.program.module.variables.iter();
+        let found = variables.position(|v| v.name == name && v.opaque == Some(object.kind()));
+        found.ok_or(ObjectError::NoVariable)
     }
 }
 

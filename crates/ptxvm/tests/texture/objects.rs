@@ -111,6 +111,12 @@ fn variables_and_parameters_are_handles() {
         run().unwrap();
         assert_eq!(out.read().unwrap(), [8, 8, 8, 8 << 8 | 3], "{engine:?}");
         loaded.bind_texture("tex0", &first).unwrap();
+        // For one launch alone, and then not.
+        let launch = loaded.launch("test").arg(&second).arg(&out).arg(&second).engine(engine);
+        launch.configure(|config| config.bindings = vec![("tex0".into(), second.handle())]).run().unwrap();
+        assert_eq!(out.read().unwrap(), [8, 8, 8, 8 << 8 | 3], "{engine:?}");
+        run().unwrap();
+        assert_eq!(out.read().unwrap(), [7, 8, 7, 8 << 8 | 3], "{engine:?}");
         let unbound = loaded.launch("unbound").arg(&out).engine(engine).run();
         let Err(Error::Fault { fault, .. }) = unbound else { panic!("{unbound:?}") };
         assert_eq!(fault.kind, FaultKind::InvalidHandle);
@@ -118,6 +124,13 @@ fn variables_and_parameters_are_handles() {
     }
     let missing = loaded.bind_texture("nothing", &first).unwrap_err();
     assert!(matches!(missing, Error::Texture(ObjectError::NoVariable)));
+    for (name, handle, wanted) in
+        [("nothing", first.handle(), ObjectError::NoVariable), ("tex0", 12345, ObjectError::NoObject)]
+    {
+        let launch = loaded.launch("unbound").arg(&out);
+        let refused = launch.configure(|config| config.bindings = vec![(name.into(), handle)]).run();
+        assert!(matches!(refused, Err(Error::Texture(error)) if error == wanted), "{name}");
+    }
     let other = number_texture(&Device::new(), 1).1;
     assert!(matches!(loaded.bind_texture("tex0", &other), Err(Error::OtherDevice)));
 }
