@@ -1,4 +1,4 @@
-//! Which CUDA runtime a program has: NVIDIA's own inside, or one that the dynamic linker finds.
+//! Which CUDA runtime a program has: NVIDIA's own inside, or ours, or one that the dynamic linker finds.
 
 use std::fs::File;
 use std::path::Path;
@@ -7,7 +7,8 @@ use object::elf::{DT_NEEDED, FileHeader64};
 use object::read::elf::{Dyn, FileHeader};
 use object::{Endianness, ReadCache, ReadRef};
 
-/// Whether a file is a program of nvcc's (it has a section of fat binaries) that needs no libcudart: then NVIDIA's is inside.
+/// Whether a file is a program of nvcc's (it has a section of fat binaries) that needs no libcudart, and has not ours inside: then
+/// NVIDIA's is.
 pub fn has_static_runtime(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return false };
     let cache = ReadCache::new(file);
@@ -18,7 +19,8 @@ fn looks_static<'data>(data: impl ReadRef<'data>) -> object::Result<bool> {
     let header = FileHeader64::<Endianness>::parse(data)?;
     let endian = header.endian()?;
     let sections = header.sections(endian, data)?;
-    if sections.section_by_name(endian, b".nvFatBinSegment").is_none() {
+    let has = |name: &[u8]| sections.section_by_name(endian, name).is_some();
+    if !has(b".nvFatBinSegment") || has(b".ptxvm.cudart") {
         return Ok(false);
     }
     let Some((entries, strings)) = sections.dynamic(endian, data)? else { return Ok(true) };

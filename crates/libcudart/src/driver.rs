@@ -10,7 +10,13 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use crate::error::Error;
 use crate::log::log;
 
-const NAME: &CStr = c"libcuda.so.1";
+/// The section tells `ptxvm exec` whose runtime a program has inside.
+#[unsafe(link_section = ".ptxvm.cudart")]
+static NAME_BYTES: [u8; 13] = *b"libcuda.so.1\0";
+const NAME: &CStr = match CStr::from_bytes_with_nul(&NAME_BYTES) {
+    Ok(name) => name,
+    Err(_) => panic!("it ends with a zero"),
+};
 
 /// The library, which stays open until the process ends.
 struct Library(*mut c_void);

@@ -1,5 +1,6 @@
 //! What the build scripts of the libraries write: for each function a symbol under the name that the major version has for it, with the node of that
-//! version, which jumps to the function here. So both libraries can be in one process, and neither exports anything else.
+//! version, which jumps to the function here. So both libraries can be in one process, and neither exports anything else. The archive's symbols
+//! have no versions: those are for the dynamic linker.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -15,7 +16,8 @@ pub fn build(major: u32) -> std::io::Result<()> {
     let folder = Path::new(&folder);
     let architecture = std::env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
     let name = format!("libcudart.so.{major}");
-    std::fs::write(folder.join("exports.rs"), exports(major, &name, &architecture))?;
+    let node = std::env::var_os("CARGO_FEATURE_ARCHIVE").is_none().then_some(name.as_str());
+    std::fs::write(folder.join("exports.rs"), exports(major, node, &architecture))?;
     println!("cargo::rerun-if-changed=build.rs");
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
         // The compiler has a version script of its own, which names the symbols but no version.
@@ -27,17 +29,19 @@ pub fn build(major: u32) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The symbols of a major version, as Rust.
-fn exports(major: u32, node: &str, architecture: &str) -> String {
+/// The symbols of a major version, as Rust, with their version's node.
+fn exports(major: u32, node: Option<&str>, architecture: &str) -> String {
     let jump = if architecture == "aarch64" { "b" } else { "jmp" };
     let mut text = String::new();
     for function in functions() {
         let Some((_, symbol)) = function.symbols.iter().find(|(other, _)| *other == major) else { continue };
         let (module, name) = (function.module, function.name);
+        let version =
+            node.map(|node| format!("\".symver {symbol}, {symbol}@@{node}, remove\", ")).unwrap_or_default();
         let _ = write!(
             text,
             "#[allow(non_snake_case)]\n#[unsafe(naked)]\n#[unsafe(export_name = \"{symbol}\")]\nextern \"C\" fn export_{symbol}() {{\n    \
-             std::arch::naked_asm!(\".symver {symbol}, {symbol}@@{node}, remove\", \"{jump} {{}}\", sym {module}::{name})\n}}\n"
+             std::arch::naked_asm!({version}\"{jump} {{}}\", sym {module}::{name})\n}}\n"
         );
     }
     text
