@@ -73,7 +73,14 @@ const MIRI: &[Job] = &[
 const ADDRESS: &[Job] = &[
     Job { arguments: &["-p", "ptxvm-lanes", "--lib", "--tests"], filters: &[], skipped: &[] },
     Job { arguments: &["-p", "ptxvm-vm", "--lib"], filters: &[], skipped: &[] },
-    Job { arguments: &["-p", "ptxvm", "--lib", "--tests"], filters: &[], skipped: &[] },
+    Job {
+        arguments: &["-p", "ptxvm", "--lib", "--tests"],
+        filters: &[],
+        skipped: &[(
+            "some_launches_leak_nothing",
+            "it measures the memory of the process, and AddressSanitizer keeps what was freed",
+        )],
+    },
     Job { arguments: &["-p", "ptxvm-command", "--bins", "--tests"], filters: &[], skipped: &[] },
 ];
 
