@@ -99,6 +99,10 @@ fn edges(ty: Type, random: &mut Random) -> Vec<u64> {
         (Some(format), _) => float_edges(format),
         (None, _) => integer_edges(element.bits()),
     };
+    if element == Type::F32 {
+        // Their product is halfway between the smallest normal number and the one below it, of unbounded exponent.
+        edges.extend([18_631.0 * 2f32.powi(-63), 1_801.0 * 2f32.powi(-88)].map(|x| u64::from(x.to_bits())));
+    }
     for edge in &mut edges {
         *edge = low_bits(element, *edge);
     }
