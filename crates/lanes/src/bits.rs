@@ -5,13 +5,13 @@ use super::path::{BLOCK, Block, Kernel, Path, version};
 use super::{HostPath, LaneArgs, LaneFn, only};
 use isa::{Mod, Opcode, Picks, Type};
 
-/// Bit fields: the low 8 bits of position and length count.
+/// Bit fields: of position and length these bits count.
 macro_rules! fields {
-    ($($extract:ident $extract_signed:ident $insert:ident $U:ident $S:ident;)*) => {
+    ($($extract:ident $extract_signed:ident $insert:ident $U:ident $S:ident $counted:literal;)*) => {
         $(
             #[inline(always)]
             fn $extract(a: $U, position: u32, length: u32) -> $U {
-                let (position, length) = (position & 0xff, length & 0xff);
+                let (position, length) = (position & $counted, length & $counted);
                 const TOP: u32 = $U::BITS - 1;
                 let shifted = if position > TOP { 0 } else { a >> (position & TOP) };
                 // Shifted up and down: the compiler would take a mask of ones for BMI2's scalar instruction.
@@ -23,7 +23,7 @@ macro_rules! fields {
             #[inline(always)]
             fn $extract_signed(a: $S, position: u32, length: u32) -> $S {
                 const TOP: u32 = $U::BITS - 1;
-                let (position, length) = ((position & 0xff).min(TOP), (length & 0xff).min(TOP + 1));
+                let (position, length) = ((position & $counted).min(TOP), (length & $counted).min(TOP + 1));
                 let unused = (TOP + 1 - length) & TOP;
                 let field = a >> position << unused >> unused;
                 if length == 0 { 0 } else { field }
@@ -32,7 +32,7 @@ macro_rules! fields {
             /// `b` with the low bits of `a` in the field.
             #[inline(always)]
             fn $insert(a: $U, b: $U, position: u32, length: u32) -> $U {
-                let (position, length) = (position & 0xff, length & 0xff);
+                let (position, length) = (position & $counted, length & $counted);
                 const TOP: u32 = $U::BITS - 1;
                 let ones = if length > TOP { !0 } else { (1 << (length & TOP)) - 1 };
                 let mask = if position > TOP { 0 } else { ones << (position & TOP) };
@@ -42,8 +42,8 @@ macro_rules! fields {
     };
 }
 fields! {
-    extract32 extract_signed32 insert32 u32 i32;
-    extract64 extract_signed64 insert64 u64 i64;
+    extract32 extract_signed32 insert32 u32 i32 0xff;
+    extract64 extract_signed64 insert64 u64 i64 0xffff_ffff;
 }
 
 fn bfe(ty: Type, path: HostPath) -> Option<LaneFn> {

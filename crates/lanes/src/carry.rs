@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 trait Word: Select {
     const ONE: Self;
     fn add(self, other: Self) -> Self;
-    fn sub(self, other: Self) -> Self;
+    fn not(self) -> Self;
     fn mul_low(self, other: Self) -> Self;
     fn mul_high(self, other: Self) -> Self;
     fn mul_high_signed(self, other: Self) -> Self;
@@ -32,8 +32,8 @@ macro_rules! word {
                 self.wrapping_add(other)
             }
             #[inline(always)]
-            fn sub(self, other: $T) -> $T {
-                self.wrapping_sub(other)
+            fn not(self) -> $T {
+                !self
             }
             #[inline(always)]
             fn mul_low(self, other: $T) -> $T {
@@ -61,7 +61,7 @@ macro_rules! word {
 }
 word!(u32 i32 top_bits32 u64 i64 top_bits64);
 
-/// What is computed, as const generics take it: a + b, a - b, or a part of a * b plus c.
+/// What is computed, as const generics take it: a + b, a + ~b, or a part of a * b plus c.
 const ADD: u8 = 0;
 const SUB: u8 = 1;
 const LOW: u8 = 2;
@@ -71,7 +71,7 @@ const HIGH_SIGNED: u8 = 4;
 struct Carry<T, const OPERATION: u8>(PhantomData<T>);
 
 impl<T: Word, const OPERATION: u8> Parametric for Carry<T, OPERATION> {
-    /// Whether the carry is read: behind the other sources.
+    /// Whether the carry is read: behind the other sources. Otherwise it is 1 for subtractions and 0 for all others.
     type With = bool;
 
     #[inline(always)]
@@ -80,29 +80,27 @@ impl<T: Word, const OPERATION: u8> Parametric for Carry<T, OPERATION> {
         for i in 0..args.lanes / BLOCK {
             // SAFETY: the sources and the destinations have `lanes` elements; `P` by contract.
             unsafe {
-                let carry = if reads { load_mask(args, last + 1, i) } else { 0 };
+                let carry = match (reads, OPERATION) {
+                    (true, _) => load_mask(args, last + 1, i),
+                    (false, SUB) => !0,
+                    (false, _) => 0,
+                };
                 let carry = T::select::<P>(carry, [T::ONE; BLOCK], [T::default(); BLOCK]);
                 let (a, b): (Block<T>, Block<T>) = (load(args, 0, i), load(args, 1, i));
                 let c: Block<T> = load(args, last, i);
                 let (mut out, mut carries) = ([T::default(); BLOCK], [T::default(); BLOCK]);
                 for k in 0..BLOCK {
                     let (x, y) = match OPERATION {
-                        ADD | SUB => (a[k], b[k]),
+                        ADD => (a[k], b[k]),
+                        SUB => (a[k], b[k].not()),
                         LOW => (a[k].mul_low(b[k]), c[k]),
                         HIGH => (a[k].mul_high(b[k]), c[k]),
                         _ => (a[k].mul_high_signed(b[k]), c[k]),
                     };
                     // Not both of the two steps carry.
-                    let (first, second, result);
-                    if OPERATION == SUB {
-                        let difference = x.sub(y);
-                        result = difference.sub(carry[k]);
-                        (first, second) = (T::below(x, y), T::below(difference, carry[k]));
-                    } else {
-                        let sum = x.add(y);
-                        result = sum.add(carry[k]);
-                        (first, second) = (T::below(sum, x), T::below(result, sum));
-                    }
+                    let sum = x.add(y);
+                    let result = sum.add(carry[k]);
+                    let (first, second) = (T::below(sum, x), T::below(result, sum));
                     out[k] = result;
                     carries[k] = first.add(second);
                 }

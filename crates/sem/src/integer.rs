@@ -47,10 +47,10 @@ pub fn add(picks: &Picks, s: &[u64]) -> [u64; 2] {
     arithmetic(picks, s, |_, x| x.iter().sum())
 }
 
-/// `sub`, scalar or packed, `.sat` clamping; `sub.cc` gives the borrow out too.
+/// `sub`, scalar or packed, `.sat` clamping; `sub.cc` gives the carry out too: 1 unless it borrowed.
 pub fn sub(picks: &Picks, s: &[u64]) -> [u64; 2] {
     if picks.has(Mod::Cc) {
-        return subc(picks, s);
+        return subc(picks, &[s.bits(0), s.bits(1), 1]);
     }
     arithmetic(picks, s, |_, x| match x {
         [a, b, ..] => a - b,
@@ -192,10 +192,17 @@ pub fn brev(picks: &Picks, s: &[u64]) -> [u64; 2] {
     one(s.bits(0).reverse_bits() >> (64 - picks.ty(0).bits()))
 }
 
-/// `bfe`: the field of c bits at position b, extended by its sign in signed types; the low 8 bits of b and c count.
+/// The position and length that `bfe` and `bfi` take: of 64-bit fields all bits of the operands, of 32-bit ones the low 8. So
+/// does the code that ptxas makes of them; the manual has the low 8 bits for both.
+fn field(picks: &Picks, position: u64, length: u64) -> (u32, u32) {
+    let counted = if picks.ty(0).bits() == 64 { 32 } else { 8 };
+    (low_bits(position, counted) as u32, low_bits(length, counted) as u32)
+}
+
+/// `bfe`: the field of c bits at position b, extended by its sign in signed types.
 pub fn bfe(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let ty = picks.ty(0);
-    let (position, length) = (s.bits(1) as u32 & 0xff, s.bits(2) as u32 & 0xff);
+    let (position, length) = field(picks, s.bits(1), s.bits(2));
     // Beyond the type a signed source continues with its sign, which is what the manual's loop amounts to.
     let shifted = number(ty, s.bits(0)) >> position.min(64);
     let field = match (length.min(64), ty.is_signed()) {
@@ -206,9 +213,9 @@ pub fn bfe(picks: &Picks, s: &[u64]) -> [u64; 2] {
     one(low_bits(field, ty.bits()))
 }
 
-/// `bfi`: b with the low d bits of a put at position c; the low 8 bits of c and d count.
+/// `bfi`: b with the low d bits of a put at position c.
 pub fn bfi(picks: &Picks, s: &[u64]) -> [u64; 2] {
-    let (position, length) = (s.bits(2) as u32 & 0xff, s.bits(3) as u32 & 0xff);
+    let (position, length) = field(picks, s.bits(2), s.bits(3));
     let mask = low_bits(u64::MAX, length.min(64)).checked_shl(position).unwrap_or(0);
     let mask = if length == 0 { 0 } else { mask };
     let field = s.bits(0).checked_shl(position).unwrap_or(0);
@@ -290,11 +297,12 @@ pub fn addc(picks: &Picks, s: &[u64]) -> [u64; 2] {
     with_carry(picks.ty(0).bits(), [s.bits(0), s.bits(1), s.bit(2) as u64])
 }
 
-/// `sub.cc`, `subc`, `subc.cc`: a - (b + CC.CF), and the borrow out. `sub.cc` has no borrow in.
+/// `sub.cc`, `subc`, `subc.cc`: a + ~b + CC.CF, and the carry out, which is 0 where the difference borrows. `sub.cc`
+/// takes a carry in of 1. The manual calls both borrows; in whatever code ptxas makes the flag is that of the sum, which shows where
+/// instructions that add and instructions that subtract follow each other.
 pub fn subc(picks: &Picks, s: &[u64]) -> [u64; 2] {
     let width = picks.ty(0).bits();
-    let difference = s.bits(0) as i128 - s.bits(1) as i128 - s.bit(2) as i128;
-    [low_bits(difference as u64, width), (difference < 0) as u64]
+    with_carry(width, [s.bits(0), low_bits(!s.bits(1), width), s.bit(2) as u64])
 }
 
 /// `mad.cc`, `madc`, `madc.cc`: the low or high half of a * b, plus c, plus CC.CF, and the carry out of that sum.

@@ -124,9 +124,9 @@ fn extended_precision_carries() {
         let [low, carry] = add(&[a as u64, b as u64]);
         let [high, out] = addc(&[(a >> 64) as u64, (b >> 64) as u64, carry]);
         assert_eq!(((high as u128) << 64 | low as u128, out != 0), a.overflowing_add(b));
-        let [low, borrow] = sub(&[a as u64, b as u64]);
-        let [high, out] = subc(&[(a >> 64) as u64, (b >> 64) as u64, borrow]);
-        assert_eq!(((high as u128) << 64 | low as u128, out != 0), a.overflowing_sub(b));
+        let [low, carry] = sub(&[a as u64, b as u64]);
+        let [high, out] = subc(&[(a >> 64) as u64, (b >> 64) as u64, carry]);
+        assert_eq!(((high as u128) << 64 | low as u128, out == 0), a.overflowing_sub(b));
         // {c1, c0} += a0 * b0
         let (x, y, c) = (a as u64, b as u64, b.rotate_left(40));
         let [low, carry] = mad_lo(&[x, y, c as u64]);
@@ -149,8 +149,12 @@ fn bit_fields_are_the_manuals_loops() {
                 (255, 255),
                 (256, 1),
                 (1, 257),
+                (u32::MAX as u64, 8),
+                (8, u32::MAX as u64),
             ]) {
-                let (position, length) = (b & 0xff, c & 0xff);
+                // Of 64-bit fields more bits count than the manual says.
+                let counted = if msb == 63 { u32::MAX as u64 } else { 0xff };
+                let (position, length) = (b & counted, c & counted);
                 let bit = |x: u64, i: u64| x >> i & 1;
                 let sign = match signed && length > 0 {
                     true => bit(a, (position + length - 1).min(msb as u64)),
@@ -163,7 +167,7 @@ fn bit_fields_are_the_manuals_loops() {
                 assert_eq!(extract(&[a, b, c])[0], field, "bfe.{ty} {a:#x} {b} {c}");
                 let base = a.rotate_left(13) & (u64::MAX >> (63 - msb));
                 let mut inserted = base;
-                for i in 0..length {
+                for i in 0..length.min(64) {
                     if position + i <= msb as u64 {
                         inserted = inserted & !(1 << (position + i)) | bit(a, i) << (position + i);
                     }

@@ -3,6 +3,7 @@
 //! Each sub-command names what it records and where to; the records are checked in under `conformance/` or beside
 //! the tests that read them, so that a normal build and test run needs no oracle.
 
+mod code;
 mod corpus;
 mod fail;
 mod hardware;
@@ -11,7 +12,6 @@ pub mod lines;
 pub mod oracle;
 mod sass;
 mod values;
-mod video;
 
 use std::path::{Path, PathBuf};
 use std::{error, fs, result};
@@ -86,6 +86,12 @@ pub enum Record {
         #[arg(long, default_value_t = 20_000)]
         count: usize,
     },
+    /// What the code computes that ptxas makes of carry chains and of 64-bit bfe and bfi
+    Integer {
+        /// Number of vectors
+        #[arg(long, default_value_t = 20_000)]
+        count: usize,
+    },
     /// What nvdisasm prints for words of HSETP2, and what ptxas makes of setp on halves
     Sass {
         /// Where the words start: another seed, other words
@@ -119,7 +125,8 @@ pub fn run(what: &Record) -> Result<()> {
         Record::Hardware { opcodes, count } => {
             hardware::record(&root.join("conformance/hardware"), opcodes, *count)
         }
-        Record::Video { count } => video::record(&root, &oracles, *count),
+        Record::Video { count } => code::record_video(&root, &oracles, *count),
+        Record::Integer { count } => code::record_integer(&root, &oracles, *count),
         Record::Sass { seed, count, check: true, .. } => sass::check(&oracles, *seed, *count),
         Record::Sass { seed, count, only, to, .. } => {
             sass::record(&oracles, &root.join(to), *seed, *count, *only)

@@ -1,77 +1,11 @@
-#!/usr/bin/env python3
-"""Records what ptxas makes of video instructions: `record.py PTXAS NVDISASM COUNT`.
-
-No GPU since Maxwell has these instructions: ptxas 13.5 writes each as a sequence of plain integer instructions. This
-assembles random ones for sm_75, reads the listing of nvdisasm, and computes with those few instructions (`Machine`) what the
-sequence returns for edge values and random bits. A line of the output is an instruction with the names of its operands,
-`:`, the values of a, b and c in hexadecimal, `=` and that of d.
-"""
-import random
+"""Computes what a listing of sm_75 code computes: the few integer instructions that ptxas needs here (`Machine`)."""
 import re
 import subprocess
-import sys
 import tempfile
 
-random.seed(18)
-VALUES = 10
 MASK = 0xFFFFFFFF
-EDGES = [0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0x80008000, 0x80808080, MASK, 32, 31,
-         0x7F80FF01, 0x7FFF8000, 33]
-COMPARISONS = "eq ne lt le gt ge".split()
-BYTE_MASKS = ["b" + "".join(str(i) for i in (3, 2, 1, 0) if n >> i & 1) for n in range(1, 16)]
-
-
-def pick(choices):
-    return random.choice(choices)
-
-
-def ty():
-    return pick(["u32", "s32"])
-
-
-def part():
-    return pick(["", "", ".b0", ".b1", ".b2", ".b3", ".h0", ".h1"])
-
-
-def scalar():
-    opcode = pick("vadd vsub vabsdiff vmin vmax vshl vshr vset".split())
-    if opcode == "vset":
-        name = f"vset.{ty()}.{ty()}.{pick(COMPARISONS)}"
-    elif opcode in ("vshl", "vshr"):
-        name = f"{opcode}.{ty()}.{ty()}.u32{pick(['', '.sat'])}{pick(['.clamp', '.wrap'])}"
-    else:
-        name = f"{opcode}.{ty()}.{ty()}.{ty()}{pick(['', '.sat'])}"
-    sources = f"a{part()}, b{part()}"
-    return pick([
-        f"{name} d, {sources}",
-        f"{name} d{part()}, {sources}, c",
-        f"{name}.{pick(['add', 'min', 'max'])} d, {sources}, c",
-    ])
-
-
-def product():
-    a, b, c = pick([("a", "b", "c"), ("-a", "b", "c"), ("a", "-b", "c"), ("a", "b", "-c"), ("-a", "-b", "c")])
-    po = pick(["", ".po"]) if "-" not in a + b + c else ""
-    scale, sat = pick(["", ".shr7", ".shr15"]), pick(["", ".sat"])
-    return f"vmad.{ty()}.{ty()}.{ty()}{po}{sat}{scale} d, {a}{part()}, {b}{part()}, {c}"
-
-
-def packed():
-    n = pick("24")
-    opcode = pick("vadd vsub vavrg vabsdiff vmin vmax vset".split())
-    if opcode == "vset":
-        name = f"vset{n}.{ty()}.{ty()}.{pick(COMPARISONS)}{pick(['', '.add'])}"
-    else:
-        name = f"{opcode}{n}.{ty()}.{ty()}.{ty()}{pick(['', '.sat', '.add'])}"
-    if n == "2":
-        mask = pick(["", ".h0", ".h1", ".h10"])
-        sources = [pick(["", f".h{random.randrange(4)}{random.randrange(4)}"]) for _ in "ab"]
-    else:
-        mask = pick(["", "." + pick(BYTE_MASKS)])
-        sources = [pick(["", ".b" + "".join(str(random.randrange(8)) for _ in range(4))]) for _ in "ab"]
-        # ptxas reads that one as a type.
-        sources = [source.replace(".b1024", "") for source in sources]
-    return f"{name} d{mask}, a{sources[0]}, b{sources[1]}, c"
+# Where the parameters of a kernel begin in constant bank 0.
+PARAMETERS = 0x160
 
 
 def signed(x, bits=32):
@@ -85,10 +19,11 @@ class Unknown(Exception):
 class Machine:
     """Computes with the integer instructions of sm_75, as far as ptxas needs them here."""
 
-    def __init__(self, a, b, c):
+    def __init__(self, words):
+        """A kernel whose parameters are the address of its results, and these words."""
         self.registers = {"RZ": 0, "URZ": 0}
         self.predicates = {"PT": True, "UPT": True}
-        self.constants = {0x168: a, 0x16C: b, 0x170: c}
+        self.constants = {PARAMETERS + 8 + 4 * i: word for i, word in enumerate(words)}
 
     def predicate(self, text):
         return self.predicates[text.lstrip("!")] != text.startswith("!")
@@ -113,7 +48,12 @@ class Machine:
     def pair(self, text):
         if text in ("RZ", "URZ"):
             return 0
-        name, index = re.fullmatch(r"(U?R)(\d+)", text).groups()
+        if m := re.fullmatch(r"c\[0x0\]\[(0x\w+)\]", text):
+            address = int(m[1], 16)
+            return self.constants.get(address, 0) | self.constants.get(address + 4, 0) << 32
+        if not (m := re.fullmatch(r"(U?R)(\d+)", text)):
+            raise Unknown("pair", text)
+        name, index = m.groups()
         return self.registers[text] | self.registers[f"{name}{int(index) + 1}"] << 32
 
     def set_pair(self, text, value):
@@ -130,7 +70,7 @@ class Machine:
         words = name.split(".")
         opcode, flags = words[0].removeprefix("U"), words[1:]
         result = self.compute(opcode, flags, operands)
-        if result is not None:
+        if result is not None and operands[0] not in ("RZ", "URZ"):
             self.registers[operands[0]] = result & MASK
 
     def compute(self, opcode, flags, o):
@@ -190,9 +130,17 @@ class Machine:
                 self.predicates[carry] = total >> 32 > i
             return total
         if opcode == "IMAD":
-            if flags and flags[0] == "WIDE":
+            if flags and flags[0] in ("WIDE", "HI"):
                 read = n if "U32" in flags else lambda x: signed(n(x))
-                return self.set_pair(o[0], read(o[1]) * read(o[2]) + self.pair(o[3]))
+                out = o.pop(1) if re.fullmatch(r"U?P\w", o[1]) else None
+                # Both add a pair of registers; `HI` is the upper word of that sum.
+                total = (read(o[1]) * read(o[2]) & (1 << 64) - 1) + self.pair(o[3])
+                total += self.predicate(o[4]) if "X" in flags else 0
+                if out:
+                    self.predicates[out] = total >> 64 != 0
+                if flags[0] == "HI":
+                    return total >> 32
+                return self.set_pair(o[0], total)
             if flags and flags[0] not in ("MOV", "IADD", "U32", "X", "SHL"):
                 raise Unknown(opcode, flags)
             return n(o[1]) * n(o[2]) + n(o[3]) + (self.predicate(o[4]) if flags[:1] == ["X"] else 0)
@@ -222,23 +170,28 @@ class Machine:
         return wide >> amount >> (32 if "HI" in flags else 0)
 
     def run(self, code):
+        """The words that the code stores, in the order of their addresses."""
+        stored = {}
         for text in code:
-            if text.startswith("STG"):
-                return self.registers[text.split(", ")[1]]
-            if not re.match(r"NOP|ULDC.64 \w+, c\[0x0\]\[0x160\]|(IMAD.MOV.U32|MOV) R1,", text):
+            if text == "EXIT":
+                return [stored[offset] for offset in sorted(stored)]
+            if m := re.match(r"STG\.E(\.64)?\S* \[UR\d+(?:\+(0x\w+))?\], (\w+)", text):
+                offset, value = int(m[2] or "0", 16), self.pair(m[3]) if m[1] else self.registers[m[3]]
+                stored[offset] = value & MASK
+                if m[1]:
+                    stored[offset + 4] = value >> 32
+            elif not re.match(r"NOP|ULDC.64 \w+, c\[0x0\]\[0x160\]|(IMAD.MOV.U32|MOV) R1,", text):
                 self.step(text)
-        raise Unknown("no store")
+        raise Unknown("no end")
 
 
-def listings(ptxas, nvdisasm, instructions):
-    """The code of each instruction between the loads of its operands and the store of its result."""
+def listings(ptxas, nvdisasm, kernels):
+    """The code of each kernel, given as its parameters and its body; the address of its results is `ptr`."""
     source = ".version 8.8\n.target sm_75\n.address_size 64\n"
-    for i, text in enumerate(instructions):
-        source += f""".visible .entry k{i}(.param .u64 p, .param .u32 pa, .param .u32 pb, .param .u32 pc) {{
-.reg .b32 a, b, c, d; .reg .b64 ptr;
-ld.param.u64 ptr, [p]; ld.param.u32 a, [pa]; ld.param.u32 b, [pb]; ld.param.u32 c, [pc];
-{text};
-st.global.u32 [ptr], d;
+    for i, (parameters, body) in enumerate(kernels):
+        source += f""".visible .entry k{i}(.param .u64 p, {parameters}) {{
+.reg .b64 ptr; ld.param.u64 ptr, [p];
+{body}
 ret; }}
 """
     with tempfile.TemporaryDirectory() as folder:
@@ -252,29 +205,4 @@ ret; }}
             current = code.setdefault(int(m[1]), [])
         elif m := re.search(r"/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;", line):
             current.append(m[1])
-    return [code[i] for i in range(len(instructions))]
-
-
-def main():
-    ptxas, nvdisasm, wanted = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    seen, unknown = {}, {}
-    while len(seen) * VALUES < wanted:
-        batch = [pick([scalar, scalar, product, packed, packed])() for _ in range(500)]
-        batch = [text for text in dict.fromkeys(batch) if text not in seen]
-        for text, code in zip(batch, listings(ptxas, nvdisasm, batch)):
-            lines = []
-            try:
-                for _ in range(VALUES):
-                    a, b, c = (pick(EDGES) if random.random() < 0.4 else random.getrandbits(32) for _ in "abc")
-                    lines.append(f"{text} : {a:08x} {b:08x} {c:08x} = {Machine(a, b, c).run(code):08x}")
-            except Unknown as what:
-                unknown[str(what)] = unknown.get(str(what), 0) + 1
-                continue
-            seen[text] = lines
-    lines = [line for lines in seen.values() for line in lines]
-    print("\n".join(lines[:wanted]))
-    if unknown:
-        print(f"not computed: {unknown}", file=sys.stderr)
-
-
-main()
+    return [code[i] for i in range(len(kernels))]
