@@ -1,14 +1,15 @@
 //! Calls: how arguments and results travel.
 //!
 //! Arguments stand in `.param` variables of the caller, which lie in its frame of local memory; the callee reads
-//! them there, and writes its results there. Values for `.reg` parameters are copied from slot to slot.
+//! them there, and writes its results there. Values for `.reg` parameters are copied from slot to slot; upper halves of those of 128 bits
+//! follow behind all others.
 
 use check::module::{Instruction, Operand, Param, Symbol};
 use isa::Space;
 
 use super::Lowering;
 use crate::function::{Argument, Callee, Returned, Terminator};
-use crate::op::{Address, Base, OpKind, Width};
+use crate::op::{Address, Base, OpKind, Slot, Width};
 use crate::semantics::Semantics;
 
 impl Lowering<'_> {
@@ -43,23 +44,53 @@ impl Lowering<'_> {
             _ => return,
         };
         let after = self.enter_guarded(guard);
-        let arguments = params.iter().zip(&arguments).map(|(p, a)| self.argument(p, a)).collect();
+        let mut passed: Vec<Argument> =
+            params.iter().zip(&arguments).map(|(p, a)| self.argument(p, a)).collect();
+        let wide = params.iter().zip(&arguments).filter(|(param, _)| is_wide(param));
+        passed.extend(wide.map(|(_, operand)| Argument::Slot(self.argument_half(operand, 1))));
         // Results for `.param` returns that go to registers are loaded after the call.
         let mut loads = Vec::new();
-        let returned = returns
+        let mut returned: Vec<Returned> = returns
             .iter()
             .zip(&results)
             .map(|(param, operand)| self.returned(param, operand, &mut loads))
             .collect();
+        let wide = returns.iter().zip(&results).filter(|(param, _)| is_wide(param));
+        returned.extend(wide.map(|(_, operand)| self.returned_half(operand, 1)));
         let next = self.new_block();
-        self.end_block(Terminator::Call { callee, arguments, returned, next }, next);
+        self.end_block(Terminator::Call { callee, arguments: passed, returned, next }, next);
         for load in loads {
             self.push(None, load);
         }
         self.fall_into(after);
     }
 
+    /// Half of the argument for a `.reg` parameter of 128 bits.
+    fn argument_half(&mut self, operand: &Operand, half: u8) -> Slot {
+        let Some(offset) = self.param_variable(operand) else { return self.half(operand, half) };
+        let dst = self.temporary(Width::W64);
+        let address = frame(offset + 8 * u32::from(half));
+        let dsts = [Some(dst)].into_iter().collect();
+        self.push(
+            None,
+            OpKind::Load { address, dst: dsts, bytes: 8, signed: false, semantics: Semantics::WEAK },
+        );
+        dst
+    }
+
+    /// Where half of a `.reg` result of 128 bits goes.
+    fn returned_half(&mut self, operand: &Operand, half: u8) -> Returned {
+        match (self.param_variable(operand), operand) {
+            (Some(offset), _) => Returned::Frame(offset + 8 * u32::from(half)),
+            (None, Operand::Reg(register)) => Returned::Slot(self.register_half(*register, half)),
+            _ => Returned::Ignored,
+        }
+    }
+
     fn argument(&mut self, param: &Param, operand: &Operand) -> Argument {
+        if is_wide(param) {
+            return Argument::Slot(self.argument_half(operand, 0));
+        }
         let place = self.param_variable(operand);
         if param.in_register {
             let width = Width::of(param.ty);
@@ -78,7 +109,7 @@ impl Lowering<'_> {
             // A register or literal passed for a variable.
             let offset = self.reserve_frame(param.bytes, param.align);
             let src = self.source(operand, param.ty);
-            let address = Address { space: Space::Local, base: Base::Frame(offset), offset: 0 };
+            let address = frame(offset);
             self.push(
                 None,
                 OpKind::Store {
@@ -94,6 +125,9 @@ impl Lowering<'_> {
 
     fn returned(&mut self, param: &Param, operand: &Operand, loads: &mut Vec<OpKind>) -> Returned {
         let register_param = param.in_register;
+        if is_wide(param) {
+            return self.returned_half(operand, 0);
+        }
         match (self.param_variable(operand), operand) {
             (Some(offset), _) => Returned::Frame(offset),
             (None, Operand::Reg(register)) if register_param => Returned::Slot(self.register(*register)),
@@ -118,8 +152,18 @@ impl Lowering<'_> {
     }
 }
 
-fn load(param: &Param, offset: u32, dst: crate::op::Slot) -> OpKind {
-    let address = Address { space: Space::Local, base: Base::Frame(offset), offset: 0 };
+/// Does a parameter take two slots?
+pub(super) fn is_wide(param: &Param) -> bool {
+    param.in_register && param.ty.bits() > 64
+}
+
+/// A place in the caller's frame.
+fn frame(offset: u32) -> Address {
+    Address { space: Space::Local, base: Base::Frame(offset), offset: 0 }
+}
+
+fn load(param: &Param, offset: u32, dst: Slot) -> OpKind {
+    let address = frame(offset);
     OpKind::Load {
         address,
         dst: [Some(dst)].into_iter().collect(),

@@ -271,15 +271,26 @@ impl Lowering<'_> {
         let ty = i.picks.ty(0);
         match (dst, src) {
             (Operand::Vector(parts), Operand::Vector(from)) => {
+                // All are read before any is written: `{a, b}, {b, a}` exchanges them.
+                let mut copies: SmallVec<[(Slot, Slot); 4]> = SmallVec::new();
                 for (to, from) in parts.iter().zip(from) {
                     if let Operand::Reg(register) = to {
                         let ty = self.register_type(*register);
-                        let src = self.source(from, ty);
+                        let mut src = self.source(from, ty);
                         let dst = self.register(*register);
-                        self.push(guard, OpKind::Copy { dst, src });
+                        if parts.iter().any(|part| part == from) && dst != src {
+                            let kept = self.temporary(self.width(src));
+                            self.push(guard, OpKind::Copy { dst: kept, src });
+                            src = kept;
+                        }
+                        copies.push((dst, src));
                     }
                 }
+                for (dst, src) in copies {
+                    self.copy_slot(guard, dst, src, ty);
+                }
             }
+            (Operand::Vector(parts), _) if i.picks.vector() > 1 => self.split(guard, parts, src, ty),
             (Operand::Vector(parts), _) => self.unpack(guard, parts, src, ty),
             (Operand::Reg(register), Operand::Vector(parts)) => self.pack(guard, *register, parts, ty),
             (Operand::Reg(register), _) if ty.bits() > 64 => {
@@ -298,11 +309,15 @@ impl Lowering<'_> {
     fn copy(&mut self, guard: Option<Guard>, register: RegId, src: &Operand, ty: Type) {
         let dst = self.register(register);
         let slot = self.source(src, ty);
-        if self.width(slot) == self.width(dst) {
-            self.push(guard, OpKind::Copy { dst, src: slot });
+        self.copy_slot(guard, dst, slot, ty);
+    }
+
+    fn copy_slot(&mut self, guard: Option<Guard>, dst: Slot, src: Slot, ty: Type) {
+        if self.width(src) == self.width(dst) {
+            self.push(guard, OpKind::Copy { dst, src });
         } else {
-            let bits = self.width(slot).bits().min(ty.bits());
-            self.push(guard, OpKind::Resize { dst, src: slot, bits, signed: ty.is_signed() });
+            let bits = self.width(src).bits().min(ty.bits());
+            self.push(guard, OpKind::Resize { dst, src, bits, signed: ty.is_signed() });
         }
     }
 
@@ -356,6 +371,21 @@ impl Lowering<'_> {
                 [Some(only)] => self.push(guard, OpKind::Copy { dst: *only, src }),
                 [None] => {}
                 parts => self.push(guard, OpKind::Unpack { dst: parts.into(), src, bits }),
+            }
+        }
+    }
+
+    /// `mov.v2.b32 {a, b}, c`: each register is as wide as the scalar of which it gets a part.
+    fn split(&mut self, guard: Option<Guard>, parts: &[Operand], src: &Operand, ty: Type) {
+        let bits = ty.bits() / parts.len().max(1) as u32;
+        let width = Width::of(Type::of_bits(bits));
+        let dst: SmallVec<[Option<Slot>; 4]> = parts.iter().map(|_| Some(self.temporary(width))).collect();
+        let src = self.source(src, ty);
+        self.push(guard, OpKind::Unpack { dst: dst.clone(), src, bits });
+        for (part, src) in parts.iter().zip(dst) {
+            if let (Operand::Reg(register), Some(src)) = (part, src) {
+                let dst = self.register(*register);
+                self.copy_slot(guard, dst, src, Type::of_bits(bits));
             }
         }
     }

@@ -307,6 +307,9 @@ impl<'m> Lowering<'m> {
         // What is returned without having been written is zero, as every register is that was not.
         for register in self.function.returns.iter().filter_map(|param| param.register) {
             self.register(register);
+            if self.register_type(register).bits() > 64 {
+                self.register_half(register, 1);
+            }
         }
         let params = self.register_params(&self.function.params);
         let returns = self.register_params(&self.function.returns);
@@ -373,6 +376,9 @@ impl<'m> Lowering<'m> {
     }
 
     fn register_params(&self, params: &[Param]) -> Vec<Option<Slot>> {
-        params.iter().map(|p| p.register.and_then(|r| self.registers.get(&(r, 0)).copied())).collect()
+        let half = |param: &Param, half| param.register.and_then(|r| self.registers.get(&(r, half)).copied());
+        let lower = params.iter().map(|param| half(param, 0));
+        let upper = params.iter().filter(|param| call::is_wide(param)).map(|param| half(param, 1));
+        lower.chain(upper).collect()
     }
 }
