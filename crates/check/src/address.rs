@@ -1,7 +1,7 @@
 //! Operands that are addresses, with and without brackets (PTX ISA, "Addresses as Operands").
 
 use diag::{Code, Span};
-use isa::{Effect, Space, Type, register_allowed};
+use isa::{Effect, Opcode, Space, Type, register_allowed};
 
 use crate::body::BodyChecker;
 use crate::instruction::space_allows;
@@ -16,10 +16,13 @@ impl BodyChecker<'_, '_> {
         place: &Place,
         complaints: &mut Complaints,
     ) -> Verdict {
+        let action = place.context.form.action;
         let (base, offset) = match lowered.value {
             Value::Address(base, offset) if !has_coordinates(place) => (base, offset),
             Value::Tensor(base, offset, _) if has_coordinates(place) => (base, offset),
-            Value::Indexed(symbol) => (Base::Symbol(symbol), symbol.offset),
+            Value::Indexed(symbol) if matches!(action, isa::Action::Effect(Effect::Ld | Effect::St)) => {
+                (Base::Symbol(symbol), symbol.offset)
+            }
             _ => return Verdict::Mismatch,
         };
         let name = place.context.name;
@@ -54,6 +57,16 @@ impl BodyChecker<'_, '_> {
                 return Verdict::Fits(Operand::Sink);
             }
             Base::Register(id, ty) => {
+                if ty.bits() > 32
+                    && place.context.form.opcode == Opcode::Tcgen05
+                    && place.spec.name == "taddr"
+                {
+                    let register = &self.body.registers[id.index()].name;
+                    let message = format!(
+                        "Illegal to use symbol '{register}' of type {ty} as address operand. Use a 32-bit integer or bit register only."
+                    );
+                    complain(complaints, Code::IllegalAddress, span, message, None);
+                }
                 if ty == Type::Pred || ty.is_float() {
                     unusable(complaints, &self.body.registers[id.index()].name, &ty.to_string());
                 }
@@ -63,6 +76,30 @@ impl BodyChecker<'_, '_> {
                 AddressBase::Reg(id)
             }
             Base::Symbol(symbol) => {
+                let opcode = place.context.form.opcode;
+                if symbol.opaque.is_some() && matches!(opcode, Opcode::Ld | Opcode::Ldu | Opcode::St) {
+                    illegal(
+                        complaints,
+                        Some("a handle is read by the instructions on textures and surfaces"),
+                    );
+                }
+                if opcode == Opcode::Prefetchu && matches!(symbol.space, Space::Local | Space::Shared) {
+                    let message = "Non-generic address is not supported as operand for prefetchu instruction";
+                    complain(complaints, Code::SpaceMismatch, span, message.to_owned(), None);
+                }
+                if opcode == Opcode::Mbarrier && space == Space::Generic && symbol.space != Space::Shared {
+                    let text = self.module.source.slice(span);
+                    let text = text.trim_matches(|c| matches!(c, '[' | ']' | ' '));
+                    let message =
+                        format!("Illegal state space for address operand '{text}' with instruction '{name}'");
+                    complain(
+                        complaints,
+                        Code::SpaceMismatch,
+                        span,
+                        message,
+                        Some("mbarrier objects are in .shared"),
+                    );
+                }
                 self.check_space(symbol, space, span, place, complaints);
                 return Verdict::Fits(Operand::Address(AddressBase::Symbol(symbol.symbol), offset));
             }
@@ -79,10 +116,6 @@ impl BodyChecker<'_, '_> {
                 unusable(complaints, symbol, "unexpected");
                 illegal(complaints, None);
                 illegal(complaints, None);
-                return Verdict::Fits(Operand::Sink);
-            }
-            Base::Special => {
-                illegal(complaints, Some("move the special register into a register first"));
                 return Verdict::Fits(Operand::Sink);
             }
             Base::Reported => return Verdict::Fits(Operand::Sink),

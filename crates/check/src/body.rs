@@ -13,6 +13,7 @@ use crate::instruction::Selection;
 use crate::module::{
     Body, BranchTargetsId, FuncId, Label, LabelId, Node, Param, Prototype, PrototypeId, RegId, Register,
 };
+use crate::moves::Packed;
 use crate::scope::{Entity, Scope};
 use crate::variable::Place;
 
@@ -32,6 +33,10 @@ pub(crate) struct BodyChecker<'c, 'a> {
     pub(crate) selections: HashMap<(&'a str, usize), Rc<Selection>>,
     /// Lists whose labels may still come.
     pending_targets: Vec<(BranchTargetsId, Vec<Name<'a>>)>,
+    /// Vectors that the function returns, each as one register.
+    pub(crate) vector_returns: Vec<Packed>,
+    /// Vectors that the call at hand returns.
+    pub(crate) returned_vectors: Vec<(Packed, Span)>,
     /// The functions of each `.calltargets`.
     pub(crate) call_targets: Vec<Vec<FuncId>>,
     /// The most elements that an operand of the instruction has, by the table.
@@ -56,6 +61,8 @@ impl<'a> Checker<'a> {
             scopes: vec![Scope::default()],
             selections: HashMap::new(),
             pending_targets: Vec::new(),
+            vector_returns: Vec::new(),
+            returned_vectors: Vec::new(),
             call_targets: Vec::new(),
             longest_vector: 1,
             illegal_vectors: Vec::new(),
@@ -63,6 +70,8 @@ impl<'a> Checker<'a> {
         };
         checker.declare_params(node);
         checker.statements(&block.statements);
+        // Whoever runs off the end returns.
+        checker.pack_returns(Span::at(block.span.end.saturating_sub(1)));
         let BodyChecker { params, returns, body, .. } = checker;
         let entry = &mut self.functions[function.index()];
         entry.params = params;
@@ -76,6 +85,13 @@ impl<'a> BodyChecker<'_, 'a> {
         &mut self.module.sink
     }
 
+    /// Packs the vectors that are returned.
+    pub(crate) fn pack_returns(&mut self, span: Span) {
+        for packed in self.vector_returns.clone() {
+            self.pack(&packed, span);
+        }
+    }
+
     fn declare_params(&mut self, node: &FunctionTree<'a>) {
         let returns = node.returns.as_deref().unwrap_or_default();
         let params = node.parameters.as_deref().unwrap_or_default();
@@ -87,7 +103,18 @@ impl<'a> BodyChecker<'_, 'a> {
                     let id = RegId(self.body.registers.len() as u32);
                     self.body.registers.push(Register { name: param.name.clone(), ty: param.ty });
                     param.register = Some(id);
-                    Entity::Register(param.ty, Some(id))
+                    let ty = param.ty;
+                    match self.vector_parameter(tree, id) {
+                        Some((entity, packed)) if is_return => {
+                            self.vector_returns.push(packed);
+                            entity
+                        }
+                        Some((entity, packed)) => {
+                            self.unpack(&packed, tree.name.span);
+                            entity
+                        }
+                        None => Entity::Register(ty, Some(id)),
+                    }
                 } else if is_return {
                     Entity::Return(i as u32)
                 } else {

@@ -56,6 +56,7 @@ impl<'a> BodyChecker<'_, 'a> {
         errors_before: usize,
     ) {
         let parts = parts(node);
+        self.returned_vectors.clear();
         let Some(callee) = parts.callee else { return };
         let Some(Called { target, signatures, prototype }) = self.callee(callee, &parts, node.span) else {
             return;
@@ -95,6 +96,9 @@ impl<'a> BodyChecker<'_, 'a> {
                 operands,
                 span: node.span,
             }));
+            for (packed, span) in std::mem::take(&mut self.returned_vectors) {
+                self.unpack(&packed, span);
+            }
         }
     }
 
@@ -107,6 +111,9 @@ impl<'a> BodyChecker<'_, 'a> {
                     let message = "Illegal call target, device function expected";
                     let help = "kernels cannot be called: declare it `.func`";
                     self.sink().error(Code::IllegalCallTarget, name.span, message).help(help);
+                }
+                if let Some(prototype) = parts.prototype {
+                    self.prototype_of_name(prototype, parts);
                 }
                 let signatures = vec![self.signature_of(id)];
                 Some(Called { target: Operand::Function(id), signatures, prototype: None })
@@ -177,6 +184,17 @@ impl<'a> BodyChecker<'_, 'a> {
         }
     }
 
+    /// A prototype belongs to a call through a register.
+    fn prototype_of_name(&mut self, prototype: Name<'a>, parts: &Parts<'_, 'a>) {
+        if self.resolve(prototype.text).is_none() {
+            return self.unknown(prototype);
+        }
+        let index = usize::from(parts.returns.is_some());
+        let message = format!("Argument {index} of instruction 'call': must be register");
+        let help = "a call by name takes no prototype";
+        self.sink().error(Code::RegisterExpected, prototype.span, message).help(help);
+    }
+
     fn call_mismatch(&mut self, span: Span, help: &str) {
         let message = "Arguments mismatch for instruction 'call'";
         self.sink().error(Code::ArgumentsMismatch, span, message).help(help);
@@ -214,6 +232,17 @@ impl<'a> BodyChecker<'_, 'a> {
                     self.sink().error(Code::CallArgument, span, message).help(help);
                 }
                 (*ty, bytes, bytes, false, Operand::Reg(*id))
+            }
+            Value::VectorRegister(ids, element) => {
+                let packed = self.packed(ids.clone(), *element);
+                let ty = self.body.registers[packed.whole.index()].ty;
+                let operand = Operand::Reg(packed.whole);
+                // Also before the call, which may not happen.
+                self.pack(&packed, span);
+                if returns {
+                    self.returned_vectors.push((packed, span));
+                }
+                (ty, u64::from(ty.bytes()), u64::from(ty.bytes()), false, operand)
             }
             Value::Const(value) => return self.constant_argument(*value, span, formal, &name, returns),
             Value::Sink if returns => return Operand::Sink,
@@ -277,7 +306,11 @@ impl<'a> BodyChecker<'_, 'a> {
         let Some(formal) = formal else { return Operand::Imm(value.bits(Type::B64)) };
         let fits = !formal.array
             && match formal.ty {
-                Type::Pred => matches!(value, Const::Int { .. }),
+                Type::Pred => false,
+                // Bits take any constant here.
+                ty if ty.kind() == isa::Kind::Bits => true,
+                Type::F16 => !matches!(value, Const::Int { .. }),
+                Type::F16x2 if matches!(value, Const::F32(_)) => true,
                 ty => isa::literal_allowed(ty, value.form()),
             };
         self.argument_mismatch(span, formal, name, [!fits, false]);

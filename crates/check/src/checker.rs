@@ -1,5 +1,7 @@
 //! One pass over the items of a module, in order: PTX names must be declared before they are used.
 
+use std::collections::HashSet;
+
 use diag::{Code, SourceFile, Span};
 use isa::{Opaque, Target, Type, Version};
 use syntax::Tree;
@@ -19,6 +21,8 @@ pub(crate) struct Checker<'a> {
     pub(crate) target: Target,
     /// `texmode_independent`: textures and samplers have handles of their own.
     pub(crate) independent_samplers: bool,
+    /// Numbers of the `.file` directives.
+    pub(crate) files: HashSet<u64>,
     pub(crate) address_size: u32,
     /// `.version` or `.target` is missing, which the parser reports.
     pub(crate) headless: bool,
@@ -47,6 +51,7 @@ impl<'a> Checker<'a> {
             functions: Vec::new(),
             globals: Scope::default(),
             suggestions: 0,
+            files: HashSet::new(),
         }
     }
 
@@ -59,7 +64,8 @@ impl<'a> Checker<'a> {
                 Item::Variable(node) => self.module_variables(node),
                 Item::Function(node) => self.function(node),
                 Item::Alias(node) => self.alias(node),
-                Item::File(_) | Item::Section(_) => {}
+                Item::File(node) => self.file(node),
+                Item::Section(node) => self.section(node),
             }
         }
     }

@@ -163,6 +163,7 @@ impl<'a> Checker<'a> {
             "version" | "target" | "address_size" => {
                 "`.version`, `.target` and `.address_size` open the file, once each and in this order"
             }
+            "pragma" => return self.pragma(node),
             _ => return,
         };
         let word = match (node.name.text, node.arguments.first()) {
@@ -172,6 +173,18 @@ impl<'a> Checker<'a> {
         };
         let message = format!("Parsing error near '{word}': syntax error");
         self.sink.error(Code::Misplaced, node.name.span, message).help(help);
+    }
+
+    /// Pragmas outside of bodies: some concern instructions only.
+    fn pragma(&mut self, node: &Directive<'a>) {
+        for argument in &node.arguments {
+            let text = self.source.slice(argument.span()).trim_matches('"');
+            let name = text.split_whitespace().next().unwrap_or_default();
+            if matches!(name, "enable_smem_spilling" | "frequency" | "used_bytes_mask") {
+                let message = format!("Pragma '{text}' is allowed only within function scope");
+                self.sink.error(Code::Misplaced, argument.span(), message);
+            }
+        }
     }
 
     /// What the directives after the head of a function say about its launches.
@@ -222,7 +235,15 @@ impl<'a> Checker<'a> {
                     bounds.required_cluster = Some(self.extents(node, 1));
                 }
                 "noreturn" => noreturn = true,
+                "pragma" => self.pragma(node),
                 _ => {}
+            }
+            if name == "blocksareclusters" {
+                self.need(node.name.span, ".blocksareclusters", None, Some(Target::sm(90)));
+                if find("reqntid").is_none() || find("reqnctapercluster").is_none() {
+                    let message = ".reqntid and .reqnctapercluster directive(s) required for directive '.blocksareclusters'";
+                    self.sink.error(Code::ConflictingDirectives, node.name.span, message);
+                }
             }
             if matches!(name, "reqnctapercluster" | "explicitcluster" | "maxclusterrank") {
                 let feature = format!(".{name}");
@@ -253,7 +274,10 @@ impl<'a> Checker<'a> {
         let mut extents = [default; 3];
         for (extent, argument) in extents.iter_mut().zip(&node.arguments) {
             *extent = self.small_integer(argument).unwrap_or(0);
-            if *extent == 0 {
+            // Extents of clusters may be 0, which says nothing.
+            if *extent == 0 && node.name.text.contains("cluster") {
+                *extent = default;
+            } else if *extent == 0 {
                 let message = format!("Positive non-zero value expected for {}", node.name.text);
                 self.sink.error(Code::NotPositive, argument.span(), message);
                 *extent = default;

@@ -223,8 +223,11 @@ impl<'a> Checker<'a> {
             refuse(self, name.span, Code::IllegalParameter, "Illegal parameter name '_'".into());
         }
         let shape = self.shape(&node.qualifiers);
-        let ty = shape.map_or(Type::B32, |shape| shape.ty);
+        let mut ty = shape.map_or(Type::B32, |shape| shape.ty);
         let lanes = shape.map_or(1, |shape| shape.lanes);
+        if Opaque::named(node.qualifiers.ty.text) == Some(Opaque::Sampler) && !self.independent_samplers {
+            self.unified_sampler(name.span);
+        }
         if space == Space::Param && ty == Type::Pred {
             let message = format!("Predicate variable '{}' must be in register state space", name.text);
             refuse(self, name.span, Code::PredicateVariable, message);
@@ -232,6 +235,9 @@ impl<'a> Checker<'a> {
         if space == Space::Param && (lanes > 1 || (ty.lanes() > 1 && owner != Owner::Entry)) {
             let message = format!("Variable '{}' cannot be allocated in .param state space", name.text);
             refuse(self, name.span, Code::IllegalParameter, message);
+        }
+        if space == Space::Reg && lanes > 1 {
+            ty = crate::moves::whole_type(ty, usize::from(lanes));
         }
         if space == Space::Reg && !node.dimensions.is_empty() {
             let message = format!("Variable '{}' cannot be allocated into a register", name.text);

@@ -139,6 +139,9 @@ impl<'a> BodyChecker<'_, 'a> {
                 self.sink().warning(Code::LenientForm, node.span, message.as_str()).help(help);
             }
             let guard = guard.flatten();
+            if form.action == isa::Action::Effect(Effect::Ret) {
+                self.pack_returns(node.span);
+            }
             let mut picks = selection.picks;
             picks.parts = crate::video::parts(&operands);
             let instruction = Instruction { form, picks, guard, operands: checked, span: node.span };
@@ -266,8 +269,12 @@ impl<'a> BodyChecker<'_, 'a> {
 
     fn guard(&mut self, guard: &Guard<'a>) -> Option<(RegId, bool)> {
         let lowered = self.lower(&OperandTree::Name(guard.predicate));
-        if let Value::Register(id, Type::Pred) = lowered.value {
-            return Some((id, guard.negated));
+        match lowered.value {
+            Value::Register(id, Type::Pred) => return Some((id, guard.negated)),
+            Value::Special(special) if special.ty() == Type::Pred => {
+                return Some((self.in_register(special, lowered.span).0, guard.negated));
+            }
+            _ => {}
         }
         let help = "a guard is a register declared `.reg .pred`";
         self.sink().error(Code::PredicateExpected, lowered.span, "Predicate expression expected").help(help);
@@ -364,7 +371,14 @@ impl<'a> BodyChecker<'_, 'a> {
                 closed.retain(|other| *other != gate);
                 if self.is_closed(&gate) && !closed_words.contains(&gate) {
                     closed_words.push(gate);
-                    findings.push(Finding { stage: Stage::Word, index, fault: Fault::Closed(gate) });
+                    let (stage, index) = match is_late_word(token) {
+                        true => {
+                            let (stage, place) = crate::order::refusal(modifiers[index]);
+                            (stage, place.saturating_sub(1))
+                        }
+                        false => (Stage::Word, index),
+                    };
+                    findings.push(Finding { stage, index, fault: Fault::Closed(gate) });
                 }
             }
         }
@@ -538,8 +552,23 @@ fn takes(form: &Form, picks: &Picks, operands: usize) -> bool {
 fn has_own_gates(token: Token) -> bool {
     match token {
         Token::Type(ty) => matches!(ty, Type::Bf16 | Type::Bf16x2 | Type::Tf32),
-        Token::Mod(modifier) => matches!(modifier, Mod::Abs | Mod::Satfinite | Mod::Mmio),
+        Token::Mod(Mod::Abs | Mod::Satfinite | Mod::Mmio) => true,
+        Token::Mod(modifier) => is_late_word(token) || is_tensor_shape(modifier.name()),
     }
+}
+
+/// `.32x32b` and the like, `.m16n8`, `.m16n16`.
+fn is_tensor_shape(name: &str) -> bool {
+    matches!(name, "m16n16" | "m16n8")
+        || name.contains('x') && name.contains('b') && name.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Words of tcgen05 and of block scaling: what they need is said late, before they are refused.
+fn is_late_word(token: Token) -> bool {
+    let Token::Mod(modifier) = token else { return false };
+    let name = modifier.name();
+    ["collector::", "kind::", "scale_vec::"].iter().any(|prefix| name.starts_with(prefix))
+        || matches!(name, "block16" | "block32" | "block_scale")
 }
 
 /// A modifier that is illegal hides that others are missing, except the operators of comparisons.

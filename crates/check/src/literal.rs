@@ -172,7 +172,7 @@ fn is_zero(text: &str) -> bool {
 
 fn unary(node: &Unary, sink: &mut Sink, depth: u32) -> Option<Const> {
     let inner = fold_at(&node.value, sink, depth)?;
-    if let (Const::F32(_) | Const::F64(_), Tree::Literal(literal)) = (inner, &node.value) {
+    if let (Const::F32(_), Tree::Literal(literal)) = (inner, &node.value) {
         let message = format!("Parsing error near '{}': syntax error", literal.text);
         sink.error(Code::SyntaxError, literal.span, message)
             .help("set the sign bit in the constant instead of writing an operator before it");
@@ -183,6 +183,7 @@ fn unary(node: &Unary, sink: &mut Sink, depth: u32) -> Option<Const> {
         (UnaryOp::Minus, Const::Int { value, unsigned }) => {
             Some(Const::Int { value: value.wrapping_neg(), unsigned })
         }
+        (UnaryOp::Minus, Const::F64(bits)) => Some(Const::F64(bits ^ 1 << 63)),
         (UnaryOp::Minus, float) => Some(Const::Decimal(-float.as_f64())),
         (UnaryOp::Not, Const::Int { value, .. }) => Some(Const::signed(i64::from(value == 0))),
         (UnaryOp::Complement, Const::Int { value, .. }) => Some(Const::Int { value: !value, unsigned: true }),

@@ -78,6 +78,8 @@ impl<'a> BodyChecker<'_, 'a> {
         let ty = match spec.ty {
             isa::OperandType::Address if self.module.address_size == 64 => Some(Type::U64),
             isa::OperandType::Address => Some(Type::U32),
+            // Sparse products of tf32 take any 32 bits, dense ones no floats.
+            _ if spec.element(context.picks) == Some(Type::Tf32) && is_sparse(context) => Some(Type::B32),
             _ => spec.resolve(context.picks),
         };
         // Conversions from and to bf16 take registers of the exact width only.
@@ -103,7 +105,8 @@ impl<'a> BodyChecker<'_, 'a> {
             },
             OperandKind::AddressValue => self.fit_address_value(lowered, &place, complaints),
             OperandKind::MovDestination | OperandKind::MovSource
-                if matches!(lowered.value, Value::Vector(..) | Value::VectorRegister(..)) =>
+                if matches!(&lowered.value, Value::Vector(elements, _) if elements.len() > 1 || !is_bits(place.ty))
+                    || matches!(lowered.value, Value::VectorRegister(..)) =>
             {
                 fit_pack(lowered, &place, complaints)
             }
@@ -152,6 +155,16 @@ impl<'a> BodyChecker<'_, 'a> {
             _ => format!("operand `{}` of `{form}` is {ty}", spec.name),
         })
     }
+}
+
+fn is_bits(ty: Option<Type>) -> bool {
+    ty.is_some_and(|ty| ty.kind() == isa::Kind::Bits)
+}
+
+/// Is this a product with a sparse matrix?
+fn is_sparse(context: &Context) -> bool {
+    context.form.action == isa::Action::Effect(Effect::Mma)
+        && context.form.operands.iter().any(|spec| spec.name == "e")
 }
 
 pub(crate) fn must_be_register(span: Span, place: &Place, complaints: &mut Complaints) -> Verdict {
@@ -225,7 +238,10 @@ pub(crate) fn fit_destination(
 ) -> Verdict {
     let name = place.context.name;
     let span = lowered.span;
-    let fits = |register: Type| register_allowed(ty, register, place.spec.wider);
+    let of_tf32 = place.context.form.opcode == Opcode::Cvt && place.context.picks.ty(0) == Type::Tf32;
+    let fits = |register: Type| {
+        register_allowed(ty, register, place.spec.wider) && (!of_tf32 || register == Type::B32)
+    };
     match &lowered.value {
         Value::Register(id, register) if fits(*register) => {
             if place.spec.second == Second::Required {
@@ -255,7 +271,7 @@ pub(crate) fn fit_destination(
             }
             special_not_allowed(span, place, complaints)
         }
-        Value::SpecialVector if special_vector_fits(ty) => special_vector(span, place, complaints),
+        Value::SpecialVector(_) if special_vector_fits(ty) => special_vector(span, place, complaints),
         Value::Special(_) => read_only(span, complaints),
         Value::Symbol(symbol) if symbol_fits(symbol, ty) => must_be_register(span, place, complaints),
         Value::Indexed(symbol) if fits(symbol.ty) => must_be_register(span, place, complaints),
@@ -385,7 +401,7 @@ fn fit_pair(
 pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints: &mut Complaints) -> Verdict {
     let span = lowered.span;
     let fits = |register: Type| register_allowed(ty, register, place.spec.wider);
-    let mov = place.spec.kind == OperandKind::MovSource;
+    let mov = place.context.form.action == isa::Action::Effect(Effect::Mov);
     match &lowered.value {
         Value::Register(id, register) if fits(*register) => Verdict::Fits(Operand::Reg(*id)),
         Value::RegisterPlus(id, register, offset) if sum_fits(*register, ty) => {
@@ -399,6 +415,7 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
         }
         // ptxas takes no constant for the predicate of a bf16 comparison.
         Value::Const(_) if ty == Type::Pred && place.compares_bf16() => Verdict::Mismatch,
+        Value::Const(_) if needs_register(place) => Verdict::Mismatch,
         Value::Const(value) if place.spec.kind != OperandKind::Register => {
             crate::video::constant(span, place, complaints);
             fit_const(*value, ty)
@@ -415,8 +432,8 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
             }
             special_not_allowed(span, place, complaints)
         }
-        Value::SpecialVector if mov => vector_not_allowed(span, place, complaints),
-        Value::SpecialVector if special_vector_fits(ty) => special_vector(span, place, complaints),
+        Value::SpecialVector(_) if mov => vector_not_allowed(span, place, complaints),
+        Value::SpecialVector(_) if special_vector_fits(ty) => special_vector(span, place, complaints),
         Value::Symbol(SymbolValue { symbol: Symbol::Variable(_), space: Space::Param, .. })
             if mov && takes_address(ty) =>
         {
@@ -429,9 +446,7 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
         Value::Symbol(symbol) if symbol.sum && takes_address(ty) => {
             Verdict::Fits(Operand::Symbol(symbol.symbol, symbol.offset))
         }
-        Value::Function(..)
-            if mov && !matches!(ty, Type::B32 | Type::U32 | Type::B64 | Type::U64) && takes_address(ty) =>
-        {
+        Value::Function(..) if mov && !matches!(ty.bits(), 32 | 64) && takes_address(ty) => {
             let name = place.context.name;
             let message = format!(
                 "Unexpected instruction types specified for '{name} instruction with function address operand'"
@@ -439,6 +454,7 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
             complain(complaints, Code::InstructionTypes, span, message, Some("write `mov.u64`"));
             Verdict::Fits(Operand::Sink)
         }
+        Value::Function(..) if place.context.form.opcode == Opcode::Nanosleep => Verdict::Mismatch,
         Value::Function(id, offset) if ty != Type::Pred => {
             Verdict::Fits(Operand::Symbol(Symbol::Function(*id), *offset))
         }
@@ -456,6 +472,17 @@ pub(crate) fn fit_source(lowered: &Lowered, ty: Type, place: &Place, complaints:
             vector_not_allowed(span, place, complaints)
         }
         _ => Verdict::Mismatch,
+    }
+}
+
+/// Places of bits where ptxas takes no constant: packed narrow formats that `cvt` reads, its random bits, metadata of sparse matrices.
+fn needs_register(place: &Place) -> bool {
+    let Context { form, picks, .. } = place.context;
+    let reads_narrow = || picks.types().last().is_some_and(|ty| ty.lanes() > 1 && ty.element().bits() <= 8);
+    match form.opcode {
+        Opcode::Cvt => place.spec.name == "rbits" || place.spec.name == "a" && reads_narrow(),
+        Opcode::Mma => place.spec.name == "e",
+        _ => false,
     }
 }
 

@@ -69,7 +69,7 @@ pub struct Variable {
     pub name: String,
     /// State space.
     pub space: Space,
-    /// Element type; of a handle `.b64`.
+    /// Element type; of a handle `.b64`; of a vector in `.reg` space the bits of all its elements, which travel as one register.
     pub ty: Type,
     /// What it is a handle of, if it is one.
     pub opaque: Option<Opaque>,

@@ -35,8 +35,8 @@ pub(crate) enum Value {
     Part(RegId, Type, Option<Selector>),
     Const(Const),
     Special(SpecialRegister),
-    /// `%tid` without a component.
-    SpecialVector,
+    /// `%tid` without a component: its elements.
+    SpecialVector([SpecialRegister; 4]),
     Symbol(SymbolValue),
     /// `array[3]`: its address, with or without brackets around it.
     Indexed(SymbolValue),
@@ -84,7 +84,6 @@ pub(crate) enum Base {
     Register(RegId, Type),
     Symbol(SymbolValue),
     Absolute(u64),
-    Special,
     /// A function or label.
     Code,
     Unknown,
@@ -100,7 +99,7 @@ impl<'a> BodyChecker<'_, 'a> {
             Tree::Unary(node) if node.op == UnaryOp::Minus && !is_constant(tree) => {
                 let inner = self.lower(&node.value);
                 negated = self.may_be_negated(&inner);
-                if negated || matches!(inner.value, Value::SpecialVector) {
+                if negated || matches!(inner.value, Value::SpecialVector(_)) {
                     inner.value
                 } else {
                     Value::Unknown
@@ -183,6 +182,10 @@ impl<'a> BodyChecker<'_, 'a> {
                         Value::RegisterPlus(id, Type::Pred, offset)
                     }
                     Value::Register(id, ty) => Value::RegisterPlus(id, ty, offset),
+                    Value::Special(special) => {
+                        let (id, ty) = self.in_register(special, node.left.span());
+                        Value::RegisterPlus(id, ty, offset)
+                    }
                     Value::RegisterPlus(id, ty, more) => {
                         Value::RegisterPlus(id, ty, more.wrapping_add(offset))
                     }
@@ -247,11 +250,10 @@ impl<'a> BodyChecker<'_, 'a> {
             Some(Entity::CallTargets(_)) => Value::CallTargets,
             None => match crate::special::find(name.text, None) {
                 Some(crate::special::Found::Scalar(register)) => self.special(register, name.span),
-                Some(crate::special::Found::Vector) => {
-                    if let Some(element) = SpecialRegister::element(name.text, 0) {
-                        crate::special::check_gates(self.module, element, name.span);
-                    }
-                    Value::SpecialVector
+                Some(crate::special::Found::Vector(first)) => {
+                    crate::special::check_gates(self.module, first, name.span);
+                    let element = |index| SpecialRegister::element(name.text, index).unwrap_or(first);
+                    Value::SpecialVector([0, 1, 2, 3].map(element))
                 }
                 None => {
                     self.unknown(name);
@@ -397,7 +399,10 @@ impl<'a> BodyChecker<'_, 'a> {
             Value::RegisterPlus(id, ty, offset) => (Base::Register(id, ty), offset),
             Value::Symbol(symbol) => (Base::Symbol(symbol), symbol.offset),
             Value::Function(..) | Value::Label(..) => (Base::Code, 0),
-            Value::Special(_) => (Base::Special, 0),
+            Value::Special(special) => {
+                let (id, ty) = self.in_register(special, tree.span());
+                (Base::Register(id, ty), 0)
+            }
             Value::Reported => (Base::Reported, 0),
             _ => (Base::Unknown, 0),
         }

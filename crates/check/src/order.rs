@@ -174,7 +174,7 @@ fn has_approximation(opcode: Option<Opcode>) -> bool {
 }
 
 /// When ptxas refuses a modifier of an instruction that does not take it.
-fn refusal(name: &str) -> (Stage, usize) {
+pub(crate) fn refusal(name: &str) -> (Stage, usize) {
     let is_space = Mod::from_name(name).is_some_and(|m| m.space().is_some());
     let name = if is_space { "global" } else { name };
     let place = |list| place_of(name, list);

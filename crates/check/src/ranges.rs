@@ -12,6 +12,11 @@ use crate::operand::{Lowered, Value};
 /// Checks the constants among the operands of an instruction that is otherwise right.
 pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lowered: &[Lowered]) {
     for (i, (spec, lowered)) in context.form.operands_with(context.picks).zip(lowered).enumerate() {
+        if let (Opcode::Createpolicy, "fraction", Value::Const(fraction)) =
+            (context.form.opcode, spec.name, &lowered.value)
+        {
+            policy_fraction(sink, context, i, *fraction, lowered.span);
+        }
         let Value::Const(Const::Int { value, .. }) = lowered.value else { continue };
         let range = match (context.form.opcode, spec.name) {
             // Position and length of a bit field.
@@ -27,6 +32,20 @@ pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lo
                 context.name, value as i64
             );
             sink.error(Code::OutOfRange, lowered.span, message);
+        } else if context.form.opcode == Opcode::Setmaxnreg && value % 8 != 0 {
+            let message = format!(
+                "Argument {} of instruction '{}': unexpected value '{}', expected to be multiple of 8",
+                i + 1,
+                context.name,
+                value as i64
+            );
+            sink.error(Code::OutOfRange, lowered.span, message);
+        } else if context.form.opcode == Opcode::Alloca && spec.name == "immAlign" {
+            if !value.is_power_of_two() {
+                sink.error(Code::OutOfRange, lowered.span, "Alignment must be a power of two");
+            }
+        } else if context.form.opcode == Opcode::Tcgen05 && spec.name == "columns" {
+            tensor_columns(sink, context, value as i64, lowered.span);
         } else if context.form.action == Action::Effect(Effect::Wgmma) {
             group_constant(sink, context, i, spec, value as i64, lowered.span);
         } else if context.form.opcode == Opcode::Mma && spec.name == "selector" {
@@ -40,6 +59,17 @@ pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lo
             );
             sink.error(Code::OutOfRange, lowered.span, message);
         }
+    }
+    if context.picks.has(isa::Mod::KindF8f6f4)
+        && let Some(place) =
+            context.form.operands_with(context.picks).position(|spec| spec.name == "scale-input-d")
+        && let Some(lowered) = lowered.get(place)
+    {
+        let message = format!(
+            "Illegal modifier '.kind::f8f6f4' for instruction '{}' with 'arg scale-inp-d-imm'",
+            context.name
+        );
+        sink.error(Code::IllegalModifier, lowered.span, message);
     }
     if context.picks.has(isa::Mod::BlockScale) {
         scale_selectors(sink, context, operands, lowered);
@@ -57,6 +87,46 @@ pub(crate) fn check(sink: &mut Sink, context: &Context, operands: &[Operand], lo
     }
     if context.form.action == Action::Effect(Effect::Barrier) {
         barrier(sink, context, operands, lowered);
+    }
+}
+
+/// `createpolicy.fractional`: the share of accesses that a policy holds for.
+fn policy_fraction(sink: &mut Sink, context: &Context, index: usize, fraction: Const, span: diag::Span) {
+    let value = match fraction {
+        Const::Int { .. } => return,
+        Const::F32(bits) => f64::from(f32::from_bits(bits)),
+        Const::F64(bits) => f64::from_bits(bits),
+        Const::Decimal(value) => value,
+    };
+    if !(value > 0.0 && value <= 1.0) {
+        let message = format!(
+            "Argument {} of instruction '{}': value '{value:.6}' out of range, expected to be in range (0.000000 .. 1.000000]",
+            index + 1,
+            context.name
+        );
+        sink.error(Code::OutOfRange, span, message);
+    }
+}
+
+/// `tcgen05.alloc`, `tcgen05.dealloc`: 32, 64, 128, 256 or 512 columns of tensor memory.
+fn tensor_columns(sink: &mut Sink, context: &Context, value: i64, span: diag::Span) {
+    let name = context.name;
+    let mut report = |message: String| {
+        sink.error(Code::OutOfRange, span, message).help("write 32, 64, 128, 256 or 512");
+    };
+    if value == 0 {
+        report(format!("Argument 1 of instruction '{name}' : value '0' expected to be a non-zero positive"));
+    } else if value % 32 != 0 {
+        report(format!(
+            "Argument 1 of instruction '{name}': unexpected value '{value}', expected to be multiple of 32"
+        ));
+    }
+    if !(32..=512).contains(&value) {
+        report(format!(
+            "Argument 1 of instruction '{name}': value '{value}' out of range, expected to be in range [32..512]"
+        ));
+    } else if !value.unsigned_abs().is_power_of_two() {
+        report(format!("Argument 1 of '{name}' instruction: value must be power of 2"));
     }
 }
 
@@ -174,7 +244,8 @@ fn barrier(sink: &mut Sink, context: &Context, operands: &[Operand], lowered: &[
         let place = specs.iter().position(|spec| spec.name == name)?;
         match (operands.get(place)?, lowered.get(place)?) {
             (Operand::Imm(_), Lowered { value: Value::Const(Const::Int { value, .. }), span, .. }) => {
-                Some((*value, *span))
+                // Of a number, ptxas sees the low word.
+                Some((u64::from(*value as u32), *span))
             }
             _ => None,
         }

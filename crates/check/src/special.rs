@@ -10,8 +10,8 @@ use crate::instruction::Context;
 pub(crate) enum Found {
     /// `%laneid`, `%tid.x`
     Scalar(SpecialRegister),
-    /// `%tid` without a component: all of its elements, which only `mov.v4` takes.
-    Vector,
+    /// `%tid` without a component, given by its first element: all of its elements, which only `mov.v4` takes.
+    Vector(SpecialRegister),
 }
 
 /// Finds a special register.
@@ -21,12 +21,13 @@ pub(crate) fn find(name: &str, component: Option<&str>) -> Option<Found> {
     }
     match component {
         Some(component) => {
-            let index = ["x", "y", "z", "w"].iter().position(|&c| c == component)?;
+            let is_it = |names: &[&str; 4]| names.iter().position(|&name| name == component);
+            let index = is_it(&["x", "y", "z", "w"]).or_else(|| is_it(&["r", "g", "b", "a"]))?;
             SpecialRegister::element(name, index).map(Found::Scalar)
         }
         None => match SpecialRegister::from_name(name) {
             Some(register) => Some(Found::Scalar(register)),
-            None => SpecialRegister::element(name, 0).map(|_| Found::Vector),
+            None => SpecialRegister::element(name, 0).map(Found::Vector),
         },
     }
 }

@@ -84,9 +84,20 @@ impl<'a> Checker<'a> {
         for declarator in &node.declarators {
             let opaque = Opaque::named(node.qualifiers.ty.text);
             let managed = node.qualifiers.attributes.iter().any(|attribute| attribute.name.text == "managed");
+            if managed && space != Space::Global {
+                let message = format!("Illegal attribute '.managed' for symbol '{}'", declarator.name.text);
+                self.sink.error(Code::IllegalLinkage, declarator.name.span, message);
+            }
             let declared = Declaration { space, linkage, shape, opaque, managed };
             self.declarator(declarator, &declared, &mut place);
         }
+    }
+
+    /// Samplers have handles of their own with `texmode_independent` only.
+    pub(crate) fn unified_sampler(&mut self, span: Span) {
+        let message = "Instruction or declaration violates .target texmode_unified setting";
+        let help = "write `.target ..., texmode_independent`";
+        self.sink.error(Code::NotADeclaredType, span, message).help(help);
     }
 
     fn module_scope_space(&mut self, space: Space, name: &str, span: Span) {
@@ -151,6 +162,17 @@ impl<'a> Checker<'a> {
             let message = format!("Predicate variable '{}' must be in register state space", name.text);
             let help = "keep the predicate in a register, or store 0 or 1 in a .u8";
             self.sink.error(Code::PredicateVariable, name.span, message).help(help);
+        }
+        if declared.opaque == Some(Opaque::Sampler) && !self.independent_samplers {
+            self.unified_sampler(name.span);
+        }
+        if space == Space::Tex && !matches!(shape.ty, Type::U32 | Type::U64) {
+            let message = format!("Variable '{}' must be type .u32 or .u64", name.text);
+            self.sink.error(Code::NotADeclaredType, name.span, message);
+        }
+        if space == Space::Tex && place.is_some() {
+            let message = "Texture variables must be declared at module scope";
+            self.sink.error(Code::IllegalScope, name.span, message);
         }
         if declared.opaque.is_some() && place.is_some() {
             let message = "Texture/surface variable must be at module or entry parameter scope";

@@ -2,7 +2,7 @@
 //! (PTX ISA, "Vectors as Operands").
 
 use diag::Code;
-use isa::{Access, OperandSpec, Second, Type, register_allowed};
+use isa::{Access, Action, Effect, OperandSpec, Second, Type, register_allowed};
 
 use crate::matching::{Complaints, Place, Verdict, complain, fit_destination, fit_source, result_required};
 use crate::module::Operand;
@@ -26,7 +26,22 @@ pub(crate) fn fit_vector(
         }
         Verdict::Fits(Operand::Sink)
     };
+    let moves = place.context.form.action == Action::Effect(Effect::Mov) && !writes;
     let (elements, ty) = match &lowered.value {
+        // The parts of a scalar.
+        Value::Register(..) | Value::Special(_) if moves => {
+            let is_small = place.ty.is_some_and(|ty| ty.bits() / (count as u32) < 8);
+            return match place.ty {
+                Some(ty) if !is_small => fit_source(lowered, ty, place, complaints),
+                _ => Verdict::Mismatch,
+            };
+        }
+        Value::SpecialVector(elements) if moves && matches!(place.ty, Some(ty) if ty.bits() == 32) => {
+            if elements.len() != count {
+                return size_mismatch(complaints);
+            }
+            return Verdict::Fits(Operand::Vector(elements.iter().map(|&e| Operand::Special(e)).collect()));
+        }
         Value::Vector(elements, ty) => (elements, *ty),
         Value::VectorRegister(ids, register) => {
             let fits = place.ty.is_some_and(|ty| register_allowed(ty, *register, place.spec.wider));

@@ -49,6 +49,9 @@ pub(crate) fn special(
             (Opcode::Match, "any") => {
                 one(format!("'.any' or '.all' modifier required for instruction '{name}'"))
             }
+            (Opcode::Tcgen05, "scale_vec_size") => one(format!(
+                "Modifier '.kind::mxf4nvf4' requires modifier '.scale_vectorsize' for instruction '{name}'"
+            )),
             (Opcode::Vote, "mode") => one(format!(".mode modifier required for instruction '{name}'")),
             (Opcode::Ld, "global") if picks.has(Mod::Nc) => {
                 one("Modifier '.nc' requires .global space".to_owned())
@@ -95,6 +98,20 @@ pub(crate) fn special(
         },
         SelectError::Illegal { index, .. } => {
             let written = Mod::from_name(modifiers.get(index)?)?;
+            if is_tensor_memory(written) && !has_tensor_memory(written, target) {
+                let illegal = error.message(name, modifiers);
+                return one(format!("{illegal}, for arch '{target}'"));
+            }
+            if form.opcode == Opcode::Tcgen05 && written.name().starts_with("kind::mx") {
+                let scale = modifiers
+                    .iter()
+                    .find(|m| m.starts_with("scale_vec") || matches!(**m, "block16" | "block32"))?;
+                let kind = written.name();
+                return one(format!("Modifier '.{kind}' cannot be combined with modifier '.{scale}'"));
+            }
+            if is_query(written) && !matches!(form.opcode, Opcode::Txq | Opcode::Suq) {
+                return one(format!("Illegal query modifier for instruction '{name}'"));
+            }
             match form.opcode {
                 Opcode::Atom | Opcode::Red if operation_types(written).is_some() => {
                     let mut messages = Vec::new();
@@ -237,4 +254,17 @@ fn is_integer_sum(picks: &Picks) -> bool {
 pub(crate) fn is_query(modifier: Mod) -> bool {
     let slots = ["txq", "suq"].into_iter().flat_map(isa::forms).flat_map(|form| form.slots);
     slots.filter(|slot| slot.name == "query").any(|slot| slot.choice(Token::Mod(modifier)).is_some())
+}
+
+/// Words of tcgen05 instructions, which ptxas refuses elsewhere in words of their own on targets without tensor memory.
+fn is_tensor_memory(modifier: Mod) -> bool {
+    matches!(
+        modifier.name(),
+        "alloc" | "cp" | "dealloc" | "ld" | "mma" | "pack::16b" | "shift" | "st" | "unpack::16b" | "warpx4"
+    ) || modifier.name().starts_with("warpx2::")
+}
+
+fn has_tensor_memory(modifier: Mod, target: Target) -> bool {
+    let has_family = matches!(target.number, 100..120) && target.suffix != isa::Suffix::None;
+    has_family && (modifier.name() != "shift" || target.suffix == isa::Suffix::Architecture)
 }

@@ -160,26 +160,8 @@ impl Written {
             crate::forms(opcode).iter().flat_map(|form| form.slots).any(|slot| slot.choice(token).is_some())
         };
         match token {
-            // The operations of `testp`, on whatever instruction.
-            Token::Mod(
-                Mod::Finite | Mod::Infinite | Mod::Number | Mod::Notanumber | Mod::Normal | Mod::Subnormal,
-            ) if !taken() => Written::Ignored,
-            // ptxas knows these only as parts of the names of instructions.
-            Token::Mod(
-                Mod::Arrive
-                | Mod::Cvt
-                | Mod::Fractional
-                | Mod::Full
-                | Mod::L
-                | Mod::Mask
-                | Mod::Pack
-                | Mod::Proxy
-                | Mod::Range
-                | Mod::Red
-                | Mod::To
-                | Mod::Warp
-                | Mod::Wide,
-            ) if !taken() => Written::Unknown,
+            Token::Mod(modifier) if is_read_anywhere(modifier) && !taken() => Written::Ignored,
+            Token::Mod(modifier) if is_part_of_name(modifier) && !taken() => Written::Unknown,
             _ => Written::Token(token),
         }
     }
@@ -192,9 +174,97 @@ impl Written {
     }
 }
 
+/// ptxas takes these on whatever instruction, and makes nothing of them where they mean nothing: operations of `testp`, fields of
+/// `tensormap.replace`, formats and sums of matrix instructions.
+fn is_read_anywhere(modifier: Mod) -> bool {
+    matches!(
+        modifier,
+        Mod::AccF16
+            | Mod::AccF32
+            | Mod::B4x16P64
+            | Mod::B6x16P32
+            | Mod::B8x16
+            | Mod::BoxDim
+            | Mod::ElementStride
+            | Mod::Elemtype
+            | Mod::FillMode
+            | Mod::Finite
+            | Mod::GlobalAddress
+            | Mod::GlobalDim
+            | Mod::GlobalStride
+            | Mod::Infinite
+            | Mod::InterleaveLayout
+            | Mod::Normal
+            | Mod::Notanumber
+            | Mod::Number
+            | Mod::Rank
+            | Mod::Subnormal
+            | Mod::SwizzleAtomicity
+            | Mod::SwizzleMode
+    )
+}
+
+/// ptxas knows these only as parts of the names of instructions.
+fn is_part_of_name(modifier: Mod) -> bool {
+    matches!(
+        modifier,
+        Mod::Arrive
+            | Mod::ArriveDrop
+            | Mod::Base
+            | Mod::Bulk
+            | Mod::C
+            | Mod::Commit
+            | Mod::CommitGroup
+            | Mod::CompleteTx
+            | Mod::CpFenceproxy
+            | Mod::Cvt
+            | Mod::D
+            | Mod::ExpectTx
+            | Mod::Fence
+            | Mod::FenceAfterThreadSync
+            | Mod::FenceBeforeThreadSync
+            | Mod::Fractional
+            | Mod::Full
+            | Mod::Grad
+            | Mod::Init
+            | Mod::Inval
+            | Mod::L
+            | Mod::LdReduce
+            | Mod::Level
+            | Mod::Load
+            | Mod::Mask
+            | Mod::MmaAsync
+            | Mod::P
+            | Mod::Pack
+            | Mod::Parity
+            | Mod::PendingCount
+            | Mod::Prefetch
+            | Mod::Proxy
+            | Mod::QueryCancel
+            | Mod::Range
+            | Mod::Red
+            | Mod::Reduce
+            | Mod::RelinquishAllocPermit
+            | Mod::Replace
+            | Mod::Store
+            | Mod::Tensor
+            | Mod::TestWait
+            | Mod::To
+            | Mod::TryCancel
+            | Mod::TryWait
+            | Mod::WaitLd
+            | Mod::WaitSt
+            | Mod::WaitAll
+            | Mod::WaitGroup
+            | Mod::Warp
+            | Mod::Wide
+    )
+}
+
 /// ptxas lets these be said twice.
 fn repeats_silently(modifier: Mod) -> bool {
     matches!(modifier, Mod::Sat | Mod::Cc | Mod::Approx | Mod::Relu | Mod::Satfinite | Mod::Sync | Mod::Uni)
+        || matches!(modifier, Mod::NaN | Mod::Shiftamt)
 }
 
 /// Modifiers that say how a result is combined with something: ptxas holds one for each instruction.
@@ -345,6 +415,16 @@ fn fit(id: FormId, written: &[Written], operands: usize) -> Fit {
             }
         }
     }
+    // Of barriers `.cta` belongs to the name.
+    if matches!(form.opcode, Opcode::Bar | Opcode::Barrier) {
+        let is_cta = |written: &Written| written.modifier() == Some(Mod::Cta);
+        if let Some(index) = written.iter().position(is_cta).filter(|&index| index > 0)
+            && slots.contains(&Some(Mod::Cta))
+        {
+            illegal
+                .extend([SelectError::Illegal { index, form: id }, SelectError::Illegal { index, form: id }]);
+        }
+    }
     let operands_fit = form.accepts_operands(operands, &picks);
     let head_fits = form.slots[..form.head].iter().enumerate().all(|(i, slot)| match written.get(i) {
         Some(Written::Token(token)) => slot.choice(*token).is_some(),
@@ -459,11 +539,12 @@ fn illegal(opcode: &str, name: &str) -> String {
         }
         Some(Mod::Mmio) => return "Modifier '.mmio' cannot be applied to '' space".into(),
         // Only parts of the names of instructions.
-        Some(Mod::Full | Mod::Wide | Mod::To | Mod::Pack | Mod::Range | Mod::Fractional) => {
-            return format!("Unknown modifier '.{name}'");
-        }
+        Some(m) if is_part_of_name(m) => return format!("Unknown modifier '.{name}'"),
         Some(Mod::Row | Mod::Col) => ".alayout or .blayout",
-        Some(Mod::Clamp | Mod::Wrap) => "Clamp",
+        Some(Mod::Clamp | Mod::Wrap | Mod::Trap | Mod::Zero) => "Clamp",
+        Some(Mod::Shr7 | Mod::Shr15) => "Shift-right",
+        _ if matches!(name, "1d" | "2d" | "3d" | "4d" | "5d") => "dimension",
+        _ if matches!(name, "a1d" | "a2d" | "cube" | "acube" | "2dms" | "a2dms") => "Geometry",
         Some(Mod::B4e | Mod::Ecl | Mod::Ecr | Mod::F4e | Mod::Rc16 | Mod::Rc8) => "Permute",
         Some(Mod::R) => "Component",
         _ if matches!(name, "a" | "b" | "g") => "Component",

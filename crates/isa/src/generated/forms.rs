@@ -218,201 +218,208 @@ const G35: &[Gate] = &[
     sm("Instruction 'atom.shared of 64 bits'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'atom.shared of 64 bits'", 2, 0, Stage::Form),
 ];
-const G36: &[Gate] = &[
+const G36: &[Gate] = &[sm("Instruction 'atom.exch.b128'", &[Target::sm(90)], Stage::Form)];
+const G37: &[Gate] = &[
     sm("Instruction 'atom.cas.b16'", &[Target::sm(70)], Stage::Form),
     ptx("Instruction 'atom.cas.b16'", 6, 3, Stage::Form),
 ];
-const G37: &[Gate] = &[
+const G38: &[Gate] = &[sm("Instruction 'atom.cas.b128'", &[Target::sm(90)], Stage::Form)];
+const G39: &[Gate] = &[
     sm("Instruction 'atom.add.f64'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'atom.add.f64'", 5, 0, Stage::Form),
 ];
-const G38: &[Gate] = &[
+const G40: &[Gate] = &[
     ptx("Feature 'atom with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'atom with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G39: &[Gate] = &[
+const G41: &[Gate] = &[
     sm("Instruction 'atom'", &[Target::sm(11)], Stage::Form),
     sm("Instruction 'atom.add.f32'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'atom.add.f32'", 2, 0, Stage::Form),
 ];
-const G40: &[Gate] = &[
+const G42: &[Gate] = &[
     sm("Instruction 'atom.add.f16'", &[Target::sm(70)], Stage::Form),
     ptx("Instruction 'atom.add.f16'", 6, 3, Stage::Form),
 ];
-const G41: &[Gate] = &[
+const G43: &[Gate] = &[
     sm("Instruction 'atom.add.f16x2'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'atom.add.f16x2'", 6, 2, Stage::Form),
 ];
-const G42: &[Gate] = &[
+const G44: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Instruction 'atom.add.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'atom.add.bf16'", 7, 8, Stage::Form),
 ];
-const G43: &[Gate] = &[
+const G45: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Instruction 'atom.add.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'atom.add.bf16x2'", 7, 8, Stage::Form),
 ];
-const G44: &[Gate] = &[
+const G46: &[Gate] = &[
     sm("Instruction 'atom with this operation on 64 bits'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'atom with this operation on 64 bits'", 3, 1, Stage::Form),
 ];
-const G45: &[Gate] = &[
+const G47: &[Gate] = &[
     sm("Instruction 'atom'", &[Target::sm(11)], Stage::Form),
     sm("Feature 'atom instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'atom instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G46: &[Gate] = &[
+const G48: &[Gate] = &[
     sm("Instruction 'bar.cta'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'bar.cta'", 7, 8, Stage::Form),
 ];
-const G47: &[Gate] = &[ptx("Feature 'bar.cta.arrive'", 7, 8, Stage::Form)];
-const G48: &[Gate] = &[
+const G49: &[Gate] = &[ptx("Feature 'bar.cta.arrive'", 7, 8, Stage::Form)];
+const G50: &[Gate] = &[
     sm("Instruction 'bar.arrive'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'bar.arrive'", 2, 0, Stage::Form),
 ];
-const G49: &[Gate] = &[ptx("Feature 'bar.cta.red'", 7, 8, Stage::Form)];
-const G50: &[Gate] = &[
+const G51: &[Gate] = &[ptx("Feature 'bar.cta.red'", 7, 8, Stage::Form)];
+const G52: &[Gate] = &[
     sm("Instruction 'bar.red'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'bar.red'", 2, 0, Stage::Form),
 ];
-const G51: &[Gate] = &[
+const G53: &[Gate] = &[
     ptx("Feature 'bar.warp'", 6, 0, Stage::Form),
     sm("Instruction 'bar.warp'", &[Target::sm(30)], Stage::Form),
 ];
-const G52: &[Gate] = &[
+const G54: &[Gate] = &[
     ptx("Feature '.aligned'", 6, 0, Stage::Token),
     sm("Feature '.aligned'", &[Target::sm(20)], Stage::Token),
 ];
-const G53: &[Gate] = &[ptx("Feature 'barrier.cta'", 7, 8, Stage::Form)];
-const G54: &[Gate] = &[
+const G55: &[Gate] = &[ptx("Feature 'barrier.cta'", 7, 8, Stage::Form)];
+const G56: &[Gate] = &[
     sm("Instruction 'barrier'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'barrier'", 6, 0, Stage::Form),
 ];
-const G55: &[Gate] = &[ptx("Modifier '.sem' on 'barrier.cluster'", 8, 0, Stage::Form)];
-const G56: &[Gate] = &[
+const G57: &[Gate] = &[ptx("Modifier '.sem' on 'barrier.cluster'", 8, 0, Stage::Form)];
+const G58: &[Gate] = &[
     ptx("Feature 'barrier.cluster'", 7, 8, Stage::Form),
     sm("Feature 'barrier.cluster'", &[Target::sm(90)], Stage::Form),
 ];
-const G57: &[Gate] =
-    &[sm("Instruction 'bfe'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfe'", 2, 0, Stage::Form)];
-const G58: &[Gate] =
-    &[sm("Instruction 'bfi'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfi'", 2, 0, Stage::Form)];
 const G59: &[Gate] =
-    &[sm("Instruction 'bfind'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfind'", 2, 0, Stage::Form)];
+    &[sm("Instruction 'bfe'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfe'", 2, 0, Stage::Form)];
 const G60: &[Gate] =
-    &[sm("Instruction 'bmsk'", &[Target::sm(70)], Stage::Form), ptx("Feature 'bmsk'", 7, 6, Stage::Form)];
+    &[sm("Instruction 'bfi'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfi'", 2, 0, Stage::Form)];
 const G61: &[Gate] =
+    &[sm("Instruction 'bfind'", &[Target::sm(20)], Stage::Form), ptx("Feature 'bfind'", 2, 0, Stage::Form)];
+const G62: &[Gate] =
+    &[sm("Instruction 'bmsk'", &[Target::sm(70)], Stage::Form), ptx("Feature 'bmsk'", 7, 6, Stage::Form)];
+const G63: &[Gate] =
     &[sm("Instruction 'brev'", &[Target::sm(20)], Stage::Form), ptx("Feature 'brev'", 2, 0, Stage::Form)];
-const G62: &[Gate] = &[sm("Instruction 'brkpt'", &[Target::sm(11)], Stage::Form)];
-const G63: &[Gate] = &[
+const G64: &[Gate] = &[sm("Instruction 'brkpt'", &[Target::sm(11)], Stage::Form)];
+const G65: &[Gate] = &[
     sm("Instruction 'brx.idx'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'brx.idx'", 6, 0, Stage::Form),
 ];
-const G64: &[Gate] = &[
+const G66: &[Gate] = &[
     sm("Feature '.mbarrier::complete_tx::bytes'", &[Target::sm(90)], Stage::Form),
     ptx("Feature '.mbarrier::complete_tx::bytes'", 8, 0, Stage::Form),
 ];
-const G65: &[Gate] = &[
+const G67: &[Gate] = &[sm(
+    "Feature '.multicast::cluster::all'",
+    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
+    Stage::Form,
+)];
+const G68: &[Gate] = &[
     ptx("Feature 'clusterlaunchcontrol.try_cancel.async'", 8, 6, Stage::Form),
     sm("Feature 'clusterlaunchcontrol.try_cancel.async'", &[Target::sm(100)], Stage::Form),
 ];
-const G66: &[Gate] = &[
+const G69: &[Gate] = &[
     ptx("Feature 'clusterlaunchcontrol.query_cancel'", 8, 6, Stage::Form),
     sm("Feature 'clusterlaunchcontrol.query_cancel'", &[Target::sm(100)], Stage::Form),
 ];
-const G67: &[Gate] =
+const G70: &[Gate] =
     &[sm("Instruction 'clz'", &[Target::sm(20)], Stage::Form), ptx("Feature 'clz'", 2, 0, Stage::Form)];
-const G68: &[Gate] = &[
+const G71: &[Gate] = &[
     sm("Instruction 'copysign'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'copysign'", 2, 0, Stage::Form),
 ];
-const G69: &[Gate] = &[ptx("Feature '.approx'", 1, 4, Stage::Token)];
-const G70: &[Gate] = &[
+const G72: &[Gate] = &[ptx("Feature '.approx'", 1, 4, Stage::Token)];
+const G73: &[Gate] = &[
     sm("Instruction 'cp'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G71: &[Gate] = &[
+const G74: &[Gate] = &[
     sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Token),
     ptx("Feature 'cache prefetching'", 7, 4, Stage::Token),
 ];
-const G72: &[Gate] = &[
+const G75: &[Gate] = &[
     sm("Feature 'cache prefetching'", &[Target::sm(75)], Stage::Token),
     ptx("Feature 'cache prefetching'", 7, 4, Stage::Token),
     sm("Modifier '.L2::256B'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '256B cache prefetching'", 7, 4, Stage::Token),
 ];
-const G73: &[Gate] =
+const G76: &[Gate] =
     &[ptx("Feature 'cp.async'", 7, 0, Stage::Form), sm("Feature 'cp.async'", &[Target::sm(80)], Stage::Form)];
-const G74: &[Gate] = &[
+const G77: &[Gate] = &[
     ptx("Feature 'cp.async'", 7, 0, Stage::Form),
     sm("Feature 'cp.async'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'igonre-src on cp.async'", 7, 5, Stage::Form),
 ];
-const G75: &[Gate] = &[
+const G78: &[Gate] = &[
     ptx("Feature 'cp.async.commit_group'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.commit_group'", &[Target::sm(80)], Stage::Form),
 ];
-const G76: &[Gate] = &[
+const G79: &[Gate] = &[
     ptx("Feature 'cp.async.wait_group'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.wait_group'", &[Target::sm(80)], Stage::Form),
 ];
-const G77: &[Gate] = &[
+const G80: &[Gate] = &[
     ptx("Feature 'cp.async.wait_all'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.wait_all'", &[Target::sm(80)], Stage::Form),
 ];
-const G78: &[Gate] = &[
+const G81: &[Gate] = &[
     ptx("Feature 'cp.async.mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'cp.async.mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G79: &[Gate] = &[
+const G82: &[Gate] = &[
     ptx("Feature '::cta'", 7, 8, Stage::Modifier),
     ptx("Feature 'cp.async.bulk with destination state space as .shared::cta'", 8, 6, Stage::Form),
 ];
-const G80: &[Gate] = &[
+const G83: &[Gate] = &[
     sm("Feature 'cp.async.bulk'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk'", 8, 0, Stage::Form),
 ];
-const G81: &[Gate] = &[
+const G84: &[Gate] = &[
     sm("Feature '.bulk_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature '.bulk_group'", 8, 0, Stage::Form),
 ];
-const G82: &[Gate] = &[
+const G85: &[Gate] = &[
     sm("Modifier '.multicast::cluster'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.multicast::cluster'", 8, 0, Stage::Form),
 ];
-const G83: &[Gate] = &[
+const G86: &[Gate] = &[
     sm("Feature '.cp_mask'", &[Target::sm(100)], Stage::Form),
     ptx("Feature '.cp_mask'", 8, 6, Stage::Form),
 ];
-const G84: &[Gate] = &[
+const G87: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk'", 8, 0, Stage::Form),
 ];
-const G85: &[Gate] = &[
+const G88: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch'", 8, 0, Stage::Form),
 ];
-const G86: &[Gate] = &[
+const G89: &[Gate] = &[
     sm("Feature 'cp.async.bulk.commit_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.commit_group'", 8, 0, Stage::Form),
 ];
-const G87: &[Gate] =
+const G90: &[Gate] =
     &[sm("Modifier '.read'", &[Target::sm(90)], Stage::Form), ptx("Modifier '.read'", 8, 0, Stage::Form)];
-const G88: &[Gate] = &[
+const G91: &[Gate] = &[
     sm("Feature 'cp.async.bulk.wait_group'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.wait_group'", 8, 0, Stage::Form),
 ];
-const G89: &[Gate] = &[
+const G92: &[Gate] = &[
     ptx("Feature '::cta'", 7, 8, Stage::Modifier),
     ptx("Feature 'cp.async.bulk.tensor with destination state space as .shared::cta'", 8, 6, Stage::Form),
 ];
-const G90: &[Gate] =
+const G93: &[Gate] =
     &[sm("Feature '.tile'", &[Target::sm(90)], Stage::Form), ptx("Feature '.tile'", 8, 0, Stage::Form)];
-const G91: &[Gate] = &[
+const G94: &[Gate] = &[
     ptx("Modifier '.cta_group::1' on 'cp.async.bulk.tensor'", 8, 6, Stage::Form),
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
@@ -421,7 +428,7 @@ const G91: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G92: &[Gate] = &[
+const G95: &[Gate] = &[
     ptx("Modifier '.cta_group::2' on 'cp.async.bulk.tensor'", 8, 6, Stage::Form),
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
@@ -430,66 +437,66 @@ const G92: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G93: &[Gate] = &[
+const G96: &[Gate] = &[
     sm("Feature 'cp.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.tensor'", 8, 0, Stage::Form),
 ];
-const G94: &[Gate] = &[
+const G97: &[Gate] = &[
     sm("Feature 'cp.reduce.async.bulk.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.reduce.async.bulk.tensor'", 8, 0, Stage::Form),
 ];
-const G95: &[Gate] = &[
+const G98: &[Gate] = &[
     sm("Feature 'cp.async.bulk.prefetch.tensor'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cp.async.bulk.prefetch.tensor'", 8, 0, Stage::Form),
 ];
-const G96: &[Gate] = &[
+const G99: &[Gate] = &[
     sm("Feature 'createpolicy'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'createpolicy'", 7, 4, Stage::Form),
 ];
-const G97: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
-const G98: &[Gate] = &[
+const G100: &[Gate] = &[ptx("Feature 'cvt.ftz with 64 bits'", 1, 5, Stage::Form)];
+const G101: &[Gate] = &[
     sm("Feature 'cvt from .bf16 to an integer'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt from .bf16 to an integer'", 7, 8, Stage::Form),
 ];
-const G99: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
-const G100: &[Gate] = &[
+const G102: &[Gate] = &[ptx("Feature 'cvt.ftz from 8 bits'", 1, 5, Stage::Form)];
+const G103: &[Gate] = &[
     sm("Feature 'cvt from an integer to .bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt from an integer to .bf16'", 7, 8, Stage::Form),
 ];
-const G101: &[Gate] = &[
+const G104: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16.ftz'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16.ftz'", 7, 8, Stage::Form),
 ];
-const G102: &[Gate] = &[
+const G105: &[Gate] = &[
     sm("Feature 'cvt with .f32.bf16'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt with .f32.bf16'", 7, 1, Stage::Form),
 ];
-const G103: &[Gate] = &[
+const G106: &[Gate] = &[
     sm("Feature 'cvt between .bf16 and this type'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt between .bf16 and this type'", 7, 8, Stage::Form),
 ];
-const G104: &[Gate] =
+const G107: &[Gate] =
     &[ptx("Feature '.relu'", 7, 0, Stage::Token), sm("Modifier '.relu'", &[Target::sm(80)], Stage::Token)];
-const G105: &[Gate] = &[
+const G108: &[Gate] = &[
     ptx("Feature '.satfinite'", 6, 0, Stage::Token),
     sm("Feature '.satfinite'", &[Target::sm(70)], Stage::Token),
 ];
-const G106: &[Gate] = &[ptx("Modifier '.satfinite on this conversion'", 8, 1, Stage::Form)];
-const G107: &[Gate] =
+const G109: &[Gate] = &[ptx("Modifier '.satfinite on this conversion'", 8, 1, Stage::Form)];
+const G110: &[Gate] =
     &[sm("Feature '.tf32'", &[Target::sm(80)], Stage::Token), ptx("Feature '.tf32'", 7, 0, Stage::Token)];
-const G108: &[Gate] = &[
+const G111: &[Gate] = &[
     ptx("Modifier '.satfinite on this conversion'", 8, 6, Stage::Form),
     sm("Modifier '.satfinite on this conversion'", &[Target::sm(100)], Stage::Form),
 ];
-const G109: &[Gate] = &[
+const G112: &[Gate] = &[
     sm("Feature 'cvt with .tf32.f32 and this rounding'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .tf32.f32 and this rounding'", 7, 8, Stage::Form),
 ];
-const G110: &[Gate] = &[
+const G113: &[Gate] = &[
     sm("Feature 'cvt of a pair of .f32'", &[Target::sm(80)], Stage::Form),
     ptx("Feature 'cvt of a pair of .f32'", 7, 0, Stage::Form),
 ];
-const G111: &[Gate] = &[
+const G114: &[Gate] = &[
     ptx("Feature '.rs'", 8, 7, Stage::Token),
     sm(
         "Feature '.rs'",
@@ -501,15 +508,15 @@ const G111: &[Gate] = &[
         Stage::Token,
     ),
 ];
-const G112: &[Gate] = &[
+const G115: &[Gate] = &[
     sm("Feature 'cvt with .e4m3x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .e4m3x2'", 7, 8, Stage::Form),
 ];
-const G113: &[Gate] = &[
+const G116: &[Gate] = &[
     sm("Feature 'cvt with .e5m2x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'cvt with .e5m2x2'", 7, 8, Stage::Form),
 ];
-const G114: &[Gate] = &[
+const G117: &[Gate] = &[
     ptx("Feature 'cvt with a format of 6 or 4 bits'", 8, 6, Stage::Form),
     sm(
         "Feature 'cvt with a format of 6 or 4 bits'",
@@ -521,7 +528,7 @@ const G114: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G115: &[Gate] = &[
+const G118: &[Gate] = &[
     ptx("Feature 'cvt with .ue8m0x2'", 8, 6, Stage::Form),
     sm(
         "Instruction 'cvt with .ue8m0x2'",
@@ -533,165 +540,165 @@ const G115: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G116: &[Gate] =
-    &[sm("Feature 'cvt.pack'", &[Target::sm(72)], Stage::Form), ptx("Feature 'cvt.pack'", 6, 5, Stage::Form)];
-const G117: &[Gate] =
-    &[sm("Feature '.u2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u2'", 6, 5, Stage::Token)];
-const G118: &[Gate] =
-    &[sm("Feature '.s2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s2'", 6, 5, Stage::Token)];
 const G119: &[Gate] =
-    &[sm("Feature '.u4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u4'", 6, 3, Stage::Token)];
+    &[sm("Feature 'cvt.pack'", &[Target::sm(72)], Stage::Form), ptx("Feature 'cvt.pack'", 6, 5, Stage::Form)];
 const G120: &[Gate] =
+    &[sm("Feature '.u2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u2'", 6, 5, Stage::Token)];
+const G121: &[Gate] =
+    &[sm("Feature '.s2'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s2'", 6, 5, Stage::Token)];
+const G122: &[Gate] =
+    &[sm("Feature '.u4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.u4'", 6, 3, Stage::Token)];
+const G123: &[Gate] =
     &[sm("Feature '.s4'", &[Target::sm(75)], Stage::Token), ptx("Feature '.s4'", 6, 3, Stage::Token)];
-const G121: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
-const G122: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
-const G123: &[Gate] = &[
+const G124: &[Gate] = &[ptx("Feature '::entry'", 8, 3, Stage::Token)];
+const G125: &[Gate] = &[ptx("Feature 'cvta/isspacep with .const state space'", 3, 1, Stage::Form)];
+const G126: &[Gate] = &[
     sm("Feature 'cvta/isspacep with .param state space'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'cvta/isspacep with .param state space'", 7, 7, Stage::Form),
 ];
-const G124: &[Gate] =
+const G127: &[Gate] =
     &[sm("Instruction 'cvta'", &[Target::sm(20)], Stage::Form), ptx("Feature 'cvta'", 2, 0, Stage::Form)];
-const G125: &[Gate] =
+const G128: &[Gate] =
     &[sm("Feature 'discard'", &[Target::sm(80)], Stage::Form), ptx("Feature 'discard'", 7, 4, Stage::Form)];
-const G126: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G127: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G128: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
-const G129: &[Gate] =
+const G129: &[Gate] = &[sm("Instruction 'div.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G130: &[Gate] = &[sm("Instruction 'div.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G131: &[Gate] = &[ptx("Feature 'div.full'", 1, 4, Stage::Form)];
+const G132: &[Gate] =
     &[sm("Instruction 'dp2a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp2a'", 5, 0, Stage::Form)];
-const G130: &[Gate] =
+const G133: &[Gate] =
     &[sm("Instruction 'dp4a'", &[Target::sm(61)], Stage::Form), ptx("Feature 'dp4a'", 5, 0, Stage::Form)];
-const G131: &[Gate] =
+const G134: &[Gate] =
     &[ptx("Feature 'elect'", 8, 0, Stage::Form), sm("Feature 'elect'", &[Target::sm(90)], Stage::Form)];
-const G132: &[Gate] = &[
+const G135: &[Gate] = &[
     sm("Feature 'ex2.f16/f16x2'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ex2.f16/f16x2'", 7, 0, Stage::Form),
 ];
-const G133: &[Gate] = &[
+const G136: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16'", 7, 8, Stage::Form),
 ];
-const G134: &[Gate] = &[
+const G137: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'ex2.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'ex2.bf16x2'", 7, 8, Stage::Form),
 ];
-const G135: &[Gate] =
+const G138: &[Gate] =
     &[ptx("Feature '.sc'", 6, 0, Stage::Result), sm("Feature '.sc'", &[Target::sm(70)], Stage::Result)];
-const G136: &[Gate] = &[
+const G139: &[Gate] = &[
     sm("Feature 'fence with .acquire or .release'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'fence with .acquire or .release'", 8, 6, Stage::Form),
 ];
-const G137: &[Gate] = &[
+const G140: &[Gate] = &[
     ptx("Feature 'fence instruction'", 6, 0, Stage::Form),
     sm("Feature 'fence instruction'", &[Target::sm(70)], Stage::Form),
 ];
-const G138: &[Gate] = &[
+const G141: &[Gate] = &[
     sm("Feature '.sync_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.sync_restrict'", 8, 6, Stage::Token),
 ];
-const G139: &[Gate] = &[
+const G142: &[Gate] = &[
     sm("Feature '.op_restrict'", &[Target::sm(90)], Stage::Token),
     ptx("Feature '.op_restrict'", 8, 0, Stage::Token),
 ];
-const G140: &[Gate] =
+const G143: &[Gate] =
     &[sm("Modifier '.alias'", &[Target::sm(60)], Stage::Token), ptx("Modifier '.alias'", 7, 5, Stage::Token)];
-const G141: &[Gate] = &[
+const G144: &[Gate] = &[
     ptx("Feature 'fence.proxy'", 7, 5, Stage::Form),
     sm("Feature 'fence.proxy'", &[Target::sm(70)], Stage::Form),
 ];
-const G142: &[Gate] =
+const G145: &[Gate] =
     &[sm("Modifier '.async'", &[Target::sm(90)], Stage::Token), ptx("Modifier '.async'", 8, 0, Stage::Token)];
-const G143: &[Gate] = &[
+const G146: &[Gate] = &[
     ptx("Feature 'fence.proxy with unidirection proxy fence'", 8, 3, Stage::Form),
     sm("Feature 'fence.proxy with unidirection proxy fence'", &[Target::sm(90)], Stage::Form),
 ];
-const G144: &[Gate] = &[
+const G147: &[Gate] = &[
     ptx("Feature 'fma.f32'", 2, 0, Stage::Result),
     sm("Instruction 'fma.f32'", &[Target::sm(20)], Stage::Late),
 ];
-const G145: &[Gate] = &[
+const G148: &[Gate] = &[
     sm("Feature 'fma.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32x2'", 8, 6, Stage::Form),
 ];
-const G146: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
-const G147: &[Gate] =
+const G149: &[Gate] = &[ptx("Feature 'fma.f64'", 1, 4, Stage::Form)];
+const G150: &[Gate] =
     &[sm("Modifier '.oob'", &[Target::sm(90)], Stage::Token), ptx("Feature '.oob'", 8, 1, Stage::Token)];
-const G148: &[Gate] = &[
+const G151: &[Gate] = &[
     sm("Feature 'fma.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.f16'", 8, 6, Stage::Form),
 ];
-const G149: &[Gate] = &[
+const G152: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'fma.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'fma.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G150: &[Gate] =
+const G153: &[Gate] =
     &[sm("Instruction 'fns'", &[Target::sm(30)], Stage::Form), ptx("Feature 'fns'", 6, 0, Stage::Form)];
-const G151: &[Gate] = &[
+const G154: &[Gate] = &[
     sm("Feature 'getctarank'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'getctarank'", 7, 8, Stage::Form),
 ];
-const G152: &[Gate] = &[
+const G155: &[Gate] = &[
     ptx("Feature 'griddepcontrol'", 7, 8, Stage::Form),
     sm("Feature 'griddepcontrol'", &[Target::sm(90)], Stage::Form),
 ];
-const G153: &[Gate] = &[
+const G156: &[Gate] = &[
     sm("Instruction 'isspacep'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'isspacep'", 2, 0, Stage::Form),
 ];
-const G154: &[Gate] = &[
+const G157: &[Gate] = &[
     sm("Instruction 'istypep'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'istypep'", 4, 0, Stage::Form),
 ];
-const G155: &[Gate] =
+const G158: &[Gate] =
     &[ptx("Feature '.weak'", 6, 0, Stage::Result), sm("Feature '.weak'", &[Target::sm(70)], Stage::Result)];
-const G156: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
-const G157: &[Gate] = &[
+const G159: &[Gate] = &[ptx("Feature '::func'", 8, 3, Stage::Token)];
+const G160: &[Gate] = &[
     sm("Instruction 'ld'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G158: &[Gate] = &[
+const G161: &[Gate] = &[
     ptx("Feature '256 bit wide load/store'", 8, 8, Stage::Form),
     sm("Feature '256 bit wide load/store'", &[Target::sm(100)], Stage::Form),
 ];
-const G159: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
-const G160: &[Gate] = &[
+const G162: &[Gate] = &[ptx("Feature 'ld/st with .local.volatile'", 9, 1, Stage::Form)];
+const G163: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_normal' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G161: &[Gate] = &[
+const G164: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_unchanged' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G162: &[Gate] = &[
+const G165: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_first' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G163: &[Gate] = &[
+const G166: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.evict_last' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G164: &[Gate] = &[
+const G167: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'ld'", 7, 4, Stage::Token),
     sm("Modifier '.no_allocate' on 'ld'", &[Target::sm(70)], Stage::Token),
 ];
-const G165: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
-const G166: &[Gate] =
+const G168: &[Gate] = &[ptx("Feature '.volatile'", 1, 1, Stage::Token)];
+const G169: &[Gate] =
     &[ptx("Feature '.mmio'", 8, 2, Stage::Token), sm("Feature '.mmio'", &[Target::sm(70)], Stage::Token)];
-const G167: &[Gate] =
+const G170: &[Gate] =
     &[sm("Instruction 'ld.nc'", &[Target::sm(32)], Stage::Token), ptx("Feature '.nc'", 3, 1, Stage::Token)];
-const G168: &[Gate] = &[
+const G171: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m8n8'", 6, 5, Stage::Form),
     sm("Modifier '.m8n8'", &[Target::sm(75)], Stage::Form),
 ];
-const G169: &[Gate] = &[
+const G172: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.b8x16'", 8, 6, Stage::Form),
@@ -705,7 +712,12 @@ const G169: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G170: &[Gate] = &[
+const G173: &[Gate] = &[sm(
+    "Feature '.m16n16'",
+    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
+    Stage::Token,
+)];
+const G174: &[Gate] = &[
     sm("Feature 'ldmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'ldmatrix'", 6, 5, Stage::Form),
     ptx("Feature '.m16n16'", 8, 6, Stage::Form),
@@ -719,83 +731,83 @@ const G170: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G171: &[Gate] =
+const G175: &[Gate] =
     &[sm("Instruction 'ldu'", &[Target::sm(20)], Stage::Form), ptx("Feature 'ldu'", 2, 0, Stage::Form)];
-const G172: &[Gate] =
+const G176: &[Gate] =
     &[sm("Instruction 'lop3'", &[Target::sm(50)], Stage::Form), ptx("Feature 'lop3'", 4, 3, Stage::Form)];
-const G173: &[Gate] = &[
+const G177: &[Gate] = &[
     sm("Instruction 'lop3.<BoolOp>'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'lop3.<BoolOp>'", 8, 2, Stage::Form),
 ];
-const G174: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G175: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G176: &[Gate] =
-    &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
-const G177: &[Gate] =
-    &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
-const G178: &[Gate] =
-    &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
-const G179: &[Gate] =
-    &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
+const G178: &[Gate] = &[sm("Instruction 'mad.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G179: &[Gate] = &[sm("Instruction 'mad.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
 const G180: &[Gate] =
+    &[sm("Instruction 'mad.cc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'mad.cc'", 3, 0, Stage::Form)];
+const G181: &[Gate] =
+    &[sm("Instruction 'madc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'madc'", 3, 0, Stage::Form)];
+const G182: &[Gate] =
+    &[sm("Feature 'mapa'", &[Target::sm(90)], Stage::Form), ptx("Feature 'mapa'", 7, 8, Stage::Form)];
+const G183: &[Gate] =
+    &[ptx("Feature 'match'", 6, 0, Stage::Form), sm("Instruction 'match'", &[Target::sm(70)], Stage::Form)];
+const G184: &[Gate] =
     &[ptx("Feature '.NaN'", 7, 0, Stage::Late), sm("Modifier '.NaN'", &[Target::sm(80)], Stage::Late)];
-const G181: &[Gate] = &[
+const G185: &[Gate] = &[
     ptx("Feature '.xorsign'", 7, 2, Stage::Late),
     sm("Modifier '.xorsign'", &[Target::sm(86)], Stage::Late),
 ];
-const G182: &[Gate] =
+const G186: &[Gate] =
     &[sm("Feature '.abs'", &[Target::sm(86)], Stage::Token), ptx("Feature '.abs'", 7, 2, Stage::Token)];
-const G183: &[Gate] = &[
+const G187: &[Gate] = &[
     sm("Feature 'max.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'max.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G184: &[Gate] = &[
+const G188: &[Gate] = &[
     sm("Feature 'max.f16 or max.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'max.f16 or max.f16x2'", 7, 0, Stage::Late),
 ];
-const G185: &[Gate] = &[
+const G189: &[Gate] = &[
     ptx("Feature 'max.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G186: &[Gate] = &[
+const G190: &[Gate] = &[
     ptx("Feature 'max.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'max.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G187: &[Gate] =
+const G191: &[Gate] =
     &[sm("Feature 'max.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'max.relu'", 8, 0, Stage::Form)];
-const G188: &[Gate] = &[
+const G192: &[Gate] = &[
     ptx("Feature 'mbarrier.init'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.init'", &[Target::sm(80)], Stage::Form),
 ];
-const G189: &[Gate] = &[
+const G193: &[Gate] = &[
     ptx("Feature 'mbarrier.inval'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.inval'", &[Target::sm(80)], Stage::Form),
 ];
-const G190: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
-const G191: &[Gate] = &[
+const G194: &[Gate] = &[ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form)];
+const G195: &[Gate] = &[
     ptx("Feature 'mbarrier.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G192: &[Gate] = &[
+const G196: &[Gate] = &[
     ptx("Feature 'mbarrier.complete_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.complete_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G193: &[Gate] = &[
+const G197: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
 ];
-const G194: &[Gate] = &[
+const G198: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
 ];
-const G195: &[Gate] = &[
+const G199: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive'", 8, 6, Stage::Form),
 ];
-const G196: &[Gate] = &[
+const G200: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive'", &[Target::sm(80)], Stage::Form),
     sm(
@@ -810,41 +822,41 @@ const G196: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G197: &[Gate] = &[
+const G201: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G198: &[Gate] = &[
+const G202: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G199: &[Gate] = &[
+const G203: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive.expect_tx'", 8, 0, Stage::Form),
 ];
-const G200: &[Gate] = &[
+const G204: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive.expect_tx'", 8, 6, Stage::Form),
 ];
-const G201: &[Gate] = &[
+const G205: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
 ];
-const G202: &[Gate] = &[
+const G206: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
 ];
-const G203: &[Gate] = &[
+const G207: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop'", 8, 6, Stage::Form),
 ];
-const G204: &[Gate] = &[
+const G208: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop'", &[Target::sm(80)], Stage::Form),
     sm(
@@ -859,183 +871,195 @@ const G204: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G205: &[Gate] = &[
+const G209: &[Gate] = &[
     ptx("Modifier '.release' on 'mbarrier.arrive_drop'", 8, 0, Stage::Form),
     ptx("Feature 'scopes on mbarrier operations'", 8, 0, Stage::Form),
 ];
-const G206: &[Gate] = &[
+const G210: &[Gate] = &[
     ptx("Feature 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
     sm("Feature 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
 ];
-const G207: &[Gate] = &[
+const G211: &[Gate] = &[
     ptx("Feature '.release'", 6, 0, Stage::Result),
     sm("Feature '.release'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.release' on 'mbarrier.arrive_drop.expect_tx'", 8, 0, Stage::Form),
 ];
-const G208: &[Gate] = &[
+const G212: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.arrive_drop.expect_tx'", 8, 6, Stage::Form),
 ];
-const G209: &[Gate] = &[
+const G213: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.test_wait'", &[Target::sm(80)], Stage::Form),
 ];
-const G210: &[Gate] = &[
+const G214: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait'", 8, 0, Stage::Form),
 ];
-const G211: &[Gate] = &[
+const G215: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait'", 8, 6, Stage::Form),
 ];
-const G212: &[Gate] = &[
+const G216: &[Gate] = &[
     ptx("Feature 'mbarrier.test_wait.parity'", 7, 1, Stage::Form),
     sm("Feature 'mbarrier.test_wait.parity'", &[Target::sm(80)], Stage::Form),
 ];
-const G213: &[Gate] = &[
+const G217: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.test_wait.parity'", 8, 0, Stage::Form),
 ];
-const G214: &[Gate] = &[
+const G218: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.test_wait.parity'", 8, 6, Stage::Form),
 ];
-const G215: &[Gate] = &[
+const G219: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
 ];
-const G216: &[Gate] = &[
+const G220: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait'", 8, 0, Stage::Form),
 ];
-const G217: &[Gate] = &[
+const G221: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait'", 8, 6, Stage::Form),
 ];
-const G218: &[Gate] = &[
+const G222: &[Gate] = &[
     ptx("Feature 'mbarrier.try_wait.parity'", 7, 8, Stage::Form),
     sm("Feature 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
 ];
-const G219: &[Gate] = &[
+const G223: &[Gate] = &[
     ptx("Feature '.acquire'", 6, 0, Stage::Result),
     sm("Feature '.acquire'", &[Target::sm(70)], Stage::Result),
     ptx("Modifier '.acquire' on 'mbarrier.try_wait.parity'", 8, 0, Stage::Form),
 ];
-const G220: &[Gate] = &[
+const G224: &[Gate] = &[
     ptx("Feature '.relaxed'", 6, 0, Stage::Result),
     sm("Feature '.relaxed'", &[Target::sm(70)], Stage::Result),
     sm("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.relaxed' on 'mbarrier.try_wait.parity'", 8, 6, Stage::Form),
 ];
-const G221: &[Gate] = &[
+const G225: &[Gate] = &[
     ptx("Feature 'mbarrier.pending_count'", 7, 0, Stage::Form),
     sm("Feature 'mbarrier.pending_count'", &[Target::sm(80)], Stage::Form),
 ];
-const G222: &[Gate] = &[
+const G226: &[Gate] = &[
     ptx("Feature 'membar.sys'", 2, 0, Stage::Form),
     sm("Instruction 'membar.sys'", &[Target::sm(20)], Stage::Form),
 ];
-const G223: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
-const G224: &[Gate] = &[
+const G227: &[Gate] = &[ptx("Feature 'membar'", 1, 4, Stage::Form)];
+const G228: &[Gate] = &[
     ptx("Feature 'membar.proxy'", 7, 5, Stage::Form),
     sm("Feature 'membar.proxy'", &[Target::sm(60)], Stage::Form),
 ];
-const G225: &[Gate] = &[
+const G229: &[Gate] = &[
     sm("Feature 'min.f32 with 3 input operands'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'min.f32 with 3 input operands'", 8, 8, Stage::Form),
 ];
-const G226: &[Gate] = &[
+const G230: &[Gate] = &[
     sm("Feature 'min.f16 or min.f16x2'", &[Target::sm(80)], Stage::Late),
     ptx("Feature 'min.f16 or min.f16x2'", 7, 0, Stage::Late),
 ];
-const G227: &[Gate] = &[
+const G231: &[Gate] = &[
     ptx("Feature 'min.u16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.u16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G228: &[Gate] = &[
+const G232: &[Gate] = &[
     ptx("Feature 'min.s16x2'", 8, 0, Stage::Form),
     sm("Feature 'min.s16x2'", &[Target::sm(90)], Stage::Form),
 ];
-const G229: &[Gate] =
+const G233: &[Gate] =
     &[sm("Feature 'min.relu'", &[Target::sm(90)], Stage::Form), ptx("Feature 'min.relu'", 8, 0, Stage::Form)];
-const G230: &[Gate] = &[
+const G234: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.m8n8k4'", 6, 4, Stage::Form),
     sm("Feature '.m8n8k4'", &[Target::sm(70)], Stage::Form),
 ];
-const G231: &[Gate] =
+const G235: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 6, 5, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(75)], Stage::Form)];
-const G232: &[Gate] = &[
+const G236: &[Gate] = &[
     ptx("Feature '.m16n8k16'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k16'", &[Target::sm(80)], Stage::Form),
 ];
-const G233: &[Gate] =
+const G237: &[Gate] =
     &[ptx("Feature 'mma'", 6, 4, Stage::Form), sm("Feature 'mma'", &[Target::sm(70)], Stage::Form)];
-const G234: &[Gate] =
+const G238: &[Gate] =
     &[ptx("Feature '.m16n8k8'", 7, 0, Stage::Form), sm("Feature '.m16n8k8'", &[Target::sm(80)], Stage::Form)];
-const G235: &[Gate] =
+const G239: &[Gate] =
     &[ptx("Feature '.m16n8k4'", 7, 0, Stage::Form), sm("Feature '.m16n8k4'", &[Target::sm(80)], Stage::Form)];
-const G236: &[Gate] = &[
+const G240: &[Gate] = &[
     ptx("Feature '.m8n8k4 with double types'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k4 with double types'", &[Target::sm(80)], Stage::Form),
 ];
-const G237: &[Gate] = &[
+const G241: &[Gate] = &[
     ptx("Feature '.m16n8k4 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k4 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G238: &[Gate] = &[
+const G242: &[Gate] = &[
     ptx("Feature '.m16n8k8 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k8 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G239: &[Gate] = &[
+const G243: &[Gate] = &[
     ptx("Feature '.m16n8k16 with double types'", 7, 8, Stage::Form),
     sm("Feature '.m16n8k16 with double types'", &[Target::sm(90)], Stage::Form),
 ];
-const G240: &[Gate] =
+const G244: &[Gate] =
     &[ptx("Feature '.m8n8k16'", 6, 5, Stage::Form), sm("Feature '.m8n8k16'", &[Target::sm(75)], Stage::Form)];
-const G241: &[Gate] = &[
+const G245: &[Gate] = &[
     ptx("Feature '.m16n8k32'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k32'", &[Target::sm(80)], Stage::Form),
 ];
-const G242: &[Gate] =
+const G246: &[Gate] =
     &[ptx("Feature '.m8n8k32'", 6, 5, Stage::Form), sm("Feature '.m8n8k32'", &[Target::sm(75)], Stage::Form)];
-const G243: &[Gate] = &[
+const G247: &[Gate] = &[
     ptx("Feature '.m16n8k64'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k64'", &[Target::sm(80)], Stage::Form),
 ];
-const G244: &[Gate] = &[
+const G248: &[Gate] = &[
     ptx("Modifier '.and' on 'mma'", 7, 1, Stage::Form),
     sm("Modifier '.and' on 'mma'", &[Target::sm(80)], Stage::Form),
 ];
-const G245: &[Gate] = &[
+const G249: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G246: &[Gate] = &[
+const G250: &[Gate] = &[
     ptx("Feature '.m16n8k128'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k128'", &[Target::sm(80)], Stage::Form),
 ];
-const G247: &[Gate] = &[
+const G251: &[Gate] = &[
     ptx("Feature '.m16n8k256'", 7, 0, Stage::Form),
     sm("Feature '.m16n8k256'", &[Target::sm(80)], Stage::Form),
 ];
-const G248: &[Gate] =
+const G252: &[Gate] = &[
+    ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.kind::f8f6f4'",
+        &[
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Token,
+    ),
+];
+const G253: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and .m16n8k16 shape'", 8, 7, Stage::Form)];
-const G249: &[Gate] =
+const G254: &[Gate] =
     &[ptx("Feature 'mma with FP8 floating point type and FP16 accumulation'", 8, 7, Stage::Form)];
-const G250: &[Gate] = &[
+const G255: &[Gate] = &[
     ptx("Feature '.kind::f8f6f4'", 8, 6, Stage::Form),
     sm(
         "Feature '.kind::f8f6f4'",
@@ -1047,11 +1071,11 @@ const G250: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G251: &[Gate] = &[
+const G256: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G252: &[Gate] = &[
+const G257: &[Gate] = &[
     ptx("Feature 'mma with with FP6/FP4 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with FP6/FP4 floating point type'",
@@ -1059,17 +1083,17 @@ const G252: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G253: &[Gate] = &[
+const G258: &[Gate] = &[
     ptx("Feature '.sp::ordered_metadata'", 8, 5, Stage::Token),
     sm("Feature '.sp::ordered_metadata'", &[Target::sm(80)], Stage::Token),
 ];
-const G254: &[Gate] = &[
+const G259: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
     sm("Feature 'Sparse MMA'", &[Target::sm(80)], Stage::Form),
 ];
-const G255: &[Gate] = &[
+const G260: &[Gate] = &[
     ptx("Feature 'mma with with F16 accumulator and F8 floating point type'", 8, 7, Stage::Form),
     sm(
         "Instruction 'mma with with F16 accumulator and F8 floating point type'",
@@ -1077,7 +1101,7 @@ const G255: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G256: &[Gate] = &[
+const G261: &[Gate] = &[
     ptx("Feature 'mma'", 6, 4, Stage::Form),
     sm("Feature 'mma'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'Sparse MMA'", 7, 1, Stage::Form),
@@ -1085,12 +1109,99 @@ const G256: &[Gate] = &[
     ptx("Feature 'mma with FP8 floating point type'", 8, 4, Stage::Form),
     sm("Feature 'mma with FP8 floating point type'", &[Target::sm(89)], Stage::Form),
 ];
-const G257: &[Gate] = &[
+const G262: &[Gate] = &[
+    ptx("Feature '.kind::mxf4'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.kind::mxf4'",
+        &[
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Token,
+    ),
+];
+const G263: &[Gate] = &[
+    ptx("Feature '.block_scale'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.block_scale'",
+        &[
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Token,
+    ),
+];
+const G264: &[Gate] = &[
+    ptx("Feature '.scale_vec::2X'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.scale_vec::2X'",
+        &[
+            Target::new(100, Suffix::Architecture),
+            Target::new(103, Suffix::Architecture),
+            Target::new(110, Suffix::Architecture),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Token,
+    ),
+];
+const G265: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Feature 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
 ];
-const G258: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
-const G259: &[Gate] = &[
+const G266: &[Gate] = &[
+    ptx("Feature '.kind::mxf4nvf4'", 8, 7, Stage::Token),
+    sm(
+        "Feature '.kind::mxf4nvf4'",
+        &[
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Token,
+    ),
+];
+const G267: &[Gate] = &[
+    ptx("Feature '.scale_vec::4X'", 8, 7, Stage::Token),
+    sm(
+        "Feature '.scale_vec::4X'",
+        &[
+            Target::new(100, Suffix::Architecture),
+            Target::new(103, Suffix::Architecture),
+            Target::new(110, Suffix::Architecture),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Token,
+    ),
+];
+const G268: &[Gate] = &[ptx("Feature 'mma with .scale_vec::4X and .ue8m0 scale type'", 9, 1, Stage::Form)];
+const G269: &[Gate] = &[
+    ptx("Feature '.kind::mxf8f6f4'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.kind::mxf8f6f4'",
+        &[
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Token,
+    ),
+];
+const G270: &[Gate] = &[
+    ptx("Feature '.scale_vec::1X'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.scale_vec::1X'",
+        &[
+            Target::new(100, Suffix::Architecture),
+            Target::new(103, Suffix::Architecture),
+            Target::new(110, Suffix::Architecture),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Token,
+    ),
+];
+const G271: &[Gate] = &[
     ptx("Feature 'mma with block scale'", 8, 7, Stage::Form),
     sm("Feature 'mma with block scale'", &[Target::new(120, Suffix::Family)], Stage::Form),
     sm(
@@ -1099,165 +1210,243 @@ const G259: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G260: &[Gate] = &[
+const G272: &[Gate] = &[
     sm("Feature 'movmatrix'", &[Target::sm(75)], Stage::Form),
     ptx("Feature 'movmatrix'", 7, 8, Stage::Form),
 ];
-const G261: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G262: &[Gate] = &[
+const G273: &[Gate] = &[sm("Instruction 'mul.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G274: &[Gate] = &[
     sm("Feature 'mul.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'mul.f32x2'", 8, 6, Stage::Form),
 ];
-const G263: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G264: &[Gate] = &[
+const G275: &[Gate] = &[sm("Instruction 'mul.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G276: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16'", 7, 8, Stage::Form),
 ];
-const G265: &[Gate] = &[
+const G277: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'mul.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'mul.bf16x2'", 7, 8, Stage::Form),
 ];
-const G266: &[Gate] = &[
+const G278: &[Gate] = &[
     sm("Feature 'multimem.ld_reduce'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.ld_reduce'", 8, 1, Stage::Form),
 ];
-const G267: &[Gate] = &[
+const G279: &[Gate] = &[
+    ptx("Feature '.e5m2'", 8, 6, Stage::Form),
+    sm(
+        "Feature '.e5m2'",
+        &[
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Architecture),
+            Target::new(121, Suffix::Architecture),
+        ],
+        Stage::Form,
+    ),
+];
+const G280: &[Gate] = &[
+    ptx("Feature '.e5m2x2'", 8, 6, Stage::Form),
+    sm(
+        "Feature '.e5m2x2'",
+        &[
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Architecture),
+            Target::new(121, Suffix::Architecture),
+        ],
+        Stage::Form,
+    ),
+];
+const G281: &[Gate] = &[
+    ptx("Feature '.e5m2x4'", 8, 6, Stage::Form),
+    sm(
+        "Feature '.e5m2x4'",
+        &[
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Architecture),
+            Target::new(121, Suffix::Architecture),
+        ],
+        Stage::Form,
+    ),
+];
+const G282: &[Gate] = &[
+    ptx("Feature '.e4m3'", 8, 6, Stage::Form),
+    sm(
+        "Feature '.e4m3'",
+        &[
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Architecture),
+            Target::new(121, Suffix::Architecture),
+        ],
+        Stage::Form,
+    ),
+];
+const G283: &[Gate] = &[
+    ptx("Feature '.e4m3x2'", 8, 6, Stage::Form),
+    sm(
+        "Feature '.e4m3x2'",
+        &[
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Architecture),
+            Target::new(121, Suffix::Architecture),
+        ],
+        Stage::Form,
+    ),
+];
+const G284: &[Gate] = &[
+    ptx("Feature '.e4m3x4'", 8, 6, Stage::Form),
+    sm(
+        "Feature '.e4m3x4'",
+        &[
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Architecture),
+            Target::new(121, Suffix::Architecture),
+        ],
+        Stage::Form,
+    ),
+];
+const G285: &[Gate] = &[
     sm("Modifier '.acc::f32'", &[Target::sm(90)], Stage::Form),
     ptx("Modifier '.acc::f32'", 8, 2, Stage::Form),
 ];
-const G268: &[Gate] = &[
+const G286: &[Gate] = &[
     sm("Feature 'multimem.st'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.st'", 8, 1, Stage::Form),
 ];
-const G269: &[Gate] = &[
+const G287: &[Gate] = &[
     sm("Feature 'multimem.red'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'multimem.red'", 8, 1, Stage::Form),
 ];
-const G270: &[Gate] = &[
+const G288: &[Gate] = &[
     sm("Instruction 'nanosleep'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'nanosleep'", 6, 2, Stage::Form),
 ];
-const G271: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
-const G272: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
-const G273: &[Gate] = &[
+const G289: &[Gate] = &[ptx("Feature 'neg.f16 or neg.f16x2'", 6, 0, Stage::Late)];
+const G290: &[Gate] = &[ptx("Feature 'pmevent'", 1, 4, Stage::Form)];
+const G291: &[Gate] = &[
     ptx("Feature 'pmevent.mask'", 3, 0, Stage::Form),
     sm("Feature 'pmevent.mask'", &[Target::sm(20)], Stage::Form),
 ];
-const G274: &[Gate] =
+const G292: &[Gate] =
     &[sm("Instruction 'popc'", &[Target::sm(20)], Stage::Form), ptx("Feature 'popc'", 2, 0, Stage::Form)];
-const G275: &[Gate] = &[
+const G293: &[Gate] = &[
     sm("Instruction 'prefetch'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetch'", 2, 0, Stage::Form),
 ];
-const G276: &[Gate] = &[
+const G294: &[Gate] = &[
     ptx("Modifier 'cache eviction priority' on 'prefetch'", 7, 4, Stage::Token),
     sm("Modifier 'cache eviction priority' on 'prefetch'", &[Target::sm(80)], Stage::Token),
 ];
-const G277: &[Gate] = &[
+const G295: &[Gate] = &[
     sm("Modifier '.tensormap'", &[Target::sm(90)], Stage::Token),
     ptx("Modifier '.tensormap'", 8, 0, Stage::Token),
 ];
-const G278: &[Gate] = &[
+const G296: &[Gate] = &[
     sm("Instruction 'prefetchu'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'prefetchu'", 2, 0, Stage::Form),
 ];
-const G279: &[Gate] =
+const G297: &[Gate] =
     &[sm("Instruction 'prmt'", &[Target::sm(20)], Stage::Form), ptx("Feature 'prmt'", 2, 0, Stage::Form)];
-const G280: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G281: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G282: &[Gate] = &[
+const G298: &[Gate] = &[sm("Instruction 'rcp.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G299: &[Gate] = &[sm("Instruction 'rcp.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G300: &[Gate] = &[
     ptx("Feature 'rcp.approx.f64'", 2, 1, Stage::Form),
     sm("Instruction 'rcp.approx.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G283: &[Gate] = &[
+const G301: &[Gate] = &[
     sm("Instruction 'red with this operation on .b64'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'red with this operation on .b64'", 3, 1, Stage::Form),
 ];
-const G284: &[Gate] =
+const G302: &[Gate] =
     &[ptx("Feature 'red'", 1, 2, Stage::Form), sm("Instruction 'red'", &[Target::sm(11)], Stage::Form)];
-const G285: &[Gate] = &[
+const G303: &[Gate] = &[
     sm("Instruction 'red.add.f64'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'red.add.f64'", 5, 0, Stage::Form),
 ];
-const G286: &[Gate] = &[
+const G304: &[Gate] = &[
     sm("Instruction 'red of 64 bits'", &[Target::sm(12)], Stage::Form),
     ptx("Instruction 'red of 64 bits'", 1, 2, Stage::Form),
 ];
-const G287: &[Gate] = &[
+const G305: &[Gate] = &[
     sm("Instruction 'red.shared of 64 bits'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'red.shared of 64 bits'", 2, 0, Stage::Form),
 ];
-const G288: &[Gate] = &[
+const G306: &[Gate] = &[
     ptx("Feature 'red with .noftz and .f32'", 9, 4, Stage::Form),
     sm("Feature 'red with .noftz and .f32'", &[Target::sm(90)], Stage::Form),
 ];
-const G289: &[Gate] = &[
+const G307: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Instruction 'red.add.f32'", &[Target::sm(20)], Stage::Form),
     ptx("Instruction 'red.add.f32'", 2, 0, Stage::Form),
 ];
-const G290: &[Gate] = &[
+const G308: &[Gate] = &[
     sm("Instruction 'red.add.f16'", &[Target::sm(70)], Stage::Form),
     ptx("Instruction 'red.add.f16'", 6, 3, Stage::Form),
 ];
-const G291: &[Gate] = &[
+const G309: &[Gate] = &[
     sm("Instruction 'red.add.f16x2'", &[Target::sm(60)], Stage::Form),
     ptx("Instruction 'red.add.f16x2'", 6, 2, Stage::Form),
 ];
-const G292: &[Gate] = &[
+const G310: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Instruction 'red.add.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'red.add.bf16'", 7, 8, Stage::Form),
 ];
-const G293: &[Gate] = &[
+const G311: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Instruction 'red.add.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Instruction 'red.add.bf16x2'", 7, 8, Stage::Form),
 ];
-const G294: &[Gate] = &[
+const G312: &[Gate] = &[
     sm("Instruction 'red with this operation on 64 bits'", &[Target::sm(32)], Stage::Form),
     ptx("Instruction 'red with this operation on 64 bits'", 3, 1, Stage::Form),
 ];
-const G295: &[Gate] = &[
+const G313: &[Gate] = &[
     ptx("Feature 'red'", 1, 2, Stage::Form),
     sm("Instruction 'red'", &[Target::sm(11)], Stage::Form),
     sm("Feature 'red instruction with vector types'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'red instruction with vector types'", 8, 1, Stage::Form),
 ];
-const G296: &[Gate] = &[
+const G314: &[Gate] = &[
     ptx("Feature 'red.async'", 8, 1, Stage::Form),
     sm("Feature 'red.async'", &[Target::sm(90)], Stage::Form),
 ];
-const G297: &[Gate] = &[
+const G315: &[Gate] = &[
     sm("Feature 'st.async/red.async with .mmio modifier'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .mmio modifier'", 8, 7, Stage::Form),
 ];
-const G298: &[Gate] = &[
+const G316: &[Gate] = &[
     sm("Feature 'st.async/red.async with .global state space'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'st.async/red.async with .global state space'", 8, 7, Stage::Form),
 ];
-const G299: &[Gate] =
+const G317: &[Gate] =
     &[sm("Feature 'redux'", &[Target::sm(80)], Stage::Form), ptx("Feature 'redux'", 7, 0, Stage::Form)];
-const G300: &[Gate] = &[
+const G318: &[Gate] = &[
     sm("Instruction 'redux.f32'", &[Target::new(100, Suffix::Family)], Stage::Form),
     ptx("Instruction 'redux.f32'", 8, 6, Stage::Form),
 ];
-const G301: &[Gate] = &[
+const G319: &[Gate] = &[
     ptx("Feature 'rsqrt.approx.ftz.f64'", 4, 0, Stage::Form),
     sm("Instruction 'rsqrt.approx.ftz.f64'", &[Target::sm(20)], Stage::Form),
 ];
-const G302: &[Gate] =
+const G320: &[Gate] =
     &[sm("Feature 'set.bf16'", &[Target::sm(90)], Stage::Form), ptx("Feature 'set.bf16'", 7, 8, Stage::Form)];
-const G303: &[Gate] = &[
+const G321: &[Gate] = &[
     sm("Feature 'f16 arithemetic and compare instructions'", &[Target::sm(53)], Stage::Late),
     ptx("Feature 'f16 arithemetic and compare instructions'", 4, 2, Stage::Late),
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
@@ -1267,7 +1456,7 @@ const G303: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G304: &[Gate] = &[
+const G322: &[Gate] = &[
     ptx("Feature 'half precision floating point set instruction with integer result'", 6, 5, Stage::Form),
     sm(
         "Feature 'half precision floating point set instruction with integer result'",
@@ -1275,11 +1464,11 @@ const G304: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G305: &[Gate] = &[
+const G323: &[Gate] = &[
     sm("Feature 'set.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'set.bf16x2'", 7, 8, Stage::Form),
 ];
-const G306: &[Gate] = &[
+const G324: &[Gate] = &[
     sm(
         "Instruction 'setmaxnreg'",
         &[
@@ -1292,65 +1481,70 @@ const G306: &[Gate] = &[
     ),
     ptx("Instruction 'setmaxnreg'", 8, 0, Stage::Form),
 ];
-const G307: &[Gate] = &[
+const G325: &[Gate] = &[
     sm("Feature 'setp.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16'", 7, 8, Stage::Form),
 ];
-const G308: &[Gate] = &[
+const G326: &[Gate] = &[
     sm("Feature 'setp.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'setp.bf16x2'", 7, 8, Stage::Form),
 ];
-const G309: &[Gate] =
+const G327: &[Gate] =
     &[sm("Instruction 'shf'", &[Target::sm(32)], Stage::Form), ptx("Feature 'shf'", 3, 1, Stage::Form)];
-const G310: &[Gate] = &[
+const G328: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'shfl'", 3, 0, Stage::Form),
     until("Instruction 'shfl' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G311: &[Gate] = &[
+const G329: &[Gate] = &[
     sm("Instruction 'shfl'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'shfl'", 3, 0, Stage::Form),
     ptx("Feature 'shfl.sync'", 6, 0, Stage::Form),
 ];
-const G312: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
-const G313: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
-const G314: &[Gate] = &[
+const G330: &[Gate] = &[sm("Instruction 'sqrt.rnd.f32'", &[Target::sm(20)], Stage::Form)];
+const G331: &[Gate] = &[sm("Instruction 'sqrt.rn.f64'", &[Target::sm(20)], Stage::Form)];
+const G332: &[Gate] = &[
     sm("Instruction 'st'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G315: &[Gate] = &[
+const G333: &[Gate] = &[
     ptx("Modifier '.evict_normal' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_normal' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G316: &[Gate] = &[
+const G334: &[Gate] = &[
     ptx("Modifier '.evict_unchanged' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_unchanged' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G317: &[Gate] = &[
+const G335: &[Gate] = &[
     ptx("Modifier '.evict_first' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_first' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G318: &[Gate] = &[
+const G336: &[Gate] = &[
     ptx("Modifier '.evict_last' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.evict_last' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G319: &[Gate] = &[
+const G337: &[Gate] = &[
     ptx("Modifier '.no_allocate' on 'st'", 7, 4, Stage::Token),
     sm("Modifier '.no_allocate' on 'st'", &[Target::sm(70)], Stage::Token),
 ];
-const G320: &[Gate] =
+const G338: &[Gate] =
     &[ptx("Feature 'st.async'", 8, 1, Stage::Form), sm("Feature 'st.async'", &[Target::sm(90)], Stage::Form)];
-const G321: &[Gate] = &[
+const G339: &[Gate] = &[
     sm("Feature 'stackrestore'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stackrestore'", 7, 3, Stage::Form),
 ];
-const G322: &[Gate] = &[
+const G340: &[Gate] = &[
     sm("Feature 'stacksave'", &[Target::sm(52)], Stage::Form),
     ptx("Feature 'stacksave'", 7, 3, Stage::Form),
 ];
-const G323: &[Gate] =
+const G341: &[Gate] =
     &[sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form), ptx("Feature 'stmatrix'", 7, 8, Stage::Form)];
-const G324: &[Gate] = &[
+const G342: &[Gate] = &[sm(
+    "Feature '.m16n8'",
+    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family), Target::new(120, Suffix::Family)],
+    Stage::Token,
+)];
+const G343: &[Gate] = &[
     sm("Feature 'stmatrix'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'stmatrix'", 7, 8, Stage::Form),
     ptx("Feature '.m16n8'", 8, 6, Stage::Form),
@@ -1364,79 +1558,79 @@ const G324: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G325: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
-const G326: &[Gate] = &[
+const G344: &[Gate] = &[sm("Instruction 'sub.f32 with this rounding'", &[Target::sm(20)], Stage::Rounding)];
+const G345: &[Gate] = &[
     sm("Feature 'sub.f32x2'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32x2'", 8, 6, Stage::Form),
 ];
-const G327: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
-const G328: &[Gate] = &[
+const G346: &[Gate] = &[sm("Instruction 'sub.f64 with this rounding'", &[Target::sm(13)], Stage::Rounding)];
+const G347: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16'", 7, 8, Stage::Form),
 ];
-const G329: &[Gate] = &[
+const G348: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'sub.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'sub.bf16x2'", 7, 8, Stage::Form),
 ];
-const G330: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
-const G331: &[Gate] = &[
+const G349: &[Gate] = &[ptx("Feature 'sub.cc'", 1, 3, Stage::Form)];
+const G350: &[Gate] = &[
     sm("Feature 'sub.f32.f16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.f16'", 8, 6, Stage::Form),
 ];
-const G332: &[Gate] = &[
+const G351: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'sub.f32.bf16'", &[Target::sm(100)], Stage::Form),
     ptx("Feature 'sub.f32.bf16'", 8, 6, Stage::Form),
 ];
-const G333: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
-const G334: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
-const G335: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
-const G336: &[Gate] = &[
+const G352: &[Gate] = &[ptx("Feature '1.3'", 1, 3, Stage::Form)];
+const G353: &[Gate] = &[ptx("Feature 'surface instruction with .3d geometry'", 3, 0, Stage::Form)];
+const G354: &[Gate] = &[ptx("Feature 'surface instruction with array geometry'", 3, 0, Stage::Form)];
+const G355: &[Gate] = &[
     sm("Instruction 'suld'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G337: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
-const G338: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
-const G339: &[Gate] = &[
+const G356: &[Gate] = &[ptx("Feature 'array_size attribute'", 4, 1, Stage::Form)];
+const G357: &[Gate] = &[ptx("Feature 'memory_layout attribute'", 4, 2, Stage::Form)];
+const G358: &[Gate] = &[
     ptx("Feature '64-bit min/max operation on sured.b'", 8, 1, Stage::Form),
     sm("Feature '64-bit min/max operation on sured.b'", &[Target::sm(50)], Stage::Form),
 ];
-const G340: &[Gate] = &[
+const G359: &[Gate] = &[
     ptx("Feature '.b64 on sured.p'", 8, 1, Stage::Form),
     sm("Feature '.b64 on sured.p'", &[Target::sm(50)], Stage::Form),
 ];
-const G341: &[Gate] = &[
+const G360: &[Gate] = &[
     sm("Instruction 'sust'", &[Target::sm(20)], Stage::Token),
     ptx("Feature 'cache operation'", 2, 0, Stage::Token),
 ];
-const G342: &[Gate] = &[
+const G361: &[Gate] = &[
     sm("Feature 'sust.p with array geometry'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'sust.p with array geometry'", 4, 1, Stage::Form),
 ];
-const G343: &[Gate] =
+const G362: &[Gate] =
     &[sm("Instruction 'szext'", &[Target::sm(70)], Stage::Form), ptx("Feature 'szext'", 7, 6, Stage::Form)];
-const G344: &[Gate] =
+const G363: &[Gate] =
     &[sm("Feature 'tanh'", &[Target::sm(75)], Stage::Form), ptx("Feature 'tanh'", 7, 0, Stage::Form)];
-const G345: &[Gate] = &[
+const G364: &[Gate] = &[
     sm("Feature '.bf16'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16'", 7, 8, Stage::Form),
 ];
-const G346: &[Gate] = &[
+const G365: &[Gate] = &[
     sm("Feature '.bf16x2'", &[Target::sm(75)], Stage::Token),
     sm("Feature '.bf16x2'", &[Target::sm(80)], Stage::Token),
     ptx("Feature '.bf16x2'", 7, 0, Stage::Token),
     sm("Feature 'tanh.bf16x2'", &[Target::sm(90)], Stage::Form),
     ptx("Feature 'tanh.bf16x2'", 7, 8, Stage::Form),
 ];
-const G347: &[Gate] = &[
+const G366: &[Gate] = &[
     ptx("Feature '.cta_group::1'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::1'",
@@ -1444,7 +1638,7 @@ const G347: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G348: &[Gate] = &[
+const G367: &[Gate] = &[
     ptx("Feature '.cta_group::2'", 8, 6, Stage::Form),
     sm(
         "Feature '.cta_group::2'",
@@ -1452,7 +1646,7 @@ const G348: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G349: &[Gate] = &[
+const G368: &[Gate] = &[
     ptx("Feature 'tcgen05.alloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.alloc'",
@@ -1460,7 +1654,7 @@ const G349: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G350: &[Gate] = &[
+const G369: &[Gate] = &[
     ptx("Feature 'tcgen05.dealloc'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.dealloc'",
@@ -1468,7 +1662,7 @@ const G350: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G351: &[Gate] = &[
+const G370: &[Gate] = &[
     ptx("Feature 'tcgen05.relinquish_alloc_permit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.relinquish_alloc_permit'",
@@ -1476,7 +1670,27 @@ const G351: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G352: &[Gate] = &[
+const G371: &[Gate] = &[sm(
+    "Feature '.16x64b'",
+    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+    Stage::Token,
+)];
+const G372: &[Gate] = &[sm(
+    "Feature '.16x128b'",
+    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+    Stage::Token,
+)];
+const G373: &[Gate] = &[sm(
+    "Feature '.16x256b'",
+    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+    Stage::Token,
+)];
+const G374: &[Gate] = &[sm(
+    "Feature '.32x32b'",
+    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+    Stage::Token,
+)];
+const G375: &[Gate] = &[
     ptx("Feature 'tcgen05.ld'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.ld'",
@@ -1484,7 +1698,12 @@ const G352: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G353: &[Gate] = &[
+const G376: &[Gate] = &[sm(
+    "Feature '.16x32bx2'",
+    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+    Stage::Token,
+)];
+const G377: &[Gate] = &[
     ptx("Feature 'tcgen05.st'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.st'",
@@ -1492,7 +1711,7 @@ const G353: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G354: &[Gate] = &[
+const G378: &[Gate] = &[
     ptx("Feature 'tcgen05.wait'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.wait'",
@@ -1500,7 +1719,22 @@ const G354: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G355: &[Gate] = &[
+const G379: &[Gate] = &[sm(
+    "Feature '.128x256b'",
+    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+    Stage::Token,
+)];
+const G380: &[Gate] = &[sm(
+    "Feature '.4x256b'",
+    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+    Stage::Token,
+)];
+const G381: &[Gate] = &[sm(
+    "Feature '.128x128b'",
+    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+    Stage::Token,
+)];
+const G382: &[Gate] = &[
     ptx("Feature 'tcgen05.cp'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.cp'",
@@ -1508,15 +1742,85 @@ const G355: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G356: &[Gate] = &[
+const G383: &[Gate] = &[sm(
+    "Feature '.64x128b'",
+    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+    Stage::Token,
+)];
+const G384: &[Gate] = &[sm(
+    "Feature '.32x128b'",
+    &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+    Stage::Token,
+)];
+const G385: &[Gate] = &[
     ptx("Feature 'tcgen05.shift'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.shift'",
-        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        &[
+            Target::new(100, Suffix::Architecture),
+            Target::new(103, Suffix::Architecture),
+            Target::new(110, Suffix::Architecture),
+        ],
         Stage::Form,
     ),
 ];
-const G357: &[Gate] = &[
+const G386: &[Gate] = &[
+    ptx("Feature '.kind::f16'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.kind::f16'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G387: &[Gate] = &[
+    ptx("Feature '.kind::tf32'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.kind::tf32'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G388: &[Gate] = &[
+    ptx("Feature '.kind::i8'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.kind::i8'",
+        &[Target::new(100, Suffix::Architecture), Target::new(110, Suffix::Architecture)],
+        Stage::Token,
+    ),
+];
+const G389: &[Gate] = &[
+    ptx("Feature '.collector::a::fill'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.collector::a::fill'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G390: &[Gate] = &[
+    ptx("Feature '.collector::a::use'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.collector::a::use'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G391: &[Gate] = &[
+    ptx("Feature '.collector::a::lastuse'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.collector::a::lastuse'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G392: &[Gate] = &[
+    ptx("Feature '.collector::a::discard'", 8, 6, Stage::Token),
+    sm(
+        "Feature '.collector::a::discard'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G393: &[Gate] = &[
     ptx("Feature 'tcgen05.mma'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.mma'",
@@ -1524,7 +1828,23 @@ const G357: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G358: &[Gate] = &[
+const G394: &[Gate] = &[
+    ptx("Feature '.block16'", 8, 8, Stage::Token),
+    sm(
+        "Feature '.block16'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G395: &[Gate] = &[
+    ptx("Feature '.block32'", 8, 8, Stage::Token),
+    sm(
+        "Feature '.block32'",
+        &[Target::new(100, Suffix::Family), Target::new(110, Suffix::Family)],
+        Stage::Token,
+    ),
+];
+const G396: &[Gate] = &[
     ptx("Feature 'tcgen05.commit'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.commit'",
@@ -1532,7 +1852,7 @@ const G358: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G359: &[Gate] = &[
+const G397: &[Gate] = &[
     ptx("Feature 'tcgen05.fence'", 8, 6, Stage::Form),
     sm(
         "Instruction 'tcgen05.fence'",
@@ -1540,7 +1860,19 @@ const G359: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G360: &[Gate] = &[
+const G398: &[Gate] = &[
+    ptx("Feature 'tensormap.replace.swizzle_atomicity'", 8, 6, Stage::Form),
+    sm(
+        "Instruction 'tensormap.replace.swizzle_atomicity'",
+        &[
+            Target::new(100, Suffix::Family),
+            Target::new(110, Suffix::Family),
+            Target::new(120, Suffix::Family),
+        ],
+        Stage::Form,
+    ),
+];
+const G399: &[Gate] = &[
     ptx("Feature 'tensormap.replace'", 8, 3, Stage::Form),
     sm(
         "Instruction 'tensormap.replace'",
@@ -1553,120 +1885,122 @@ const G360: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G361: &[Gate] = &[
+const G400: &[Gate] = &[
     ptx("Feature 'tensormap.cp_fenceproxy'", 8, 3, Stage::Form),
     sm("Instruction 'tensormap.cp_fenceproxy'", &[Target::sm(90)], Stage::Form),
 ];
-const G362: &[Gate] =
+const G401: &[Gate] =
     &[sm("Instruction 'testp'", &[Target::sm(20)], Stage::Form), ptx("Feature 'testp'", 2, 0, Stage::Form)];
-const G363: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
-const G364: &[Gate] = &[
+const G402: &[Gate] = &[ptx("Feature 'cubemap textures'", 3, 0, Stage::Form)];
+const G403: &[Gate] = &[
     sm("Feature 'multi-sample textures'", &[Target::sm(30)], Stage::Modifier),
     ptx("Feature 'multi-sample textures'", 3, 2, Stage::Modifier),
 ];
-const G365: &[Gate] = &[ptx("Feature 'tex.base'", 3, 1, Stage::Form)];
-const G366: &[Gate] = &[ptx("Feature 'tex.level'", 3, 1, Stage::Form)];
-const G367: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
-const G368: &[Gate] = &[ptx("Feature 'tex.grad'", 3, 1, Stage::Form)];
-const G369: &[Gate] = &[
+const G404: &[Gate] = &[ptx("Feature 'tex.uni'", 3, 2, Stage::Form)];
+const G405: &[Gate] = &[ptx("Feature 'tex.base'", 3, 1, Stage::Form)];
+const G406: &[Gate] = &[ptx("Feature 'tex.level'", 3, 1, Stage::Form)];
+const G407: &[Gate] = &[ptx("Feature 'tex.grad with cube geometry'", 4, 3, Stage::Form)];
+const G408: &[Gate] = &[ptx("Feature 'tex.grad'", 3, 1, Stage::Form)];
+const G409: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G370: &[Gate] = &[
+const G410: &[Gate] = &[
     ptx("Feature 'tex.base'", 3, 1, Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G371: &[Gate] = &[
+const G411: &[Gate] = &[
     ptx("Feature 'tex.level'", 3, 1, Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G372: &[Gate] = &[
+const G412: &[Gate] = &[
     ptx("Feature 'tex.grad'", 3, 1, Stage::Form),
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tex'", 4, 3, Stage::Form),
 ];
-const G373: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
-const G374: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
-const G375: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
-const G376: &[Gate] = &[
+const G413: &[Gate] = &[ptx("Feature 'tld4 instruction with .a2d'", 4, 3, Stage::Form)];
+const G414: &[Gate] = &[ptx("Feature 'tld4 instruction with .cube'", 4, 3, Stage::Form)];
+const G415: &[Gate] = &[ptx("Feature 'tld4 instruction with .acube'", 4, 3, Stage::Form)];
+const G416: &[Gate] = &[ptx("Feature 'tld4.uni'", 3, 2, Stage::Form)];
+const G417: &[Gate] = &[
     sm("Feature 'offset operand'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'tld4'", 4, 3, Stage::Form),
 ];
-const G377: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
-const G378: &[Gate] = &[
+const G418: &[Gate] = &[ptx("Feature 'num_mipmap_levels attribute'", 4, 1, Stage::Form)];
+const G419: &[Gate] = &[
     ptx("Feature 'num_samples attribute'", 4, 1, Stage::Form),
     sm("Feature 'num_samples attribute'", &[Target::sm(30)], Stage::Form),
 ];
-const G379: &[Gate] = &[
+const G420: &[Gate] = &[
     sm("Instruction 'txq.level'", &[Target::sm(30)], Stage::Form),
     ptx("Feature 'txq.level'", 4, 3, Stage::Form),
 ];
-const G380: &[Gate] = &[
+const G421: &[Gate] = &[
     sm("Instruction 'vabsdiff'", &[Target::sm(20)], Stage::Form),
     ptx("Feature 'vabsdiff'", 2, 0, Stage::Form),
 ];
-const G381: &[Gate] =
+const G422: &[Gate] =
     &[sm("Instruction 'vabsdiff2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G382: &[Gate] =
+const G423: &[Gate] =
     &[sm("Instruction 'vabsdiff4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G383: &[Gate] =
+const G424: &[Gate] =
     &[sm("Instruction 'vadd'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vadd'", 2, 0, Stage::Form)];
-const G384: &[Gate] =
+const G425: &[Gate] =
     &[sm("Instruction 'vadd2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G385: &[Gate] =
+const G426: &[Gate] =
     &[sm("Instruction 'vadd4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G386: &[Gate] =
+const G427: &[Gate] =
     &[sm("Instruction 'vavrg2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G387: &[Gate] =
+const G428: &[Gate] =
     &[sm("Instruction 'vavrg4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G388: &[Gate] =
+const G429: &[Gate] =
     &[sm("Instruction 'vmad'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmad'", 2, 0, Stage::Form)];
-const G389: &[Gate] =
+const G430: &[Gate] =
     &[sm("Instruction 'vmax'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmax'", 2, 0, Stage::Form)];
-const G390: &[Gate] =
+const G431: &[Gate] =
     &[sm("Instruction 'vmax2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G391: &[Gate] =
+const G432: &[Gate] =
     &[sm("Instruction 'vmax4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G392: &[Gate] =
+const G433: &[Gate] =
     &[sm("Instruction 'vmin'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vmin'", 2, 0, Stage::Form)];
-const G393: &[Gate] =
+const G434: &[Gate] =
     &[sm("Instruction 'vmin2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G394: &[Gate] =
+const G435: &[Gate] =
     &[sm("Instruction 'vmin4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G395: &[Gate] = &[
+const G436: &[Gate] = &[
     ptx("Feature 'vote.ballot'", 2, 0, Stage::Form),
     sm("Instruction 'vote.ballot'", &[Target::sm(20)], Stage::Form),
 ];
-const G396: &[Gate] = &[
+const G437: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     until("Instruction 'vote' without '.sync'", 6, 4, 70, Stage::Form),
 ];
-const G397: &[Gate] = &[
+const G438: &[Gate] = &[
     ptx("Feature '1.2'", 1, 2, Stage::Form),
     sm("Instruction 'vote'", &[Target::sm(12)], Stage::Form),
     ptx("Feature 'vote.sync'", 6, 0, Stage::Form),
     sm("Instruction 'vote.sync'", &[Target::sm(30)], Stage::Form),
 ];
-const G398: &[Gate] =
+const G439: &[Gate] =
     &[sm("Instruction 'vset'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vset'", 2, 0, Stage::Form)];
-const G399: &[Gate] =
+const G440: &[Gate] =
     &[sm("Instruction 'vset2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G400: &[Gate] =
+const G441: &[Gate] =
     &[sm("Instruction 'vset4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G401: &[Gate] =
+const G442: &[Gate] =
     &[sm("Instruction 'vshl'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vshl'", 2, 0, Stage::Form)];
-const G402: &[Gate] =
+const G443: &[Gate] =
     &[sm("Instruction 'vshr'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vshr'", 2, 0, Stage::Form)];
-const G403: &[Gate] =
+const G444: &[Gate] =
     &[sm("Instruction 'vsub'", &[Target::sm(20)], Stage::Form), ptx("Feature 'vsub'", 2, 0, Stage::Form)];
-const G404: &[Gate] =
+const G445: &[Gate] =
     &[sm("Instruction 'vsub2'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G405: &[Gate] =
+const G446: &[Gate] =
     &[sm("Instruction 'vsub4'", &[Target::sm(30)], Stage::Form), ptx("Feature '3.0'", 3, 0, Stage::Form)];
-const G406: &[Gate] = &[
+const G447: &[Gate] = &[
     ptx("Feature 'WGMMA with floating point types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with floating point types'",
@@ -1674,12 +2008,12 @@ const G406: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G407: &[Gate] = &[
+const G448: &[Gate] = &[
     ptx("Feature 'WGMMA with FP8 types'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.mma_async with FP8 types'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G408: &[Gate] = &[ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form)];
-const G409: &[Gate] = &[
+const G449: &[Gate] = &[ptx("Feature 'WGMMA with mixed integer types'", 8, 4, Stage::Form)];
+const G450: &[Gate] = &[
     ptx("Feature 'WGMMA with integer types'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with integer types'",
@@ -1687,7 +2021,7 @@ const G409: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G410: &[Gate] = &[
+const G451: &[Gate] = &[
     ptx("Feature 'WGMMA with boolean type'", 8, 0, Stage::Form),
     sm(
         "Instruction 'wgmma.mma_async with boolean type'",
@@ -1695,75 +2029,79 @@ const G410: &[Gate] = &[
         Stage::Form,
     ),
 ];
-const G411: &[Gate] = &[
+const G452: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.fence'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G412: &[Gate] = &[
+const G453: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.commit_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G413: &[Gate] = &[
+const G454: &[Gate] = &[
     ptx("Feature 'WGMMA'", 8, 0, Stage::Form),
     sm("Instruction 'wgmma.wait_group'", &[Target::new(90, Suffix::Architecture)], Stage::Form),
 ];
-const G414: &[Gate] = &[
+const G455: &[Gate] = &[
     ptx("Feature '.m16n16k16'", 6, 0, Stage::Form),
     sm("Modifier '.m16n16k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G415: &[Gate] = &[
+const G456: &[Gate] = &[
     ptx("Feature '.m8n32k16'", 6, 1, Stage::Form),
     sm("Modifier '.m8n32k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G416: &[Gate] = &[
+const G457: &[Gate] = &[
     ptx("Feature '.m32n8k16'", 6, 1, Stage::Form),
     sm("Modifier '.m32n8k16'", &[Target::sm(70)], Stage::Form),
 ];
-const G417: &[Gate] = &[
+const G458: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G418: &[Gate] = &[
+const G459: &[Gate] = &[
     ptx("Feature 'WMMA with floating point types'", 6, 0, Stage::Form),
     sm("Feature 'WMMA with floating point types'", &[Target::sm(70)], Stage::Form),
     ptx("Feature 'WMMA with .bf16/.tf32 FP types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with .bf16/.tf32 FP types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G419: &[Gate] = &[
+const G460: &[Gate] = &[
     ptx("Feature '.m16n16k8'", 7, 0, Stage::Form),
     sm("Modifier '.m16n16k8'", &[Target::sm(80)], Stage::Form),
 ];
-const G420: &[Gate] =
+const G461: &[Gate] =
     &[ptx("Feature '.m8n8k4'", 7, 0, Stage::Form), sm("Modifier '.m8n8k4'", &[Target::sm(80)], Stage::Form)];
-const G421: &[Gate] = &[
+const G462: &[Gate] = &[
     ptx("Feature 'WMMA with fp64 types'", 7, 0, Stage::Form),
     sm("Feature 'WMMA with fp64 types'", &[Target::sm(80)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G422: &[Gate] = &[
+const G463: &[Gate] = &[
     ptx("Feature 'WMMA with integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with integer types'", &[Target::sm(72)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G423: &[Gate] = &[
+const G464: &[Gate] = &[
     ptx("Feature '.m8n8k32'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k32'", &[Target::sm(75)], Stage::Form),
 ];
-const G424: &[Gate] = &[
+const G465: &[Gate] = &[
     ptx("Feature 'WMMA with sub-byte integer types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with sub-byte integer types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
 ];
-const G425: &[Gate] = &[
+const G466: &[Gate] = &[
     ptx("Feature '.m8n8k128'", 6, 3, Stage::Form),
     sm("Modifier '.m8n8k128'", &[Target::sm(75)], Stage::Form),
 ];
-const G426: &[Gate] = &[
+const G467: &[Gate] = &[
     ptx("Feature 'WMMA with bit types'", 6, 3, Stage::Form),
     sm("Feature 'WMMA with bit types'", &[Target::sm(75)], Stage::Form),
     ptx("Feature '.aligned modifier for wmma'", 6, 3, Stage::Form),
+];
+const G468: &[Gate] = &[
+    ptx("Modifier '.and' on 'wmma.mma'", 7, 1, Stage::Form),
+    sm("Modifier '.and' on 'wmma.mma'", &[Target::sm(80)], Stage::Form),
 ];
 
 const C0: &[Choice] = &[md(Mod::Ftz).gated(G0)];
@@ -1816,10 +2154,10 @@ const C31: &[Choice] = &[md(Mod::Add)];
 const C32: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::F64)];
 const C33: &[Choice] = &[md(Mod::Noftz)];
 const C34: &[Choice] = &[
-    ty(Type::F16).gated(G40),
-    ty(Type::F16x2).gated(G41),
-    ty(Type::Bf16).gated(G42),
-    ty(Type::Bf16x2).gated(G43),
+    ty(Type::F16).gated(G42),
+    ty(Type::F16x2).gated(G43),
+    ty(Type::Bf16).gated(G44),
+    ty(Type::Bf16x2).gated(G45),
 ];
 const C35: &[Choice] = &[md(Mod::Inc), md(Mod::Dec)];
 const C36: &[Choice] = &[ty(Type::U32)];
@@ -1837,7 +2175,7 @@ const C47: &[Choice] = &[md(Mod::Popc)];
 const C48: &[Choice] = &[md(Mod::And), md(Mod::Or)];
 const C49: &[Choice] = &[ty(Type::Pred)];
 const C50: &[Choice] = &[md(Mod::Warp)];
-const C51: &[Choice] = &[md(Mod::Aligned).gated(G52)];
+const C51: &[Choice] = &[md(Mod::Aligned).gated(G54)];
 const C52: &[Choice] = &[md(Mod::Cluster)];
 const C53: &[Choice] = &[md(Mod::Release).gated(G22), md(Mod::Relaxed).gated(G20)];
 const C54: &[Choice] = &[md(Mod::Wait)];
@@ -1850,7 +2188,7 @@ const C60: &[Choice] = &[md(Mod::Idx)];
 const C61: &[Choice] = &[md(Mod::TryCancel)];
 const C62: &[Choice] = &[md(Mod::Async)];
 const C63: &[Choice] = &[md(Mod::SharedCta).gated(G25)];
-const C64: &[Choice] = &[md(Mod::MbarrierCompleteTxBytes).gated(G64)];
+const C64: &[Choice] = &[md(Mod::MbarrierCompleteTxBytes).gated(G66)];
 const C65: &[Choice] = &[md(Mod::MulticastClusterAll)];
 const C66: &[Choice] = &[ty(Type::B128).gated(G33)];
 const C67: &[Choice] = &[md(Mod::QueryCancel)];
@@ -1860,10 +2198,10 @@ const C70: &[Choice] = &[md(Mod::GetFirstCtaid)];
 const C71: &[Choice] = &[md(Mod::V4)];
 const C72: &[Choice] = &[ty(Type::B16), ty(Type::B32), ty(Type::B64)];
 const C73: &[Choice] = &[ty(Type::F32), ty(Type::F64)];
-const C74: &[Choice] = &[md(Mod::Approx).gated(G69)];
-const C75: &[Choice] = &[md(Mod::Ca).gated(G70), md(Mod::Cg).gated(G70)];
+const C74: &[Choice] = &[md(Mod::Approx).gated(G72)];
+const C75: &[Choice] = &[md(Mod::Ca).gated(G73), md(Mod::Cg).gated(G73)];
 const C76: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
-const C77: &[Choice] = &[md(Mod::L264B).gated(G71), md(Mod::L2128B).gated(G71), md(Mod::L2256B).gated(G72)];
+const C77: &[Choice] = &[md(Mod::L264B).gated(G74), md(Mod::L2128B).gated(G74), md(Mod::L2256B).gated(G75)];
 const C78: &[Choice] = &[md(Mod::CommitGroup)];
 const C79: &[Choice] = &[md(Mod::WaitGroup)];
 const C80: &[Choice] = &[md(Mod::WaitAll)];
@@ -1871,10 +2209,10 @@ const C81: &[Choice] = &[md(Mod::Mbarrier)];
 const C82: &[Choice] = &[md(Mod::Noinc)];
 const C83: &[Choice] = &[ty(Type::B64)];
 const C84: &[Choice] = &[md(Mod::Bulk)];
-const C85: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G79)];
+const C85: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G82)];
 const C86: &[Choice] = &[md(Mod::SharedCluster).gated(G26)];
-const C87: &[Choice] = &[md(Mod::BulkGroup).gated(G81)];
-const C88: &[Choice] = &[md(Mod::MulticastCluster).gated(G82)];
+const C87: &[Choice] = &[md(Mod::BulkGroup).gated(G84)];
+const C88: &[Choice] = &[md(Mod::MulticastCluster).gated(G85)];
 const C89: &[Choice] = &[md(Mod::CpMask)];
 const C90: &[Choice] = &[md(Mod::Reduce)];
 const C91: &[Choice] = &[
@@ -1902,11 +2240,11 @@ const C92: &[Choice] = &[
 const C93: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64)];
 const C94: &[Choice] = &[md(Mod::Prefetch)];
 const C95: &[Choice] = &[md(Mod::L2)];
-const C96: &[Choice] = &[md(Mod::Read).gated(G87)];
+const C96: &[Choice] = &[md(Mod::Read).gated(G90)];
 const C97: &[Choice] = &[md(Mod::Tensor)];
 const C98: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d), md(Mod::N4d), md(Mod::N5d)];
-const C99: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G89)];
-const C100: &[Choice] = &[md(Mod::Tile).gated(G90)];
+const C99: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::SharedCta).gated(G92)];
+const C100: &[Choice] = &[md(Mod::Tile).gated(G93)];
 const C101: &[Choice] = &[md(Mod::CtaGroup1), md(Mod::CtaGroup2)];
 const C102: &[Choice] = &[md(Mod::N3d)];
 const C103: &[Choice] = &[md(Mod::Im2col)];
@@ -1933,14 +2271,14 @@ const C113: &[Choice] = &[md(Mod::Rni), md(Mod::Rzi), md(Mod::Rmi), md(Mod::Rpi)
 const C114: &[Choice] = &[ty(Type::F16)];
 const C115: &[Choice] = &[ty(Type::Bf16).gated(G3)];
 const C116: &[Choice] = &[md(Mod::Rn), md(Mod::Rz)];
-const C117: &[Choice] = &[md(Mod::Relu).gated(G104)];
-const C118: &[Choice] = &[md(Mod::Satfinite).gated(G105)];
+const C117: &[Choice] = &[md(Mod::Relu).gated(G107)];
+const C118: &[Choice] = &[md(Mod::Satfinite).gated(G108)];
 const C119: &[Choice] = &[md(Mod::Rna)];
-const C120: &[Choice] = &[ty(Type::Tf32).gated(G107)];
+const C120: &[Choice] = &[ty(Type::Tf32).gated(G110)];
 const C121: &[Choice] = &[ty(Type::F16x2)];
 const C122: &[Choice] = &[ty(Type::Bf16x2).gated(G4)];
-const C123: &[Choice] = &[md(Mod::Rs).gated(G111)];
-const C124: &[Choice] = &[ty(Type::E4m3x2).gated(G112), ty(Type::E5m2x2).gated(G113)];
+const C123: &[Choice] = &[md(Mod::Rs).gated(G114)];
+const C124: &[Choice] = &[ty(Type::E4m3x2).gated(G115), ty(Type::E5m2x2).gated(G116)];
 const C125: &[Choice] = &[ty(Type::E2m3x2), ty(Type::E3m2x2)];
 const C126: &[Choice] = &[ty(Type::E2m1x2)];
 const C127: &[Choice] = &[md(Mod::Rz), md(Mod::Rp)];
@@ -1951,10 +2289,10 @@ const C131: &[Choice] = &[ty(Type::E2m1x4)];
 const C132: &[Choice] = &[md(Mod::Pack)];
 const C133: &[Choice] = &[ty(Type::U16), ty(Type::S16)];
 const C134: &[Choice] = &[
-    ty(Type::U2).gated(G117),
-    ty(Type::S2).gated(G118),
-    ty(Type::U4).gated(G119),
-    ty(Type::S4).gated(G120),
+    ty(Type::U2).gated(G120),
+    ty(Type::S2).gated(G121),
+    ty(Type::U4).gated(G122),
+    ty(Type::S4).gated(G123),
     ty(Type::U8),
     ty(Type::S8),
 ];
@@ -1966,7 +2304,7 @@ const C135: &[Choice] = &[
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G121),
+    md(Mod::ParamEntry).gated(G124),
 ];
 const C136: &[Choice] = &[md(Mod::To)];
 const C137: &[Choice] = &[md(Mod::Full)];
@@ -1974,45 +2312,45 @@ const C138: &[Choice] =
     &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S32), ty(Type::S64)];
 const C139: &[Choice] = &[md(Mod::Lo), md(Mod::Hi)];
 const C140: &[Choice] = &[ty(Type::U32), ty(Type::S32)];
-const C141: &[Choice] = &[ty(Type::Bf16).gated(G133), ty(Type::Bf16x2).gated(G134)];
+const C141: &[Choice] = &[ty(Type::Bf16).gated(G136), ty(Type::Bf16x2).gated(G137)];
 const C142: &[Choice] = &[
-    md(Mod::Sc).gated(G135),
+    md(Mod::Sc).gated(G138),
     md(Mod::AcqRel).gated(G23),
     md(Mod::Acquire).gated(G21),
     md(Mod::Release).gated(G22),
 ];
-const C143: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G138)];
+const C143: &[Choice] = &[md(Mod::SyncRestrictSharedCluster).gated(G141)];
 const C144: &[Choice] = &[md(Mod::Release).gated(G22)];
-const C145: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G138)];
-const C146: &[Choice] = &[md(Mod::MbarrierInit).gated(G139)];
+const C145: &[Choice] = &[md(Mod::SyncRestrictSharedCta).gated(G141)];
+const C146: &[Choice] = &[md(Mod::MbarrierInit).gated(G142)];
 const C147: &[Choice] = &[md(Mod::Proxy)];
-const C148: &[Choice] = &[md(Mod::Alias).gated(G140)];
-const C149: &[Choice] = &[md(Mod::Async).gated(G142)];
+const C148: &[Choice] = &[md(Mod::Alias).gated(G143)];
+const C149: &[Choice] = &[md(Mod::Async).gated(G145)];
 const C150: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
 const C151: &[Choice] = &[md(Mod::TensormapGeneric)];
 const C152: &[Choice] = &[md(Mod::AsyncGeneric)];
-const C153: &[Choice] = &[md(Mod::Oob).gated(G147)];
-const C154: &[Choice] = &[ty(Type::F16).gated(G148), ty(Type::Bf16).gated(G149)];
+const C153: &[Choice] = &[md(Mod::Oob).gated(G150)];
+const C154: &[Choice] = &[ty(Type::F16).gated(G151), ty(Type::Bf16).gated(G152)];
 const C155: &[Choice] = &[md(Mod::LaunchDependents), md(Mod::Wait)];
 const C156: &[Choice] = &[md(Mod::Texref), md(Mod::Samplerref), md(Mod::Surfref)];
-const C157: &[Choice] = &[md(Mod::Weak).gated(G155)];
+const C157: &[Choice] = &[md(Mod::Weak).gated(G158)];
 const C158: &[Choice] = &[
     md(Mod::Const),
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamEntry).gated(G121),
-    md(Mod::ParamFunc).gated(G156),
+    md(Mod::ParamEntry).gated(G124),
+    md(Mod::ParamFunc).gated(G159),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
 const C159: &[Choice] = &[
-    md(Mod::Ca).gated(G157),
-    md(Mod::Cg).gated(G157),
-    md(Mod::Cs).gated(G157),
-    md(Mod::Lu).gated(G157),
-    md(Mod::Cv).gated(G157),
+    md(Mod::Ca).gated(G160),
+    md(Mod::Cg).gated(G160),
+    md(Mod::Cs).gated(G160),
+    md(Mod::Lu).gated(G160),
+    md(Mod::Cv).gated(G160),
 ];
 const C160: &[Choice] = &[
     ty(Type::B8),
@@ -2032,20 +2370,20 @@ const C160: &[Choice] = &[
     ty(Type::B128).gated(G33),
 ];
 const C161: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G160),
-    md(Mod::L1EvictUnchanged).gated(G161),
-    md(Mod::L1EvictFirst).gated(G162),
-    md(Mod::L1EvictLast).gated(G163),
-    md(Mod::L1NoAllocate).gated(G164),
+    md(Mod::L1EvictNormal).gated(G163),
+    md(Mod::L1EvictUnchanged).gated(G164),
+    md(Mod::L1EvictFirst).gated(G165),
+    md(Mod::L1EvictLast).gated(G166),
+    md(Mod::L1NoAllocate).gated(G167),
 ];
 const C162: &[Choice] = &[md(Mod::L2EvictNormal), md(Mod::L2EvictFirst), md(Mod::L2EvictLast)];
-const C163: &[Choice] = &[md(Mod::Volatile).gated(G165)];
+const C163: &[Choice] = &[md(Mod::Volatile).gated(G168)];
 const C164: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Acquire).gated(G21)];
-const C165: &[Choice] = &[md(Mod::Mmio).gated(G166)];
+const C165: &[Choice] = &[md(Mod::Mmio).gated(G169)];
 const C166: &[Choice] = &[md(Mod::Relaxed).gated(G20)];
 const C167: &[Choice] = &[md(Mod::Sys)];
-const C168: &[Choice] = &[md(Mod::Ca).gated(G157), md(Mod::Cg).gated(G157), md(Mod::Cs).gated(G157)];
-const C169: &[Choice] = &[md(Mod::Nc).gated(G167)];
+const C168: &[Choice] = &[md(Mod::Ca).gated(G160), md(Mod::Cg).gated(G160), md(Mod::Cs).gated(G160)];
+const C169: &[Choice] = &[md(Mod::Nc).gated(G170)];
 const C170: &[Choice] = &[md(Mod::M8n8)];
 const C171: &[Choice] = &[md(Mod::X1)];
 const C172: &[Choice] = &[md(Mod::Trans)];
@@ -2055,7 +2393,7 @@ const C175: &[Choice] = &[md(Mod::X4)];
 const C176: &[Choice] = &[md(Mod::M8n16)];
 const C177: &[Choice] = &[md(Mod::B8x16)];
 const C178: &[Choice] = &[md(Mod::B6x16P32), md(Mod::B4x16P64)];
-const C179: &[Choice] = &[md(Mod::M16n16)];
+const C179: &[Choice] = &[md(Mod::M16n16).gated(G173)];
 const C180: &[Choice] = &[ty(Type::B8)];
 const C181: &[Choice] = &[md(Mod::Or), md(Mod::And)];
 const C182: &[Choice] = &[md(Mod::Hi), md(Mod::Lo)];
@@ -2064,37 +2402,37 @@ const C184: &[Choice] = &[ty(Type::U16), ty(Type::U32), ty(Type::S16), ty(Type::
 const C185: &[Choice] = &[md(Mod::Hi)];
 const C186: &[Choice] = &[md(Mod::Any)];
 const C187: &[Choice] = &[md(Mod::All)];
-const C188: &[Choice] = &[md(Mod::NaN).gated(G180)];
-const C189: &[Choice] = &[md(Mod::Xorsign).gated(G181)];
-const C190: &[Choice] = &[md(Mod::Abs).gated(G182)];
+const C188: &[Choice] = &[md(Mod::NaN).gated(G184)];
+const C189: &[Choice] = &[md(Mod::Xorsign).gated(G185)];
+const C190: &[Choice] = &[md(Mod::Abs).gated(G186)];
 const C191: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G185)];
-const C192: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G186)];
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G189)];
+const C192: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G190)];
 const C193: &[Choice] = &[md(Mod::Init)];
 const C194: &[Choice] = &[md(Mod::Inval)];
 const C195: &[Choice] = &[md(Mod::ExpectTx)];
 const C196: &[Choice] = &[md(Mod::Shared), md(Mod::SharedCta).gated(G25), md(Mod::SharedCluster).gated(G26)];
 const C197: &[Choice] = &[md(Mod::Cta), md(Mod::Cluster).gated(G24)];
 const C198: &[Choice] = &[md(Mod::CompleteTx)];
-const C199: &[Choice] = &[md(Mod::Release).gated(G194), md(Mod::Relaxed).gated(G195)];
+const C199: &[Choice] = &[md(Mod::Release).gated(G198), md(Mod::Relaxed).gated(G199)];
 const C200: &[Choice] = &[md(Mod::NoComplete)];
-const C201: &[Choice] = &[md(Mod::Release).gated(G199), md(Mod::Relaxed).gated(G200)];
+const C201: &[Choice] = &[md(Mod::Release).gated(G203), md(Mod::Relaxed).gated(G204)];
 const C202: &[Choice] = &[md(Mod::ArriveDrop)];
-const C203: &[Choice] = &[md(Mod::Release).gated(G202), md(Mod::Relaxed).gated(G203)];
-const C204: &[Choice] = &[md(Mod::Release).gated(G207), md(Mod::Relaxed).gated(G208)];
+const C203: &[Choice] = &[md(Mod::Release).gated(G206), md(Mod::Relaxed).gated(G207)];
+const C204: &[Choice] = &[md(Mod::Release).gated(G211), md(Mod::Relaxed).gated(G212)];
 const C205: &[Choice] = &[md(Mod::TestWait)];
-const C206: &[Choice] = &[md(Mod::Acquire).gated(G210), md(Mod::Relaxed).gated(G211)];
+const C206: &[Choice] = &[md(Mod::Acquire).gated(G214), md(Mod::Relaxed).gated(G215)];
 const C207: &[Choice] = &[md(Mod::Parity)];
-const C208: &[Choice] = &[md(Mod::Acquire).gated(G213), md(Mod::Relaxed).gated(G214)];
+const C208: &[Choice] = &[md(Mod::Acquire).gated(G217), md(Mod::Relaxed).gated(G218)];
 const C209: &[Choice] = &[md(Mod::TryWait)];
-const C210: &[Choice] = &[md(Mod::Acquire).gated(G216), md(Mod::Relaxed).gated(G217)];
-const C211: &[Choice] = &[md(Mod::Acquire).gated(G219), md(Mod::Relaxed).gated(G220)];
+const C210: &[Choice] = &[md(Mod::Acquire).gated(G220), md(Mod::Relaxed).gated(G221)];
+const C211: &[Choice] = &[md(Mod::Acquire).gated(G223), md(Mod::Relaxed).gated(G224)];
 const C212: &[Choice] = &[md(Mod::PendingCount)];
-const C213: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G222)];
-const C214: &[Choice] = &[md(Mod::Alias).gated(G140), md(Mod::Async).gated(G142)];
+const C213: &[Choice] = &[md(Mod::Cta), md(Mod::Gl), md(Mod::Sys).gated(G226)];
+const C214: &[Choice] = &[md(Mod::Alias).gated(G143), md(Mod::Async).gated(G145)];
 const C215: &[Choice] =
-    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G227)];
-const C216: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G228)];
+    &[ty(Type::U16), ty(Type::U32), ty(Type::U64), ty(Type::S16), ty(Type::S64), ty(Type::U16x2).gated(G231)];
+const C216: &[Choice] = &[ty(Type::S32), ty(Type::S16x2).gated(G232)];
 const C217: &[Choice] = &[md(Mod::M8n8k4)];
 const C218: &[Choice] = &[md(Mod::Row), md(Mod::Col)];
 const C219: &[Choice] = &[ty(Type::F16), ty(Type::F32)];
@@ -2106,31 +2444,31 @@ const C224: &[Choice] = &[md(Mod::M8n8k4), md(Mod::M16n8k4), md(Mod::M16n8k8), m
 const C225: &[Choice] = &[md(Mod::M8n8k16), md(Mod::M16n8k16), md(Mod::M16n8k32)];
 const C226: &[Choice] = &[ty(Type::U8), ty(Type::S8)];
 const C227: &[Choice] = &[md(Mod::M8n8k32), md(Mod::M16n8k32), md(Mod::M16n8k64)];
-const C228: &[Choice] = &[ty(Type::U4).gated(G119), ty(Type::S4).gated(G120)];
+const C228: &[Choice] = &[ty(Type::U4).gated(G122), ty(Type::S4).gated(G123)];
 const C229: &[Choice] = &[md(Mod::M8n8k128), md(Mod::M16n8k128), md(Mod::M16n8k256)];
 const C230: &[Choice] = &[ty(Type::B1)];
 const C231: &[Choice] = &[md(Mod::Xor), md(Mod::And)];
 const C232: &[Choice] = &[md(Mod::M16n8k16), md(Mod::M16n8k32)];
-const C233: &[Choice] = &[md(Mod::KindF8f6f4)];
+const C233: &[Choice] = &[md(Mod::KindF8f6f4).gated(G252)];
 const C234: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2)];
 const C235: &[Choice] = &[md(Mod::M16n8k32)];
 const C236: &[Choice] = &[ty(Type::E4m3), ty(Type::E5m2), ty(Type::E3m2), ty(Type::E2m3), ty(Type::E2m1)];
-const C237: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G253)];
+const C237: &[Choice] = &[md(Mod::Sp), md(Mod::SpOrderedMetadata).gated(G258)];
 const C238: &[Choice] = &[md(Mod::M16n8k16)];
 const C239: &[Choice] = &[md(Mod::M16n8k8)];
 const C240: &[Choice] = &[md(Mod::M16n8k64)];
 const C241: &[Choice] = &[md(Mod::M16n8k128)];
 const C242: &[Choice] = &[md(Mod::SpOrderedMetadata)];
-const C243: &[Choice] = &[md(Mod::KindMxf4)];
-const C244: &[Choice] = &[md(Mod::BlockScale)];
-const C245: &[Choice] = &[md(Mod::ScaleVec2X)];
+const C243: &[Choice] = &[md(Mod::KindMxf4).gated(G262)];
+const C244: &[Choice] = &[md(Mod::BlockScale).gated(G263)];
+const C245: &[Choice] = &[md(Mod::ScaleVec2X).gated(G264)];
 const C246: &[Choice] = &[ty(Type::E2m1)];
 const C247: &[Choice] = &[ty(Type::Ue8m0)];
-const C248: &[Choice] = &[md(Mod::KindMxf4nvf4)];
-const C249: &[Choice] = &[md(Mod::ScaleVec2X), md(Mod::ScaleVec4X)];
+const C248: &[Choice] = &[md(Mod::KindMxf4nvf4).gated(G266)];
+const C249: &[Choice] = &[md(Mod::ScaleVec2X).gated(G264), md(Mod::ScaleVec4X).gated(G267)];
 const C250: &[Choice] = &[ty(Type::Ue8m0), ty(Type::Ue4m3)];
-const C251: &[Choice] = &[md(Mod::KindMxf8f6f4)];
-const C252: &[Choice] = &[md(Mod::ScaleVec1X)];
+const C251: &[Choice] = &[md(Mod::KindMxf8f6f4).gated(G269)];
+const C252: &[Choice] = &[md(Mod::ScaleVec1X).gated(G270)];
 const C253: &[Choice] = &[
     ty(Type::Pred),
     ty(Type::B16),
@@ -2146,55 +2484,7 @@ const C253: &[Choice] = &[
     ty(Type::F64),
     ty(Type::B128).gated(G33),
 ];
-const C254: &[Choice] = &[ty(Type::Bf16).gated(G264), ty(Type::Bf16x2).gated(G265)];
-const C255: &[Choice] = &[md(Mod::LdReduce)];
-const C256: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
-const C257: &[Choice] =
-    &[ty(Type::B32), ty(Type::B64), ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::S64)];
-const C258: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
-const C259: &[Choice] = &[md(Mod::AccF32)];
-const C260: &[Choice] = &[
-    ty(Type::F16),
-    ty(Type::F16x2),
-    ty(Type::Bf16).gated(G3),
-    ty(Type::Bf16x2).gated(G4),
-    ty(Type::F32),
-    ty(Type::F64),
-];
-const C261: &[Choice] = &[md(Mod::St)];
-const C262: &[Choice] = &[
-    ty(Type::B32),
-    ty(Type::B64),
-    ty(Type::U32),
-    ty(Type::U64),
-    ty(Type::S32),
-    ty(Type::S64),
-    ty(Type::F16),
-    ty(Type::F16x2),
-    ty(Type::Bf16).gated(G3),
-    ty(Type::Bf16x2).gated(G4),
-    ty(Type::F32),
-    ty(Type::F64),
-];
-const C263: &[Choice] = &[md(Mod::Mask)];
-const C264: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
-const C265: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
-const C266: &[Choice] = &[md(Mod::L2EvictLast).gated(G276), md(Mod::L2EvictNormal).gated(G276)];
-const C267: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
-const C268: &[Choice] = &[md(Mod::Tensormap).gated(G277)];
-const C269: &[Choice] = &[md(Mod::L1)];
-const C270: &[Choice] =
-    &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
-const C271: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Release).gated(G22)];
-const C272: &[Choice] = &[
-    ty(Type::F16).gated(G290),
-    ty(Type::F16x2).gated(G291),
-    ty(Type::Bf16).gated(G292),
-    ty(Type::Bf16x2).gated(G293),
-];
-const C273: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
-const C274: &[Choice] = &[md(Mod::Gpu), md(Mod::Sys)];
-const C275: &[Choice] = &[
+const C254: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2207,7 +2497,81 @@ const C275: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C276: &[Choice] = &[
+const C255: &[Choice] = &[ty(Type::Bf16).gated(G276), ty(Type::Bf16x2).gated(G277)];
+const C256: &[Choice] = &[md(Mod::LdReduce)];
+const C257: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add), md(Mod::And), md(Mod::Or), md(Mod::Xor)];
+const C258: &[Choice] =
+    &[ty(Type::B32), ty(Type::B64), ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::S64)];
+const C259: &[Choice] = &[md(Mod::Min), md(Mod::Max), md(Mod::Add)];
+const C260: &[Choice] = &[md(Mod::AccF32), md(Mod::AccF16)];
+const C261: &[Choice] = &[
+    ty(Type::F16),
+    ty(Type::F16x2),
+    ty(Type::Bf16).gated(G3),
+    ty(Type::Bf16x2).gated(G4),
+    ty(Type::F32),
+    ty(Type::F64),
+    ty(Type::E5m2).gated(G279),
+    ty(Type::E5m2x2).gated(G280),
+    ty(Type::E5m2x4).gated(G281),
+    ty(Type::E4m3).gated(G282),
+    ty(Type::E4m3x2).gated(G283),
+    ty(Type::E4m3x4).gated(G284),
+];
+const C262: &[Choice] = &[md(Mod::St)];
+const C263: &[Choice] = &[
+    ty(Type::B32),
+    ty(Type::B64),
+    ty(Type::U32),
+    ty(Type::U64),
+    ty(Type::S32),
+    ty(Type::S64),
+    ty(Type::F16),
+    ty(Type::F16x2),
+    ty(Type::Bf16).gated(G3),
+    ty(Type::Bf16x2).gated(G4),
+    ty(Type::F32),
+    ty(Type::F64),
+    ty(Type::E5m2).gated(G279),
+    ty(Type::E5m2x2).gated(G280),
+    ty(Type::E5m2x4).gated(G281),
+    ty(Type::E4m3).gated(G282),
+    ty(Type::E4m3x2).gated(G283),
+    ty(Type::E4m3x4).gated(G284),
+];
+const C264: &[Choice] = &[
+    ty(Type::B32),
+    ty(Type::B64),
+    ty(Type::U32),
+    ty(Type::U64),
+    ty(Type::S32),
+    ty(Type::S64),
+    ty(Type::F16),
+    ty(Type::F16x2),
+    ty(Type::Bf16).gated(G3),
+    ty(Type::Bf16x2).gated(G4),
+    ty(Type::F32),
+    ty(Type::F64),
+];
+const C265: &[Choice] = &[md(Mod::Mask)];
+const C266: &[Choice] = &[md(Mod::Global), md(Mod::Local)];
+const C267: &[Choice] = &[md(Mod::L1), md(Mod::L2)];
+const C268: &[Choice] = &[md(Mod::L2EvictLast).gated(G294), md(Mod::L2EvictNormal).gated(G294)];
+const C269: &[Choice] = &[md(Mod::Const), md(Mod::Param)];
+const C270: &[Choice] = &[md(Mod::Tensormap).gated(G295)];
+const C271: &[Choice] = &[md(Mod::L1)];
+const C272: &[Choice] =
+    &[md(Mod::F4e), md(Mod::B4e), md(Mod::Rc8), md(Mod::Ecl), md(Mod::Ecr), md(Mod::Rc16)];
+const C273: &[Choice] = &[md(Mod::Relaxed).gated(G20), md(Mod::Release).gated(G22)];
+const C274: &[Choice] = &[
+    ty(Type::F16).gated(G308),
+    ty(Type::F16x2).gated(G309),
+    ty(Type::Bf16).gated(G310),
+    ty(Type::Bf16x2).gated(G311),
+];
+const C275: &[Choice] = &[ty(Type::B32), ty(Type::U32), ty(Type::S32), ty(Type::U64), ty(Type::S64)];
+const C276: &[Choice] = &[md(Mod::Gpu), md(Mod::Sys)];
+const C277: &[Choice] = &[
     md(Mod::Eq),
     md(Mod::Ne),
     md(Mod::Lt),
@@ -2227,8 +2591,8 @@ const C276: &[Choice] = &[
     md(Mod::Num),
     md(Mod::Nan),
 ];
-const C277: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
-const C278: &[Choice] = &[
+const C278: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32)];
+const C279: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2242,7 +2606,7 @@ const C278: &[Choice] = &[
     ty(Type::F64),
     ty(Type::F16),
 ];
-const C279: &[Choice] = &[
+const C280: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2257,12 +2621,12 @@ const C279: &[Choice] = &[
     ty(Type::F16),
     ty(Type::Bf16).gated(G3),
 ];
-const C280: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
-const C281: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
-const C282: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
-const C283: &[Choice] = &[md(Mod::L), md(Mod::R)];
-const C284: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
-const C285: &[Choice] = &[
+const C281: &[Choice] = &[ty(Type::U16), ty(Type::S16), ty(Type::U32), ty(Type::S32)];
+const C282: &[Choice] = &[ty(Type::F16x2), ty(Type::U32), ty(Type::S32)];
+const C283: &[Choice] = &[ty(Type::Bf16x2).gated(G4), ty(Type::U32), ty(Type::S32)];
+const C284: &[Choice] = &[md(Mod::L), md(Mod::R)];
+const C285: &[Choice] = &[md(Mod::Up), md(Mod::Down), md(Mod::Bfly), md(Mod::Idx)];
+const C286: &[Choice] = &[
     ty(Type::B16),
     ty(Type::B32),
     ty(Type::B64),
@@ -2273,26 +2637,26 @@ const C285: &[Choice] = &[
     ty(Type::S32),
     ty(Type::S64),
 ];
-const C286: &[Choice] = &[
+const C287: &[Choice] = &[
     md(Mod::Global),
     md(Mod::Local),
     md(Mod::Param),
-    md(Mod::ParamFunc).gated(G156),
+    md(Mod::ParamFunc).gated(G159),
     md(Mod::Shared),
     md(Mod::SharedCta).gated(G25),
     md(Mod::SharedCluster).gated(G26),
 ];
-const C287: &[Choice] =
-    &[md(Mod::Wb).gated(G314), md(Mod::Cg).gated(G314), md(Mod::Cs).gated(G314), md(Mod::Wt).gated(G314)];
-const C288: &[Choice] = &[
-    md(Mod::L1EvictNormal).gated(G315),
-    md(Mod::L1EvictUnchanged).gated(G316),
-    md(Mod::L1EvictFirst).gated(G317),
-    md(Mod::L1EvictLast).gated(G318),
-    md(Mod::L1NoAllocate).gated(G319),
+const C288: &[Choice] =
+    &[md(Mod::Wb).gated(G332), md(Mod::Cg).gated(G332), md(Mod::Cs).gated(G332), md(Mod::Wt).gated(G332)];
+const C289: &[Choice] = &[
+    md(Mod::L1EvictNormal).gated(G333),
+    md(Mod::L1EvictUnchanged).gated(G334),
+    md(Mod::L1EvictFirst).gated(G335),
+    md(Mod::L1EvictLast).gated(G336),
+    md(Mod::L1NoAllocate).gated(G337),
 ];
-const C289: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
-const C290: &[Choice] = &[
+const C290: &[Choice] = &[md(Mod::SharedCluster).gated(G26), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
+const C291: &[Choice] = &[
     ty(Type::B32),
     ty(Type::B64),
     ty(Type::U32),
@@ -2302,44 +2666,49 @@ const C290: &[Choice] = &[
     ty(Type::F32),
     ty(Type::F64),
 ];
-const C291: &[Choice] = &[md(Mod::M16n8)];
-const C292: &[Choice] = &[ty(Type::Bf16).gated(G328), ty(Type::Bf16x2).gated(G329)];
-const C293: &[Choice] = &[ty(Type::F16).gated(G331), ty(Type::Bf16).gated(G332)];
-const C294: &[Choice] = &[md(Mod::B)];
-const C295: &[Choice] = &[
+const C292: &[Choice] = &[md(Mod::M16n8).gated(G342)];
+const C293: &[Choice] = &[ty(Type::Bf16).gated(G347), ty(Type::Bf16x2).gated(G348)];
+const C294: &[Choice] = &[ty(Type::F16).gated(G350), ty(Type::Bf16).gated(G351)];
+const C295: &[Choice] = &[md(Mod::B)];
+const C296: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
-    md(Mod::N3d).gated(G334),
-    md(Mod::A1d).gated(G335),
-    md(Mod::A2d).gated(G335),
+    md(Mod::N3d).gated(G353),
+    md(Mod::A1d).gated(G354),
+    md(Mod::A2d).gated(G354),
 ];
-const C296: &[Choice] =
-    &[md(Mod::Ca).gated(G336), md(Mod::Cg).gated(G336), md(Mod::Cs).gated(G336), md(Mod::Cv).gated(G336)];
-const C297: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
-const C298: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
-const C299: &[Choice] = &[
+const C297: &[Choice] =
+    &[md(Mod::Ca).gated(G355), md(Mod::Cg).gated(G355), md(Mod::Cs).gated(G355), md(Mod::Cv).gated(G355)];
+const C298: &[Choice] = &[ty(Type::B8), ty(Type::B16), ty(Type::B32), ty(Type::B64)];
+const C299: &[Choice] = &[md(Mod::Trap), md(Mod::Clamp), md(Mod::Zero)];
+const C300: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
-    md(Mod::ArraySize).gated(G337),
-    md(Mod::MemoryLayout).gated(G338),
+    md(Mod::ArraySize).gated(G356),
+    md(Mod::MemoryLayout).gated(G357),
 ];
-const C300: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
-const C301: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
-const C302: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
-const C303: &[Choice] = &[md(Mod::P)];
-const C304: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G340)];
-const C305: &[Choice] =
-    &[md(Mod::Wb).gated(G341), md(Mod::Cg).gated(G341), md(Mod::Cs).gated(G341), md(Mod::Wt).gated(G341)];
-const C306: &[Choice] = &[ty(Type::Bf16).gated(G345), ty(Type::Bf16x2).gated(G346)];
-const C307: &[Choice] = &[md(Mod::Alloc)];
-const C308: &[Choice] = &[md(Mod::Dealloc)];
-const C309: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
-const C310: &[Choice] = &[md(Mod::Ld)];
-const C311: &[Choice] = &[md(Mod::N16x64b), md(Mod::N16x128b), md(Mod::N16x256b), md(Mod::N32x32b)];
+const C301: &[Choice] = &[md(Mod::Add), md(Mod::Min), md(Mod::Max), md(Mod::And), md(Mod::Or)];
+const C302: &[Choice] = &[md(Mod::N1d), md(Mod::N2d), md(Mod::N3d)];
+const C303: &[Choice] = &[ty(Type::U32), ty(Type::U64), ty(Type::S32), ty(Type::B32), ty(Type::S64)];
+const C304: &[Choice] = &[md(Mod::P)];
+const C305: &[Choice] = &[ty(Type::B32), ty(Type::B64).gated(G359)];
+const C306: &[Choice] =
+    &[md(Mod::Wb).gated(G360), md(Mod::Cg).gated(G360), md(Mod::Cs).gated(G360), md(Mod::Wt).gated(G360)];
+const C307: &[Choice] = &[ty(Type::Bf16).gated(G364), ty(Type::Bf16x2).gated(G365)];
+const C308: &[Choice] = &[md(Mod::Alloc)];
+const C309: &[Choice] = &[md(Mod::Dealloc)];
+const C310: &[Choice] = &[md(Mod::RelinquishAllocPermit)];
+const C311: &[Choice] = &[md(Mod::Ld)];
 const C312: &[Choice] = &[
+    md(Mod::N16x64b).gated(G371),
+    md(Mod::N16x128b).gated(G372),
+    md(Mod::N16x256b).gated(G373),
+    md(Mod::N32x32b).gated(G374),
+];
+const C313: &[Choice] = &[
     md(Mod::X1),
     md(Mod::X2),
     md(Mod::X4),
@@ -2349,35 +2718,47 @@ const C312: &[Choice] = &[
     md(Mod::X64),
     md(Mod::X128),
 ];
-const C313: &[Choice] = &[md(Mod::Pack16b)];
-const C314: &[Choice] = &[md(Mod::N16x32bx2)];
-const C315: &[Choice] = &[md(Mod::Unpack16b)];
-const C316: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
-const C317: &[Choice] = &[md(Mod::Cp)];
-const C318: &[Choice] = &[md(Mod::N128x256b), md(Mod::N4x256b), md(Mod::N128x128b)];
-const C319: &[Choice] = &[md(Mod::N64x128b)];
-const C320: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
-const C321: &[Choice] = &[md(Mod::N32x128b)];
-const C322: &[Choice] = &[md(Mod::Warpx4)];
-const C323: &[Choice] = &[md(Mod::Shift)];
-const C324: &[Choice] = &[md(Mod::Down)];
-const C325: &[Choice] = &[md(Mod::Mma)];
-const C326: &[Choice] = &[md(Mod::KindF16), md(Mod::KindTf32), md(Mod::KindF8f6f4), md(Mod::KindI8)];
+const C314: &[Choice] = &[md(Mod::Pack16b)];
+const C315: &[Choice] = &[md(Mod::N16x32bx2).gated(G376)];
+const C316: &[Choice] = &[md(Mod::Unpack16b)];
+const C317: &[Choice] = &[md(Mod::WaitLd), md(Mod::WaitSt)];
+const C318: &[Choice] = &[md(Mod::Cp)];
+const C319: &[Choice] =
+    &[md(Mod::N128x256b).gated(G379), md(Mod::N4x256b).gated(G380), md(Mod::N128x128b).gated(G381)];
+const C320: &[Choice] = &[md(Mod::N64x128b).gated(G383)];
+const C321: &[Choice] = &[md(Mod::Warpx20213), md(Mod::Warpx20123)];
+const C322: &[Choice] = &[md(Mod::N32x128b).gated(G384)];
+const C323: &[Choice] = &[md(Mod::Warpx4)];
+const C324: &[Choice] = &[md(Mod::Shift)];
+const C325: &[Choice] = &[md(Mod::Down)];
+const C326: &[Choice] = &[md(Mod::Mma)];
 const C327: &[Choice] = &[
-    md(Mod::CollectorAFill),
-    md(Mod::CollectorAUse),
-    md(Mod::CollectorALastuse),
-    md(Mod::CollectorADiscard),
+    md(Mod::KindF16).gated(G386),
+    md(Mod::KindTf32).gated(G387),
+    md(Mod::KindF8f6f4).gated(G252),
+    md(Mod::KindI8).gated(G388),
 ];
-const C328: &[Choice] = &[md(Mod::Sp)];
-const C329: &[Choice] = &[md(Mod::KindMxf8f6f4), md(Mod::KindMxf4), md(Mod::KindMxf4nvf4)];
+const C328: &[Choice] = &[
+    md(Mod::CollectorAFill).gated(G389),
+    md(Mod::CollectorAUse).gated(G390),
+    md(Mod::CollectorALastuse).gated(G391),
+    md(Mod::CollectorADiscard).gated(G392),
+];
+const C329: &[Choice] = &[md(Mod::Sp)];
 const C330: &[Choice] =
-    &[md(Mod::ScaleVec1X), md(Mod::ScaleVec2X), md(Mod::ScaleVec4X), md(Mod::Block16), md(Mod::Block32)];
-const C331: &[Choice] = &[md(Mod::Commit)];
-const C332: &[Choice] = &[md(Mod::MbarrierArriveOne)];
-const C333: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
-const C334: &[Choice] = &[md(Mod::Replace)];
-const C335: &[Choice] = &[
+    &[md(Mod::KindMxf8f6f4).gated(G269), md(Mod::KindMxf4).gated(G262), md(Mod::KindMxf4nvf4).gated(G266)];
+const C331: &[Choice] = &[
+    md(Mod::ScaleVec1X).gated(G270),
+    md(Mod::ScaleVec2X).gated(G264),
+    md(Mod::ScaleVec4X).gated(G267),
+    md(Mod::Block16).gated(G394),
+    md(Mod::Block32).gated(G395),
+];
+const C332: &[Choice] = &[md(Mod::Commit)];
+const C333: &[Choice] = &[md(Mod::MbarrierArriveOne)];
+const C334: &[Choice] = &[md(Mod::FenceBeforeThreadSync), md(Mod::FenceAfterThreadSync)];
+const C335: &[Choice] = &[md(Mod::Replace)];
+const C336: &[Choice] = &[
     md(Mod::GlobalAddress),
     md(Mod::Rank),
     md(Mod::Elemtype),
@@ -2386,11 +2767,11 @@ const C335: &[Choice] = &[
     md(Mod::FillMode),
     md(Mod::SwizzleAtomicity),
 ];
-const C336: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25)];
-const C337: &[Choice] = &[md(Mod::B1024)];
-const C338: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
-const C339: &[Choice] = &[md(Mod::CpFenceproxy)];
-const C340: &[Choice] = &[
+const C337: &[Choice] = &[md(Mod::Global), md(Mod::SharedCta).gated(G25)];
+const C338: &[Choice] = &[md(Mod::B1024)];
+const C339: &[Choice] = &[md(Mod::BoxDim), md(Mod::GlobalDim), md(Mod::GlobalStride), md(Mod::ElementStride)];
+const C340: &[Choice] = &[md(Mod::CpFenceproxy)];
+const C341: &[Choice] = &[
     md(Mod::Finite),
     md(Mod::Infinite),
     md(Mod::Number),
@@ -2398,61 +2779,61 @@ const C340: &[Choice] = &[
     md(Mod::Normal),
     md(Mod::Subnormal),
 ];
-const C341: &[Choice] = &[
+const C342: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G363),
-    md(Mod::Acube).gated(G363),
-    md(Mod::N2dms).gated(G364),
-    md(Mod::A2dms).gated(G364),
+    md(Mod::Cube).gated(G402),
+    md(Mod::Acube).gated(G402),
+    md(Mod::N2dms).gated(G403),
+    md(Mod::A2dms).gated(G403),
 ];
-const C342: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G1)];
-const C343: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
-const C344: &[Choice] = &[md(Mod::Base)];
-const C345: &[Choice] = &[md(Mod::Level)];
-const C346: &[Choice] = &[md(Mod::Grad)];
-const C347: &[Choice] = &[
+const C343: &[Choice] = &[ty(Type::U32), ty(Type::S32), ty(Type::F32), ty(Type::F16).gated(G1)];
+const C344: &[Choice] = &[ty(Type::S32), ty(Type::F32)];
+const C345: &[Choice] = &[md(Mod::Base)];
+const C346: &[Choice] = &[md(Mod::Level)];
+const C347: &[Choice] = &[md(Mod::Grad)];
+const C348: &[Choice] = &[
     md(Mod::N1d),
     md(Mod::N2d),
     md(Mod::A1d),
     md(Mod::A2d),
     md(Mod::N3d),
-    md(Mod::Cube).gated(G363),
-    md(Mod::Acube).gated(G363),
+    md(Mod::Cube).gated(G402),
+    md(Mod::Acube).gated(G402),
 ];
-const C348: &[Choice] = &[md(Mod::V2)];
-const C349: &[Choice] = &[ty(Type::F16x2).gated(G1)];
-const C350: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
-const C351: &[Choice] =
-    &[md(Mod::N2d), md(Mod::A2d).gated(G373), md(Mod::Cube).gated(G374), md(Mod::Acube).gated(G375)];
-const C352: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
-const C353: &[Choice] = &[
+const C349: &[Choice] = &[md(Mod::V2)];
+const C350: &[Choice] = &[ty(Type::F16x2).gated(G1)];
+const C351: &[Choice] = &[md(Mod::R), md(Mod::G), md(Mod::B), md(Mod::A)];
+const C352: &[Choice] =
+    &[md(Mod::N2d), md(Mod::A2d).gated(G413), md(Mod::Cube).gated(G414), md(Mod::Acube).gated(G415)];
+const C353: &[Choice] = &[md(Mod::N2d), md(Mod::A2d), md(Mod::Cube), md(Mod::Acube)];
+const C354: &[Choice] = &[
     md(Mod::Width),
     md(Mod::Height),
     md(Mod::Depth),
     md(Mod::ChannelDataType),
     md(Mod::ChannelOrder),
     md(Mod::NormalizedCoords),
-    md(Mod::ArraySize).gated(G337),
-    md(Mod::NumMipmapLevels).gated(G377),
-    md(Mod::NumSamples).gated(G378),
+    md(Mod::ArraySize).gated(G356),
+    md(Mod::NumMipmapLevels).gated(G418),
+    md(Mod::NumSamples).gated(G419),
     md(Mod::ForceUnnormalizedCoords),
     md(Mod::FilterMode),
     md(Mod::AddrMode0),
     md(Mod::AddrMode1),
     md(Mod::AddrMode2),
-    md(Mod::MemoryLayout).gated(G338),
+    md(Mod::MemoryLayout).gated(G357),
 ];
-const C354: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
-const C355: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
-const C356: &[Choice] = &[md(Mod::Po)];
-const C357: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
-const C358: &[Choice] = &[md(Mod::Ballot)];
-const C359: &[Choice] = &[md(Mod::MmaAsync)];
-const C360: &[Choice] = &[
+const C355: &[Choice] = &[md(Mod::Width), md(Mod::Height), md(Mod::Depth)];
+const C356: &[Choice] = &[md(Mod::Shr7), md(Mod::Shr15)];
+const C357: &[Choice] = &[md(Mod::Po)];
+const C358: &[Choice] = &[md(Mod::All), md(Mod::Any), md(Mod::Uni)];
+const C359: &[Choice] = &[md(Mod::Ballot)];
+const C360: &[Choice] = &[md(Mod::MmaAsync)];
+const C361: &[Choice] = &[
     md(Mod::M64n8k16),
     md(Mod::M64n16k16),
     md(Mod::M64n24k16),
@@ -2486,7 +2867,7 @@ const C360: &[Choice] = &[
     md(Mod::M64n248k16),
     md(Mod::M64n256k16),
 ];
-const C361: &[Choice] = &[
+const C362: &[Choice] = &[
     md(Mod::M64n8k8),
     md(Mod::M64n16k8),
     md(Mod::M64n24k8),
@@ -2520,7 +2901,7 @@ const C361: &[Choice] = &[
     md(Mod::M64n248k8),
     md(Mod::M64n256k8),
 ];
-const C362: &[Choice] = &[
+const C363: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -2554,7 +2935,7 @@ const C362: &[Choice] = &[
     md(Mod::M64n248k32),
     md(Mod::M64n256k32),
 ];
-const C363: &[Choice] = &[
+const C364: &[Choice] = &[
     md(Mod::M64n8k32),
     md(Mod::M64n16k32),
     md(Mod::M64n24k32),
@@ -2574,8 +2955,8 @@ const C363: &[Choice] = &[
     md(Mod::M64n240k32),
     md(Mod::M64n256k32),
 ];
-const C364: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
-const C365: &[Choice] = &[
+const C365: &[Choice] = &[ty(Type::S8), ty(Type::U8)];
+const C366: &[Choice] = &[
     md(Mod::M64n8k256),
     md(Mod::M64n16k256),
     md(Mod::M64n24k256),
@@ -2595,8 +2976,8 @@ const C365: &[Choice] = &[
     md(Mod::M64n240k256),
     md(Mod::M64n256k256),
 ];
-const C366: &[Choice] = &[md(Mod::And)];
-const C367: &[Choice] = &[
+const C367: &[Choice] = &[md(Mod::And)];
+const C368: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -2630,7 +3011,7 @@ const C367: &[Choice] = &[
     md(Mod::M64n248k64),
     md(Mod::M64n256k64),
 ];
-const C368: &[Choice] = &[
+const C369: &[Choice] = &[
     md(Mod::M64n8k64),
     md(Mod::M64n16k64),
     md(Mod::M64n24k64),
@@ -2650,19 +3031,19 @@ const C368: &[Choice] = &[
     md(Mod::M64n240k64),
     md(Mod::M64n256k64),
 ];
-const C369: &[Choice] = &[md(Mod::Fence)];
-const C370: &[Choice] = &[md(Mod::Load)];
-const C371: &[Choice] = &[md(Mod::A)];
-const C372: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
-const C373: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
-const C374: &[Choice] = &[md(Mod::M16n16k8)];
-const C375: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C376: &[Choice] = &[md(Mod::M8n32k16)];
-const C377: &[Choice] = &[md(Mod::M32n8k16)];
-const C378: &[Choice] = &[md(Mod::M8n8k32)];
-const C379: &[Choice] = &[md(Mod::M8n8k128)];
-const C380: &[Choice] = &[md(Mod::C)];
-const C381: &[Choice] = &[
+const C370: &[Choice] = &[md(Mod::Fence)];
+const C371: &[Choice] = &[md(Mod::Load)];
+const C372: &[Choice] = &[md(Mod::A)];
+const C373: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16)];
+const C374: &[Choice] = &[md(Mod::Global), md(Mod::Shared), md(Mod::SharedCta).gated(G25)];
+const C375: &[Choice] = &[md(Mod::M16n16k8)];
+const C376: &[Choice] = &[md(Mod::M16n16k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
+const C377: &[Choice] = &[md(Mod::M8n32k16)];
+const C378: &[Choice] = &[md(Mod::M32n8k16)];
+const C379: &[Choice] = &[md(Mod::M8n8k32)];
+const C380: &[Choice] = &[md(Mod::M8n8k128)];
+const C381: &[Choice] = &[md(Mod::C)];
+const C382: &[Choice] = &[
     md(Mod::M16n16k16),
     md(Mod::M8n32k16),
     md(Mod::M32n8k16),
@@ -2670,44 +3051,45 @@ const C381: &[Choice] = &[
     md(Mod::M8n8k32),
     md(Mod::M8n8k128),
 ];
-const C382: &[Choice] =
+const C383: &[Choice] =
     &[md(Mod::M16n16k16), md(Mod::M8n32k16), md(Mod::M32n8k16), md(Mod::M16n16k8), md(Mod::M8n8k4)];
-const C383: &[Choice] = &[md(Mod::Store)];
-const C384: &[Choice] = &[md(Mod::D)];
-const C385: &[Choice] = &[ty(Type::U8)];
-const C386: &[Choice] = &[ty(Type::S8)];
-const C387: &[Choice] = &[ty(Type::U4).gated(G119)];
-const C388: &[Choice] = &[ty(Type::S4).gated(G120)];
+const C384: &[Choice] = &[md(Mod::Store)];
+const C385: &[Choice] = &[md(Mod::D)];
+const C386: &[Choice] = &[ty(Type::U8)];
+const C387: &[Choice] = &[ty(Type::S8)];
+const C388: &[Choice] = &[ty(Type::U4).gated(G122)];
+const C389: &[Choice] = &[ty(Type::S4).gated(G123)];
 
 const T0: &[Type] = &[Type::Pred];
 const T1: &[Type] = &[Type::U64, Type::S64];
 const T2: &[Type] = &[Type::B64];
-const T3: &[Type] = &[Type::B16];
-const T4: &[Type] = &[Type::F64];
-const T5: &[Type] = &[Type::U64];
-const T6: &[Type] = &[Type::B32, Type::B64];
-const T7: &[Type] = &[Type::U32];
-const T8: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::S64, Type::F16, Type::Bf16];
-const T9: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::F32, Type::F64, Type::F16, Type::Bf16];
-const T10: &[Type] = &[Type::F16, Type::Bf16];
-const T11: &[Type] = &[Type::B32];
-const T12: &[Type] = &[Type::U32, Type::S32];
-const T13: &[Type] = &[Type::U32, Type::S32, Type::U64];
-const T14: &[Type] = &[Type::U8];
-const T15: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
-const T16: &[Type] = &[Type::U16];
-const T17: &[Type] = &[Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
-const T18: &[Type] = &[Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
-const T19: &[Type] = &[Type::S16, Type::S32, Type::S64, Type::S8];
-const T20: &[Type] = &[Type::S8];
-const T21: &[Type] = &[Type::U8, Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64];
-const T22: &[Type] = &[Type::S16];
-const T23: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S32, Type::S64];
-const T24: &[Type] = &[Type::S32];
-const T25: &[Type] = &[Type::U32, Type::U64, Type::S64];
-const T26: &[Type] = &[Type::S64];
-const T27: &[Type] = &[Type::U8, Type::S8];
-const T28: &[Type] = &[
+const T3: &[Type] = &[Type::B128];
+const T4: &[Type] = &[Type::B16];
+const T5: &[Type] = &[Type::F64];
+const T6: &[Type] = &[Type::U64];
+const T7: &[Type] = &[Type::B32, Type::B64];
+const T8: &[Type] = &[Type::U32];
+const T9: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::S64, Type::F16, Type::Bf16];
+const T10: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::F32, Type::F64, Type::F16, Type::Bf16];
+const T11: &[Type] = &[Type::F16, Type::Bf16];
+const T12: &[Type] = &[Type::B32];
+const T13: &[Type] = &[Type::U32, Type::S32];
+const T14: &[Type] = &[Type::U32, Type::S32, Type::U64];
+const T15: &[Type] = &[Type::U8];
+const T16: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
+const T17: &[Type] = &[Type::U16];
+const T18: &[Type] = &[Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
+const T19: &[Type] = &[Type::U64, Type::S16, Type::S32, Type::S64, Type::S8];
+const T20: &[Type] = &[Type::S16, Type::S32, Type::S64, Type::S8];
+const T21: &[Type] = &[Type::S8];
+const T22: &[Type] = &[Type::U8, Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64];
+const T23: &[Type] = &[Type::S16];
+const T24: &[Type] = &[Type::U16, Type::U32, Type::U64, Type::S32, Type::S64];
+const T25: &[Type] = &[Type::S32];
+const T26: &[Type] = &[Type::U32, Type::U64, Type::S64];
+const T27: &[Type] = &[Type::S64];
+const T28: &[Type] = &[Type::U8, Type::S8];
+const T29: &[Type] = &[
     Type::B8,
     Type::B16,
     Type::B32,
@@ -2723,7 +3105,7 @@ const T28: &[Type] = &[
     Type::F32,
     Type::F64,
 ];
-const T29: &[Type] = &[
+const T30: &[Type] = &[
     Type::B8,
     Type::B16,
     Type::B32,
@@ -2735,17 +3117,47 @@ const T29: &[Type] = &[
     Type::S32,
     Type::F32,
 ];
-const T30: &[Type] = &[Type::B64, Type::U64, Type::S64, Type::F64];
-const T31: &[Type] = &[Type::B32, Type::U32, Type::S32, Type::F32];
-const T32: &[Type] = &[Type::F32];
-const T33: &[Type] = &[Type::F16];
-const T34: &[Type] = &[Type::Ue8m0];
-const T35: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::S64];
-const T36: &[Type] = &[Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2];
-const T37: &[Type] = &[Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2, Type::F32];
-const T38: &[Type] =
+const T31: &[Type] = &[Type::B64, Type::U64, Type::S64, Type::F64];
+const T32: &[Type] = &[Type::B32, Type::U32, Type::S32, Type::F32];
+const T33: &[Type] = &[Type::F32];
+const T34: &[Type] = &[Type::F16];
+const T35: &[Type] = &[Type::Ue8m0];
+const T36: &[Type] = &[Type::U32, Type::S32, Type::U64, Type::S64];
+const T37: &[Type] = &[Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2];
+const T38: &[Type] = &[Type::E5m2, Type::E5m2x2, Type::E5m2x4, Type::E4m3, Type::E4m3x2, Type::E4m3x4];
+const T39: &[Type] = &[Type::E5m2x2, Type::E4m3x2];
+const T40: &[Type] = &[Type::E5m2, Type::E4m3];
+const T41: &[Type] = &[
+    Type::F16,
+    Type::F16x2,
+    Type::Bf16,
+    Type::Bf16x2,
+    Type::F32,
+    Type::E5m2,
+    Type::E5m2x2,
+    Type::E5m2x4,
+    Type::E4m3,
+    Type::E4m3x2,
+    Type::E4m3x4,
+];
+const T42: &[Type] = &[Type::F16, Type::Bf16, Type::E5m2, Type::E5m2x2, Type::E4m3, Type::E4m3x2];
+const T43: &[Type] = &[
+    Type::F16,
+    Type::F16x2,
+    Type::Bf16,
+    Type::Bf16x2,
+    Type::E5m2,
+    Type::E5m2x2,
+    Type::E5m2x4,
+    Type::E4m3,
+    Type::E4m3x2,
+    Type::E4m3x4,
+];
+const T44: &[Type] = &[Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2, Type::F32];
+const T45: &[Type] = &[Type::F16x2, Type::Bf16x2];
+const T46: &[Type] =
     &[Type::U32, Type::S32, Type::U64, Type::S64, Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2];
-const T39: &[Type] = &[
+const T47: &[Type] = &[
     Type::U32,
     Type::S32,
     Type::U64,
@@ -2756,15 +3168,15 @@ const T39: &[Type] = &[
     Type::F32,
     Type::F64,
 ];
-const T40: &[Type] = &[Type::U16, Type::U32, Type::U64];
-const T41: &[Type] =
+const T48: &[Type] = &[Type::U16, Type::U32, Type::U64];
+const T49: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64];
-const T42: &[Type] = &[Type::F32, Type::F64];
-const T43: &[Type] = &[Type::F16, Type::F32];
-const T44: &[Type] =
+const T50: &[Type] = &[Type::F32, Type::F64];
+const T51: &[Type] = &[Type::F16, Type::F32];
+const T52: &[Type] =
     &[Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64, Type::F16];
-const T45: &[Type] = &[Type::F32, Type::F64, Type::F16];
-const T46: &[Type] = &[
+const T53: &[Type] = &[Type::F32, Type::F64, Type::F16];
+const T54: &[Type] = &[
     Type::U16,
     Type::U32,
     Type::U64,
@@ -2776,8 +3188,8 @@ const T46: &[Type] = &[
     Type::F16,
     Type::Bf16,
 ];
-const T47: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
-const T48: &[Type] = &[Type::B8, Type::B16, Type::B32];
+const T55: &[Type] = &[Type::F32, Type::F64, Type::F16, Type::Bf16];
+const T56: &[Type] = &[Type::B8, Type::B16, Type::B32];
 
 const M0: &[Mod] = &[Mod::Rm, Mod::Rp];
 const M1: &[Mod] = &[Mod::Global, Mod::Shared, Mod::SharedCta, Mod::SharedCluster];
@@ -2788,27 +3200,28 @@ const M5: &[Mod] = &[Mod::Global];
 const M6: &[Mod] = &[Mod::Noftz];
 const M7: &[Mod] = &[Mod::Cta];
 const M8: &[Mod] = &[Mod::Acquire, Mod::Release, Mod::Relaxed];
-const M9: &[Mod] = &[Mod::CpMask];
-const M10: &[Mod] = &[Mod::And, Mod::Or, Mod::Xor];
-const M11: &[Mod] = &[Mod::Inc, Mod::Dec];
-const M12: &[Mod] = &[Mod::Min, Mod::Max];
-const M13: &[Mod] = &[Mod::Add];
-const M14: &[Mod] = &[Mod::CtaGroup1];
-const M15: &[Mod] = &[Mod::CtaGroup2];
-const M16: &[Mod] = &[Mod::Sat];
-const M17: &[Mod] = &[Mod::Ftz];
-const M18: &[Mod] = &[Mod::Satfinite];
-const M19: &[Mod] = &[Mod::Const];
-const M20: &[Mod] = &[Mod::Param, Mod::ParamEntry];
-const M21: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
-const M22: &[Mod] = &[Mod::Rn];
-const M23: &[Mod] = &[Mod::Cluster];
-const M24: &[Mod] = &[Mod::Acquire, Mod::Release];
-const M25: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
-const M26: &[Mod] = &[Mod::V2, Mod::V4, Mod::V8];
-const M27: &[Mod] = &[Mod::V8];
-const M28: &[Mod] = &[Mod::V4];
-const M29: &[Mod] = &[
+const M9: &[Mod] = &[Mod::MulticastClusterAll];
+const M10: &[Mod] = &[Mod::CpMask];
+const M11: &[Mod] = &[Mod::And, Mod::Or, Mod::Xor];
+const M12: &[Mod] = &[Mod::Inc, Mod::Dec];
+const M13: &[Mod] = &[Mod::Min, Mod::Max];
+const M14: &[Mod] = &[Mod::Add];
+const M15: &[Mod] = &[Mod::CtaGroup1];
+const M16: &[Mod] = &[Mod::CtaGroup2];
+const M17: &[Mod] = &[Mod::Sat];
+const M18: &[Mod] = &[Mod::Ftz];
+const M19: &[Mod] = &[Mod::Satfinite];
+const M20: &[Mod] = &[Mod::Const];
+const M21: &[Mod] = &[Mod::Param, Mod::ParamEntry];
+const M22: &[Mod] = &[Mod::Rn, Mod::Rz, Mod::Rm, Mod::Rp];
+const M23: &[Mod] = &[Mod::Rn];
+const M24: &[Mod] = &[Mod::Cluster];
+const M25: &[Mod] = &[Mod::Acquire, Mod::Release];
+const M26: &[Mod] = &[Mod::SyncRestrictSharedCluster, Mod::SyncRestrictSharedCta, Mod::MbarrierInit];
+const M27: &[Mod] = &[Mod::V2, Mod::V4, Mod::V8];
+const M28: &[Mod] = &[Mod::V8];
+const M29: &[Mod] = &[Mod::V4];
+const M30: &[Mod] = &[
     Mod::Const,
     Mod::Global,
     Mod::Local,
@@ -2819,7 +3232,7 @@ const M29: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M30: &[Mod] = &[
+const M31: &[Mod] = &[
     Mod::Const,
     Mod::Local,
     Mod::Param,
@@ -2829,7 +3242,7 @@ const M30: &[Mod] = &[
     Mod::SharedCta,
     Mod::SharedCluster,
 ];
-const M31: &[Mod] = &[
+const M32: &[Mod] = &[
     Mod::L1EvictNormal,
     Mod::L1EvictUnchanged,
     Mod::L1EvictFirst,
@@ -2839,49 +3252,57 @@ const M31: &[Mod] = &[
     Mod::L2EvictFirst,
     Mod::L2EvictLast,
 ];
-const M32: &[Mod] = &[Mod::Volatile];
-const M33: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
-const M34: &[Mod] = &[Mod::Local];
-const M35: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
-const M36: &[Mod] = &[Mod::V4, Mod::V8];
-const M37: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
-const M38: &[Mod] = &[Mod::Relu];
-const M39: &[Mod] = &[Mod::Relaxed];
-const M40: &[Mod] = &[Mod::Release, Mod::Relaxed];
-const M41: &[Mod] = &[Mod::Release];
-const M42: &[Mod] = &[Mod::Acquire, Mod::Relaxed];
-const M43: &[Mod] = &[Mod::M16n8k8];
-const M44: &[Mod] = &[Mod::M16n8k16];
-const M45: &[Mod] = &[Mod::M16n8k4];
-const M46: &[Mod] = &[Mod::M8n8k4];
-const M47: &[Mod] = &[Mod::M8n8k16];
-const M48: &[Mod] = &[Mod::M16n8k32];
-const M49: &[Mod] = &[Mod::M8n8k32];
-const M50: &[Mod] = &[Mod::M16n8k64];
-const M51: &[Mod] = &[Mod::And];
-const M52: &[Mod] = &[Mod::M8n8k128];
-const M53: &[Mod] = &[Mod::M16n8k128];
-const M54: &[Mod] = &[Mod::M16n8k256];
-const M55: &[Mod] = &[Mod::KindF8f6f4];
-const M56: &[Mod] = &[Mod::SpOrderedMetadata];
-const M57: &[Mod] = &[Mod::Sp];
-const M58: &[Mod] = &[Mod::ScaleVec2X];
-const M59: &[Mod] = &[Mod::ScaleVec4X];
-const M60: &[Mod] = &[Mod::AccF32];
-const M61: &[Mod] = &[Mod::Mmio];
-const M62: &[Mod] = &[Mod::Sys];
-const M63: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
-const M64: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
-const M65: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
-const M66: &[Mod] = &[Mod::And, Mod::Or];
-const M67: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
-const M68: &[Mod] = &[Mod::A1d, Mod::A2d];
-const M69: &[Mod] = &[Mod::N16x128b];
-const M70: &[Mod] = &[Mod::X128];
-const M71: &[Mod] = &[Mod::N16x256b];
-const M72: &[Mod] = &[Mod::X64, Mod::X128];
-const M73: &[Mod] = &[Mod::GlobalAddress];
-const M74: &[Mod] = &[
+const M33: &[Mod] = &[Mod::Volatile];
+const M34: &[Mod] = &[Mod::Const, Mod::Param, Mod::ParamEntry, Mod::ParamFunc];
+const M35: &[Mod] = &[Mod::Local];
+const M36: &[Mod] = &[Mod::L2EvictNormal, Mod::L2EvictFirst, Mod::L2EvictLast];
+const M37: &[Mod] = &[Mod::V4, Mod::V8];
+const M38: &[Mod] = &[Mod::L264B, Mod::L2128B, Mod::L2256B];
+const M39: &[Mod] = &[Mod::Relu];
+const M40: &[Mod] = &[Mod::Relaxed];
+const M41: &[Mod] = &[Mod::Release, Mod::Relaxed];
+const M42: &[Mod] = &[Mod::Release];
+const M43: &[Mod] = &[Mod::Acquire, Mod::Relaxed];
+const M44: &[Mod] = &[Mod::M16n8k8];
+const M45: &[Mod] = &[Mod::M16n8k16];
+const M46: &[Mod] = &[Mod::M16n8k4];
+const M47: &[Mod] = &[Mod::M8n8k4];
+const M48: &[Mod] = &[Mod::M8n8k16];
+const M49: &[Mod] = &[Mod::M16n8k32];
+const M50: &[Mod] = &[Mod::M8n8k32];
+const M51: &[Mod] = &[Mod::M16n8k64];
+const M52: &[Mod] = &[Mod::And];
+const M53: &[Mod] = &[Mod::M8n8k128];
+const M54: &[Mod] = &[Mod::M16n8k128];
+const M55: &[Mod] = &[Mod::M16n8k256];
+const M56: &[Mod] = &[Mod::KindF8f6f4];
+const M57: &[Mod] = &[Mod::SpOrderedMetadata];
+const M58: &[Mod] = &[Mod::Sp];
+const M59: &[Mod] = &[Mod::ScaleVec2X];
+const M60: &[Mod] = &[Mod::ScaleVec4X];
+const M61: &[Mod] = &[Mod::AccF32];
+const M62: &[Mod] = &[Mod::AccF16];
+const M63: &[Mod] = &[Mod::Mmio];
+const M64: &[Mod] = &[Mod::Sys];
+const M65: &[Mod] = &[Mod::Lo, Mod::Ls, Mod::Hi, Mod::Hs];
+const M66: &[Mod] = &[Mod::Lt, Mod::Le, Mod::Gt, Mod::Ge];
+const M67: &[Mod] = &[Mod::Equ, Mod::Neu, Mod::Ltu, Mod::Leu, Mod::Gtu, Mod::Geu, Mod::Num, Mod::Nan];
+const M68: &[Mod] = &[Mod::And, Mod::Or];
+const M69: &[Mod] = &[Mod::Add, Mod::And, Mod::Or];
+const M70: &[Mod] = &[Mod::A1d, Mod::A2d];
+const M71: &[Mod] = &[Mod::N16x128b];
+const M72: &[Mod] = &[Mod::X128];
+const M73: &[Mod] = &[Mod::N16x256b];
+const M74: &[Mod] = &[Mod::X64, Mod::X128];
+const M75: &[Mod] = &[Mod::KindMxf8f6f4];
+const M76: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16];
+const M77: &[Mod] = &[Mod::KindMxf4];
+const M78: &[Mod] = &[Mod::ScaleVec1X, Mod::ScaleVec4X, Mod::Block16];
+const M79: &[Mod] = &[Mod::KindMxf4nvf4];
+const M80: &[Mod] = &[Mod::ScaleVec1X];
+const M81: &[Mod] = &[Mod::ScaleVec2X, Mod::ScaleVec4X, Mod::Block16, Mod::Block32];
+const M82: &[Mod] = &[Mod::GlobalAddress];
+const M83: &[Mod] = &[
     Mod::Rank,
     Mod::Elemtype,
     Mod::InterleaveLayout,
@@ -2889,17 +3310,19 @@ const M74: &[Mod] = &[
     Mod::FillMode,
     Mod::SwizzleAtomicity,
 ];
-const M75: &[Mod] = &[Mod::GlobalStride];
-const M76: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
-const M77: &[Mod] = &[Mod::Cube, Mod::Acube];
-const M78: &[Mod] = &[Mod::N2dms, Mod::A2dms];
-const M79: &[Mod] = &[Mod::N2dms];
-const M80: &[Mod] = &[Mod::A2dms];
-const M81: &[Mod] = &[Mod::Ballot];
-const M82: &[Mod] = &[Mod::M16n16k16];
-const M83: &[Mod] = &[Mod::M8n32k16];
-const M84: &[Mod] = &[Mod::M32n8k16];
-const M85: &[Mod] = &[Mod::M16n16k8];
+const M84: &[Mod] = &[Mod::SwizzleAtomicity];
+const M85: &[Mod] = &[Mod::GlobalStride];
+const M86: &[Mod] = &[Mod::BoxDim, Mod::GlobalDim, Mod::ElementStride];
+const M87: &[Mod] = &[Mod::Uni];
+const M88: &[Mod] = &[Mod::Cube, Mod::Acube];
+const M89: &[Mod] = &[Mod::N2dms, Mod::A2dms];
+const M90: &[Mod] = &[Mod::N2dms];
+const M91: &[Mod] = &[Mod::A2dms];
+const M92: &[Mod] = &[Mod::Ballot];
+const M93: &[Mod] = &[Mod::M16n16k16];
+const M94: &[Mod] = &[Mod::M8n32k16];
+const M95: &[Mod] = &[Mod::M32n8k16];
+const M96: &[Mod] = &[Mod::M16n16k8];
 
 /// The table, sorted by opcode; within one, in the order of the files.
 pub static FORMS: &[Form] = &[
@@ -3280,6 +3703,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
             Rule { when: &[Condition::TypeIn(0, T2), Condition::Has(M5)], then: Consequence::Gates(G34) },
             Rule { when: &[Condition::TypeIn(0, T2), Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G36) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
@@ -3312,9 +3736,10 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G36) },
+            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G37) },
             Rule { when: &[Condition::TypeIn(0, T2), Condition::Has(M5)], then: Consequence::Gates(G34) },
             Rule { when: &[Condition::TypeIn(0, T2), Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::TypeIn(0, T3)], then: Consequence::Gates(G38) },
         ],
         gates: G32,
         carry: CarryFlag { reads: false, writes: false },
@@ -3345,9 +3770,9 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G37) },
-            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M5)], then: Consequence::Gates(G34) },
-            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M3)], then: Consequence::Gates(G35) },
+            Rule { when: &[Condition::TypeIn(0, T5)], then: Consequence::Gates(G39) },
+            Rule { when: &[Condition::TypeIn(0, T6), Condition::Has(M5)], then: Consequence::Gates(G34) },
+            Rule { when: &[Condition::TypeIn(0, T6), Condition::Has(M3)], then: Consequence::Gates(G35) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
@@ -3383,13 +3808,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G38) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G40) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G39,
+        gates: G41,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -3487,7 +3912,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G44) },
+            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G46) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
@@ -3524,9 +3949,9 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G38) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G40) },
         ],
-        gates: G45,
+        gates: G47,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -3558,7 +3983,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G45,
+        gates: G47,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -3590,7 +4015,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G45,
+        gates: G47,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Atom),
     },
@@ -3605,7 +4030,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G46) }],
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G48) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
@@ -3621,8 +4046,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G47) }],
-        gates: G48,
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G49) }],
+        gates: G50,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -3638,8 +4063,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G49) }],
-        gates: G50,
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G51) }],
+        gates: G52,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -3656,8 +4081,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G49) }],
-        gates: G50,
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G51) }],
+        gates: G52,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -3673,8 +4098,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G49) }],
-        gates: G50,
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G51) }],
+        gates: G52,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -3691,8 +4116,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G49) }],
-        gates: G50,
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G51) }],
+        gates: G52,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -3702,10 +4127,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.2",
         slots: &[slot("warp", C50), slot("sync", C44)],
         ignored: &[],
-        head: 0,
+        head: 1,
         operands: &[read("membermask", Kind::Source, Ty::Fixed(Type::B32))],
         rules: &[],
-        gates: G51,
+        gates: G53,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BarWarpSync),
     },
@@ -3720,8 +4145,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G53) }],
-        gates: G54,
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G55) }],
+        gates: G56,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -3736,8 +4161,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G53) }],
-        gates: G54,
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G55) }],
+        gates: G56,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -3759,8 +4184,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G53) }],
-        gates: G54,
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G55) }],
+        gates: G56,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -3783,8 +4208,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G53) }],
-        gates: G54,
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G55) }],
+        gates: G56,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -3806,8 +4231,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G53) }],
-        gates: G54,
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G55) }],
+        gates: G56,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -3830,8 +4255,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G53) }],
-        gates: G54,
+        rules: &[Rule { when: &[Condition::Has(M7)], then: Consequence::Gates(G55) }],
+        gates: G56,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Barrier),
     },
@@ -3846,10 +4271,10 @@ pub static FORMS: &[Form] = &[
             optional("aligned", C51),
         ],
         ignored: &[],
-        head: 0,
+        head: 2,
         operands: &[],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G55) }],
-        gates: G56,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G57) }],
+        gates: G58,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BarrierCluster),
     },
@@ -3859,10 +4284,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.3",
         slots: &[slot("cluster", C52), slot("wait", C54), optional("acquire", C55), optional("aligned", C51)],
         ignored: &[],
-        head: 0,
+        head: 2,
         operands: &[],
-        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G55) }],
-        gates: G56,
+        rules: &[Rule { when: &[Condition::Has(M8)], then: Consequence::Gates(G57) }],
+        gates: G58,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BarrierCluster),
     },
@@ -3880,7 +4305,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G57,
+        gates: G59,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfe"),
     },
@@ -3899,7 +4324,7 @@ pub static FORMS: &[Form] = &[
             read("len", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G58,
+        gates: G60,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfi"),
     },
@@ -3912,7 +4337,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G59,
+        gates: G61,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bfind"),
     },
@@ -3929,7 +4354,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G60,
+        gates: G62,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::bmsk"),
     },
@@ -3955,7 +4380,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G61,
+        gates: G63,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::brev"),
     },
@@ -3968,7 +4393,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G62,
+        gates: G64,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Brkpt),
     },
@@ -3984,7 +4409,7 @@ pub static FORMS: &[Form] = &[
             read("list", Kind::BranchTargets, Ty::None),
         ],
         rules: &[],
-        gates: G63,
+        gates: G65,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::BrxIdx),
     },
@@ -4016,8 +4441,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 2,
         operands: &[read("dst", Kind::Address, Ty::None), read("mbar", Kind::Address, Ty::None)],
-        rules: &[],
-        gates: G65,
+        rules: &[Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G67) }],
+        gates: G68,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::TryCancel),
     },
@@ -4030,7 +4455,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
         rules: &[],
-        gates: G66,
+        gates: G69,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::QueryCancel),
     },
@@ -4043,7 +4468,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
         rules: &[],
-        gates: G66,
+        gates: G69,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::QueryCancel),
     },
@@ -4065,7 +4490,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G66,
+        gates: G69,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::QueryCancel),
     },
@@ -4078,7 +4503,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G67,
+        gates: G70,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::clz"),
     },
@@ -4108,7 +4533,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G68,
+        gates: G71,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::copysign"),
     },
@@ -4145,7 +4570,7 @@ pub static FORMS: &[Form] = &[
             read("src-size", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: G73,
+        gates: G76,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -4170,7 +4595,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G73,
+        gates: G76,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -4196,7 +4621,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G73,
+        gates: G76,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -4220,7 +4645,7 @@ pub static FORMS: &[Form] = &[
             read("ignore-src", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G74,
+        gates: G77,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -4246,7 +4671,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G74,
+        gates: G77,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsync),
     },
@@ -4259,7 +4684,7 @@ pub static FORMS: &[Form] = &[
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G75,
+        gates: G78,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -4272,7 +4697,7 @@ pub static FORMS: &[Form] = &[
         head: 2,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G76,
+        gates: G79,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -4285,7 +4710,7 @@ pub static FORMS: &[Form] = &[
         head: 2,
         operands: &[],
         rules: &[],
-        gates: G77,
+        gates: G80,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -4305,7 +4730,7 @@ pub static FORMS: &[Form] = &[
         head: 3,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G78,
+        gates: G81,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncArrive),
     },
@@ -4329,7 +4754,7 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G80,
+        gates: G83,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -4355,7 +4780,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G80,
+        gates: G83,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -4379,7 +4804,7 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G80,
+        gates: G83,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -4402,7 +4827,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G80,
+        gates: G83,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -4427,7 +4852,7 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
         ],
         rules: &[],
-        gates: G80,
+        gates: G83,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -4455,8 +4880,8 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64))
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G83) }],
-        gates: G80,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G86) }],
+        gates: G83,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -4480,8 +4905,8 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Source, Ty::Fixed(Type::U32)),
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G83) }],
-        gates: G80,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G86) }],
+        gates: G83,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -4507,8 +4932,8 @@ pub static FORMS: &[Form] = &[
             read("cache-policy", Kind::Source, Ty::Fixed(Type::B64)),
             read("mask", Kind::Source, Ty::Fixed(Type::U16)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M9)], then: Consequence::Gates(G83) }],
-        gates: G80,
+        rules: &[Rule { when: &[Condition::Has(M10)], then: Consequence::Gates(G86) }],
+        gates: G83,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -4539,10 +4964,6 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T6)], Fault::Types),
-            },
-            Rule {
                 when: &[Condition::Has(M11)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
             },
@@ -4555,19 +4976,23 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::TypeIn(0, T9)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M13), Condition::TypeIn(0, T10)],
+                when: &[Condition::Has(M14)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T10)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M14), Condition::TypeIn(0, T11)],
                 then: Consequence::Needs(&[Condition::Has(M6)], Fault::Missing("noftz")),
             },
             Rule {
                 when: &[Condition::Has(M6)],
-                then: Consequence::Needs(&[Condition::Has(M13)], Fault::Illegal(M6)),
+                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M6)),
             },
             Rule {
                 when: &[Condition::Has(M6)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T10)], Fault::Illegal(M6)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Illegal(M6)),
             },
         ],
-        gates: G84,
+        gates: G87,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -4595,23 +5020,23 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
-            },
-            Rule {
                 when: &[Condition::Has(M11)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M13)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
             },
+            Rule {
+                when: &[Condition::Has(M14)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
+            },
         ],
-        gates: G84,
+        gates: G87,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncBulk),
     },
@@ -4636,7 +5061,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G85,
+        gates: G88,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -4649,7 +5074,7 @@ pub static FORMS: &[Form] = &[
         head: 3,
         operands: &[],
         rules: &[],
-        gates: G86,
+        gates: G89,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -4662,7 +5087,7 @@ pub static FORMS: &[Form] = &[
         head: 3,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G88,
+        gates: G91,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CpAsyncGroup),
     },
@@ -4692,10 +5117,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G91) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G92) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G94) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G95) },
         ],
-        gates: G93,
+        gates: G96,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -4727,10 +5152,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G91) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G92) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G94) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G95) },
         ],
-        gates: G93,
+        gates: G96,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -4761,10 +5186,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G91) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G92) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G94) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G95) },
         ],
-        gates: G93,
+        gates: G96,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -4797,10 +5222,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G91) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G92) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G94) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G95) },
         ],
-        gates: G93,
+        gates: G96,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -4831,10 +5256,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G91) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G92) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G94) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G95) },
         ],
-        gates: G93,
+        gates: G96,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -4867,10 +5292,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G91) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G92) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G94) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G95) },
         ],
-        gates: G93,
+        gates: G96,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -4901,10 +5326,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G91) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G92) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G94) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G95) },
         ],
-        gates: G93,
+        gates: G96,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -4937,10 +5362,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G91) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G92) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G94) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G95) },
         ],
-        gates: G93,
+        gates: G96,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -4968,7 +5393,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G93,
+        gates: G96,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -4996,7 +5421,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G93,
+        gates: G96,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -5026,7 +5451,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G94,
+        gates: G97,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -5053,7 +5478,7 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::With(Mod::L2CacheHint)),
         ],
         rules: &[],
-        gates: G95,
+        gates: G98,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -5077,7 +5502,7 @@ pub static FORMS: &[Form] = &[
             read("total-size", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G96,
+        gates: G99,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -5098,7 +5523,7 @@ pub static FORMS: &[Form] = &[
             read("fraction", Kind::Immediate, Ty::Fixed(Type::F32)).presence(Presence::Optional),
         ],
         rules: &[],
-        gates: G96,
+        gates: G99,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -5114,7 +5539,7 @@ pub static FORMS: &[Form] = &[
             read("access-property", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G96,
+        gates: G99,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::CreatePolicy),
     },
@@ -5131,36 +5556,36 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M16), Condition::TypeIn(0, T14)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T15)], Fault::Illegal(M16)),
+                when: &[Condition::Has(M17), Condition::TypeIn(0, T15)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T16)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M16), Condition::TypeIn(0, T16)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T17)], Fault::Illegal(M16)),
+                when: &[Condition::Has(M17), Condition::TypeIn(0, T17)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T18)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M16), Condition::TypeIn(0, T7)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T18)], Fault::Illegal(M16)),
+                when: &[Condition::Has(M17), Condition::TypeIn(0, T8)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T19)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M16), Condition::TypeIn(0, T5)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T19)], Fault::Illegal(M16)),
+                when: &[Condition::Has(M17), Condition::TypeIn(0, T6)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T20)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M16), Condition::TypeIn(0, T20)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T21)], Fault::Illegal(M16)),
+                when: &[Condition::Has(M17), Condition::TypeIn(0, T21)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T22)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M16), Condition::TypeIn(0, T22)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T23)], Fault::Illegal(M16)),
+                when: &[Condition::Has(M17), Condition::TypeIn(0, T23)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M16), Condition::TypeIn(0, T24)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M16)),
+                when: &[Condition::Has(M17), Condition::TypeIn(0, T25)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T26)], Fault::Illegal(M17)),
             },
             Rule {
-                when: &[Condition::Has(M16), Condition::TypeIn(0, T26)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T5)], Fault::Illegal(M16)),
+                when: &[Condition::Has(M17), Condition::TypeIn(0, T27)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T6)], Fault::Illegal(M17)),
             },
         ],
         gates: &[],
@@ -5179,8 +5604,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M17), Condition::TypeIn(0, T1)],
-            then: Consequence::Gates(G97),
+            when: &[Condition::Has(M18), Condition::TypeIn(0, T1)],
+            then: Consequence::Gates(G100),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -5204,8 +5629,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M17), Condition::TypeIn(0, T1)],
-            then: Consequence::Gates(G97),
+            when: &[Condition::Has(M18), Condition::TypeIn(0, T1)],
+            then: Consequence::Gates(G100),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -5223,8 +5648,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M17), Condition::TypeIn(0, T1)],
-            then: Consequence::Gates(G97),
+            when: &[Condition::Has(M18), Condition::TypeIn(0, T1)],
+            then: Consequence::Gates(G100),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -5242,7 +5667,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G98,
+        gates: G101,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_int"),
     },
@@ -5258,8 +5683,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M17), Condition::TypeIn(1, T27)],
-            then: Consequence::Gates(G99),
+            when: &[Condition::Has(M18), Condition::TypeIn(1, T28)],
+            then: Consequence::Gates(G102),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -5283,8 +5708,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M17), Condition::TypeIn(1, T27)],
-            then: Consequence::Gates(G99),
+            when: &[Condition::Has(M18), Condition::TypeIn(1, T28)],
+            then: Consequence::Gates(G102),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -5302,8 +5727,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M17), Condition::TypeIn(1, T27)],
-            then: Consequence::Gates(G99),
+            when: &[Condition::Has(M18), Condition::TypeIn(1, T28)],
+            then: Consequence::Gates(G102),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -5321,7 +5746,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G100,
+        gates: G103,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::int_to_float"),
     },
@@ -5492,7 +5917,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G97) }],
+        rules: &[Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G100) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
@@ -5508,8 +5933,8 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).wider(),
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M17)], then: Consequence::Gates(G101) }],
-        gates: G102,
+        rules: &[Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G104) }],
+        gates: G105,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -5525,7 +5950,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)).wider(),
         ],
         rules: &[],
-        gates: G103,
+        gates: G106,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -5541,7 +5966,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G103,
+        gates: G106,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -5557,7 +5982,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G103,
+        gates: G106,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -5573,7 +5998,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G103,
+        gates: G106,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -5589,7 +6014,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)).wider(),
         ],
         rules: &[],
-        gates: G103,
+        gates: G106,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::float_to_float"),
     },
@@ -5607,7 +6032,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) }],
+        rules: &[Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G109) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -5626,7 +6051,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) }],
+        rules: &[Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G109) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -5639,7 +6064,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B32)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) }],
+        rules: &[Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G109) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
@@ -5658,8 +6083,8 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B32)), read("a", Kind::Source, Ty::Pick(1))],
-        rules: &[Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G108) }],
-        gates: G109,
+        rules: &[Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G111) }],
+        gates: G112,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::narrow"),
     },
@@ -5681,8 +6106,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) }],
-        gates: G110,
+        rules: &[Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G109) }],
+        gates: G113,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -5704,8 +6129,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(1)),
             read("b", Kind::Source, Ty::Pick(1)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) }],
-        gates: G110,
+        rules: &[Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G109) }],
+        gates: G113,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -5728,8 +6153,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) }],
-        gates: G110,
+        rules: &[Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G109) }],
+        gates: G113,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -5752,8 +6177,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
             read("rbits", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M18)], then: Consequence::Gates(G106) }],
-        gates: G110,
+        rules: &[Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G109) }],
+        gates: G113,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_stochastic"),
     },
@@ -5831,7 +6256,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G114,
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -5844,7 +6269,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G114,
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -5867,7 +6292,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G114,
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -5880,7 +6305,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B8))],
         rules: &[],
-        gates: G114,
+        gates: G117,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -5897,7 +6322,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G115,
+        gates: G118,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack"),
     },
@@ -5915,7 +6340,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::B16)), read("a", Kind::Source, Ty::Pick(1))],
         rules: &[],
-        gates: G115,
+        gates: G118,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -5928,7 +6353,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Fixed(Type::B16))],
         rules: &[],
-        gates: G115,
+        gates: G118,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::packed"),
     },
@@ -6014,7 +6439,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[],
-        gates: G116,
+        gates: G119,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -6038,7 +6463,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(2)),
         ],
         rules: &[],
-        gates: G116,
+        gates: G119,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("convert::pack_integers"),
     },
@@ -6051,10 +6476,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G122) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G123) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G126) },
         ],
-        gates: G124,
+        gates: G127,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -6067,10 +6492,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::AddressValue, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G122) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G123) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G126) },
         ],
-        gates: G124,
+        gates: G127,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Cvta),
     },
@@ -6086,7 +6511,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G125,
+        gates: G128,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Discard),
     },
@@ -6102,7 +6527,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G126) }],
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G129) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
@@ -6119,7 +6544,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G126) }],
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G129) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -6136,7 +6561,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G127) }],
+        rules: &[Rule { when: &[Condition::HasNot(M23)], then: Consequence::Gates(G130) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div"),
@@ -6154,7 +6579,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G128,
+        gates: G131,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::div_approx"),
     },
@@ -6181,7 +6606,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.1.24",
         slots: &[slot("mode", C139), slot("atype", C140), slot("btype", C140)],
         ignored: &[],
-        head: 0,
+        head: 1,
         operands: &[
             write("d", Kind::Register, Ty::Fixed(Type::U32)),
             read("a", Kind::Source, Ty::Fixed(Type::B32)),
@@ -6189,7 +6614,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G129,
+        gates: G132,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp2a"),
     },
@@ -6207,7 +6632,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G130,
+        gates: G133,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::dp4a"),
     },
@@ -6223,7 +6648,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G131,
+        gates: G134,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Elect),
     },
@@ -6249,7 +6674,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G132,
+        gates: G135,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::ex2_approx"),
     },
@@ -6288,10 +6713,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M24), Condition::HasNot(M25)], then: Consequence::Gates(G136) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M25), Condition::HasNot(M26)], then: Consequence::Gates(G139) },
         ],
-        gates: G137,
+        gates: G140,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6304,10 +6729,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M24), Condition::HasNot(M25)], then: Consequence::Gates(G136) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M25), Condition::HasNot(M26)], then: Consequence::Gates(G139) },
         ],
-        gates: G137,
+        gates: G140,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6320,10 +6745,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M24), Condition::HasNot(M25)], then: Consequence::Gates(G136) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M25), Condition::HasNot(M26)], then: Consequence::Gates(G139) },
         ],
-        gates: G137,
+        gates: G140,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6336,10 +6761,10 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M23)], then: Consequence::Gates(G24) },
-            Rule { when: &[Condition::Has(M24), Condition::HasNot(M25)], then: Consequence::Gates(G136) },
+            Rule { when: &[Condition::Has(M24)], then: Consequence::Gates(G24) },
+            Rule { when: &[Condition::Has(M25), Condition::HasNot(M26)], then: Consequence::Gates(G139) },
         ],
-        gates: G137,
+        gates: G140,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6349,10 +6774,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.4",
         slots: &[slot("proxy", C147), slot("alias", C148)],
         ignored: &[],
-        head: 0,
+        head: 2,
         operands: &[],
         rules: &[],
-        gates: G141,
+        gates: G144,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6362,10 +6787,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.13.4",
         slots: &[slot("proxy", C147), slot("async", C149), optional("async_space", C150)],
         ignored: &[],
-        head: 0,
+        head: 2,
         operands: &[],
         rules: &[],
-        gates: G141,
+        gates: G144,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6383,7 +6808,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G143,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6404,7 +6829,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G143,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6423,7 +6848,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G143,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6442,7 +6867,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G143,
+        gates: G146,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -6460,7 +6885,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G144,
+        gates: G147,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -6478,7 +6903,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G145,
+        gates: G148,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -6496,7 +6921,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G146,
+        gates: G149,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::fma"),
     },
@@ -6604,7 +7029,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G144,
+        gates: G147,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("mixed::fma"),
     },
@@ -6622,7 +7047,7 @@ pub static FORMS: &[Form] = &[
             read("offset", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G150,
+        gates: G153,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::fns"),
     },
@@ -6638,7 +7063,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G151,
+        gates: G154,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GetCtaRank),
     },
@@ -6651,7 +7076,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G152,
+        gates: G155,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::GridDepControl),
     },
@@ -6667,10 +7092,10 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Address),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M19)], then: Consequence::Gates(G122) },
-            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G123) },
+            Rule { when: &[Condition::Has(M20)], then: Consequence::Gates(G125) },
+            Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G126) },
         ],
-        gates: G153,
+        gates: G156,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::IsSpaceP),
     },
@@ -6686,7 +7111,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::AddressValue, Ty::Fixed(Type::U64)),
         ],
         rules: &[],
-        gates: G154,
+        gates: G157,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::istypep"),
     },
@@ -6713,52 +7138,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
-            },
-            Rule {
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule {
+                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
-            },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
+            },
+            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M36), Condition::Has(M29)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+            },
+            Rule {
+                when: &[Condition::Has(M36), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M37)),
+                when: &[Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M38)),
             },
         ],
         gates: &[],
@@ -6789,52 +7214,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
-            },
-            Rule {
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule {
+                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
-            },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
+            },
+            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M36), Condition::Has(M29)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+            },
+            Rule {
+                when: &[Condition::Has(M36), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M37)),
+                when: &[Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M38)),
             },
         ],
         gates: &[],
@@ -6860,52 +7285,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
-            },
-            Rule {
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule {
+                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
-            },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
+            },
+            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M36), Condition::Has(M29)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+            },
+            Rule {
+                when: &[Condition::Has(M36), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M37)),
+                when: &[Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M38)),
             },
         ],
         gates: &[],
@@ -6937,52 +7362,52 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
-            },
-            Rule {
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule {
+                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
-            },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
+            },
+            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M36), Condition::Has(M29)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+            },
+            Rule {
+                when: &[Condition::Has(M36), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M37)),
+                when: &[Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M38)),
             },
         ],
         gates: &[],
@@ -7005,52 +7430,52 @@ pub static FORMS: &[Form] = &[
         operands: &[write("d", Kind::Register, Ty::Pick(0)).wider(), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
-            },
-            Rule {
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule {
+                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
-            },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
+            },
+            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M36), Condition::Has(M29)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+            },
+            Rule {
+                when: &[Condition::Has(M36), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M4)),
             },
             Rule {
-                when: &[Condition::Has(M37)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M37)),
+                when: &[Condition::Has(M38)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M38)),
             },
         ],
         gates: &[],
@@ -7080,44 +7505,44 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
-            },
-            Rule {
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule {
+                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
-            },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
+            },
+            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M36), Condition::Has(M29)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+            },
+            Rule {
+                when: &[Condition::Has(M36), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
             },
         ],
         gates: &[],
@@ -7148,44 +7573,44 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
-            },
-            Rule {
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule {
+                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
-            },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
+            },
+            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M36), Condition::Has(M29)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+            },
+            Rule {
+                when: &[Condition::Has(M36), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
             },
         ],
         gates: &[],
@@ -7212,7 +7637,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G168,
+        gates: G171,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7236,7 +7661,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G168,
+        gates: G171,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7260,7 +7685,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G168,
+        gates: G171,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7284,7 +7709,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G169,
+        gates: G172,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7308,7 +7733,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G169,
+        gates: G172,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7332,7 +7757,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G169,
+        gates: G172,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7357,7 +7782,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G169,
+        gates: G172,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7382,7 +7807,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G169,
+        gates: G172,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7406,7 +7831,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G170,
+        gates: G174,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7430,7 +7855,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[],
-        gates: G170,
+        gates: G174,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::LdMatrix),
     },
@@ -7448,15 +7873,15 @@ pub static FORMS: &[Form] = &[
         rules: &[
             Rule { when: &[Condition::HasNot(M5)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M28)],
+                when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
+            Rule {
+                when: &[Condition::Has(M29)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+            },
         ],
-        gates: G171,
+        gates: G175,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Ld),
     },
@@ -7488,7 +7913,7 @@ pub static FORMS: &[Form] = &[
             read("immLut", Kind::Immediate, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G172,
+        gates: G176,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -7508,7 +7933,7 @@ pub static FORMS: &[Form] = &[
             read("q", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[],
-        gates: G173,
+        gates: G177,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::lop3"),
     },
@@ -7526,7 +7951,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G174,
+        gates: G178,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
     },
@@ -7543,7 +7968,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
             read("c", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G175) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G179) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mad"),
@@ -7616,7 +8041,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G176,
+        gates: G180,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::mad"),
     },
@@ -7670,7 +8095,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G177,
+        gates: G181,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::madc"),
     },
@@ -7688,7 +8113,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G177,
+        gates: G181,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::madc"),
     },
@@ -7705,7 +8130,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G178,
+        gates: G182,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mapa),
     },
@@ -7722,7 +8147,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G179,
+        gates: G183,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -7739,7 +8164,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G179,
+        gates: G183,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MatchSync),
     },
@@ -7814,7 +8239,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G183,
+        gates: G187,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::max3"),
     },
@@ -7831,7 +8256,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G184,
+        gates: G188,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
     },
@@ -7854,7 +8279,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G184,
+        gates: G188,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::max"),
     },
@@ -7921,7 +8346,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G187) }],
+        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G191) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::max"),
@@ -7938,7 +8363,7 @@ pub static FORMS: &[Form] = &[
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
         rules: &[],
-        gates: G188,
+        gates: G192,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7951,7 +8376,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G189,
+        gates: G193,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7963,8 +8388,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G190) }],
-        gates: G191,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G194) }],
+        gates: G195,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7982,8 +8407,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G190) }],
-        gates: G191,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G194) }],
+        gates: G195,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -7995,8 +8420,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G190) }],
-        gates: G192,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G194) }],
+        gates: G196,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8014,8 +8439,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("tx", Kind::Source, Ty::Fixed(Type::U32))],
-        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G190) }],
-        gates: G192,
+        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G194) }],
+        gates: G196,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8027,8 +8452,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G193,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8046,8 +8471,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G193,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8063,8 +8488,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G196,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8086,8 +8511,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G196,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        gates: G200,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8103,8 +8528,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G197) }],
-        gates: G193,
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G201) }],
+        gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8127,8 +8552,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G197) }],
-        gates: G193,
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G201) }],
+        gates: G197,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8149,8 +8574,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G198,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        gates: G202,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8173,8 +8598,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G198,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        gates: G202,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8186,8 +8611,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G201,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8205,8 +8630,8 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)).sink(), read("a", Kind::Address, Ty::None)],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G201,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8222,8 +8647,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G204,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        gates: G208,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8245,8 +8670,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G204,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        gates: G208,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8267,8 +8692,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G205) }],
-        gates: G201,
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G209) }],
+        gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8291,8 +8716,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("count", Kind::Source, Ty::Fixed(Type::U32)).range(1, 1048575),
         ],
-        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G205) }],
-        gates: G201,
+        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G209) }],
+        gates: G205,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8313,8 +8738,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G206,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        gates: G210,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8337,8 +8762,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("tx", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M40)], then: Consequence::Gates(G190) }],
-        gates: G206,
+        rules: &[Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G194) }],
+        gates: G210,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8354,8 +8779,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
-        gates: G209,
+        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
+        gates: G213,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8377,8 +8802,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("state", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
-        gates: G209,
+        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
+        gates: G213,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8394,8 +8819,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
-        gates: G212,
+        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
+        gates: G216,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8418,8 +8843,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
-        gates: G212,
+        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
+        gates: G216,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8436,8 +8861,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Pick(0)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
-        gates: G215,
+        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
+        gates: G219,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8460,8 +8885,8 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Pick(0)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
-        gates: G215,
+        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
+        gates: G219,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8478,8 +8903,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
-        gates: G218,
+        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
+        gates: G222,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8503,8 +8928,8 @@ pub static FORMS: &[Form] = &[
             read("parity", Kind::Source, Ty::Fixed(Type::U32)),
             read("time", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G190) }],
-        gates: G218,
+        rules: &[Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G194) }],
+        gates: G222,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8520,7 +8945,7 @@ pub static FORMS: &[Form] = &[
             read("state", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G221,
+        gates: G225,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mbarrier),
     },
@@ -8533,7 +8958,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G223,
+        gates: G227,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8546,7 +8971,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[],
         rules: &[],
-        gates: G224,
+        gates: G228,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Fence),
     },
@@ -8621,7 +9046,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G225,
+        gates: G229,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::min3"),
     },
@@ -8638,7 +9063,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G226,
+        gates: G230,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -8661,7 +9086,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G226,
+        gates: G230,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::min"),
     },
@@ -8728,7 +9153,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M38)], then: Consequence::Gates(G229) }],
+        rules: &[Rule { when: &[Condition::Has(M39)], then: Consequence::Gates(G233) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::min"),
@@ -8757,10 +9182,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[Rule {
-            when: &[Condition::TypeIn(3, T32)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
+            when: &[Condition::TypeIn(3, T33)],
+            then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
         }],
-        gates: G230,
+        gates: G234,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8788,18 +9213,18 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G231) },
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G232) },
-            Rule {
-                when: &[Condition::TypeIn(3, T32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
-            },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G235) },
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G236) },
             Rule {
                 when: &[Condition::TypeIn(3, T33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
             },
+            Rule {
+                when: &[Condition::TypeIn(3, T34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
+            },
         ],
-        gates: G233,
+        gates: G237,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8827,10 +9252,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G234) },
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G232) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G238) },
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G236) },
         ],
-        gates: G233,
+        gates: G237,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8858,11 +9283,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G235) },
-            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G234) },
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G232) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G239) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G238) },
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G236) },
         ],
-        gates: G233,
+        gates: G237,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8891,12 +9316,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G236) },
-            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G237) },
-            Rule { when: &[Condition::Has(M43)], then: Consequence::Gates(G238) },
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G239) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G240) },
+            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G241) },
+            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G242) },
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G243) },
         ],
-        gates: G233,
+        gates: G237,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8925,11 +9350,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G240) },
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G232) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G241) },
+            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G244) },
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G236) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G245) },
         ],
-        gates: G233,
+        gates: G237,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8958,11 +9383,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G242) },
-            Rule { when: &[Condition::Has(M48)], then: Consequence::Gates(G241) },
-            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G243) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G246) },
+            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G245) },
+            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G247) },
         ],
-        gates: G233,
+        gates: G237,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -8992,12 +9417,12 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M51)], then: Consequence::Gates(G244) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G245) },
-            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G246) },
-            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G247) },
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G248) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G249) },
+            Rule { when: &[Condition::Has(M54)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G251) },
         ],
-        gates: G233,
+        gates: G237,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9026,19 +9451,19 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M44)], then: Consequence::Gates(G248) },
-            Rule { when: &[Condition::TypeIn(0, T33)], then: Consequence::Gates(G249) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G250) },
-            Rule {
-                when: &[Condition::TypeIn(3, T32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
-            },
+            Rule { when: &[Condition::Has(M45)], then: Consequence::Gates(G253) },
+            Rule { when: &[Condition::TypeIn(0, T34)], then: Consequence::Gates(G254) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G255) },
             Rule {
                 when: &[Condition::TypeIn(3, T33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
             },
+            Rule {
+                when: &[Condition::TypeIn(3, T34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
+            },
         ],
-        gates: G251,
+        gates: G256,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9067,17 +9492,17 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G250) },
-            Rule {
-                when: &[Condition::TypeIn(3, T32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
-            },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G255) },
             Rule {
                 when: &[Condition::TypeIn(3, T33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
             },
+            Rule {
+                when: &[Condition::TypeIn(3, T34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
+            },
         ],
-        gates: G252,
+        gates: G257,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9109,15 +9534,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(3, T32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
-            },
-            Rule {
                 when: &[Condition::TypeIn(3, T33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
             },
+            Rule {
+                when: &[Condition::TypeIn(3, T34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
+            },
         ],
-        gates: G254,
+        gates: G259,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9148,7 +9573,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G254,
+        gates: G259,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9179,7 +9604,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G254,
+        gates: G259,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9210,7 +9635,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 3),
         ],
         rules: &[],
-        gates: G254,
+        gates: G259,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9241,7 +9666,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G254,
+        gates: G259,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9273,7 +9698,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G254,
+        gates: G259,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9305,7 +9730,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G254,
+        gates: G259,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9337,7 +9762,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 1),
         ],
         rules: &[],
-        gates: G254,
+        gates: G259,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9369,7 +9794,7 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[],
-        gates: G254,
+        gates: G259,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9401,26 +9826,26 @@ pub static FORMS: &[Form] = &[
             read("selector", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 0),
         ],
         rules: &[
-            Rule { when: &[Condition::TypeIn(0, T33)], then: Consequence::Gates(G255) },
-            Rule { when: &[Condition::Has(M55)], then: Consequence::Gates(G250) },
+            Rule { when: &[Condition::TypeIn(0, T34)], then: Consequence::Gates(G260) },
+            Rule { when: &[Condition::Has(M56)], then: Consequence::Gates(G255) },
             Rule {
-                when: &[Condition::TypeIn(0, T33)],
-                then: Consequence::Needs(&[Condition::Has(M56)], Fault::Illegal(M57)),
+                when: &[Condition::TypeIn(0, T34)],
+                then: Consequence::Needs(&[Condition::Has(M57)], Fault::Illegal(M58)),
             },
             Rule {
-                when: &[Condition::Has(M55)],
-                then: Consequence::Needs(&[Condition::Has(M56)], Fault::Illegal(M57)),
-            },
-            Rule {
-                when: &[Condition::TypeIn(3, T32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
+                when: &[Condition::Has(M56)],
+                then: Consequence::Needs(&[Condition::Has(M57)], Fault::Illegal(M58)),
             },
             Rule {
                 when: &[Condition::TypeIn(3, T33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
             },
+            Rule {
+                when: &[Condition::TypeIn(3, T34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
+            },
         ],
-        gates: G256,
+        gates: G261,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9453,15 +9878,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(3, T32)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Types),
-            },
-            Rule {
                 when: &[Condition::TypeIn(3, T33)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Types),
             },
+            Rule {
+                when: &[Condition::TypeIn(3, T34)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T34)], Fault::Types),
+            },
         ],
-        gates: G252,
+        gates: G257,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9497,7 +9922,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G257,
+        gates: G265,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9534,12 +9959,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M58)],
-                then: Consequence::Needs(&[Condition::TypeIn(4, T34)], Fault::Types),
+                when: &[Condition::Has(M59)],
+                then: Consequence::Needs(&[Condition::TypeIn(4, T35)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M59), Condition::TypeIn(4, T34)], then: Consequence::Gates(G258) },
+            Rule { when: &[Condition::Has(M60), Condition::TypeIn(4, T35)], then: Consequence::Gates(G268) },
         ],
-        gates: G257,
+        gates: G265,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9575,7 +10000,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G257,
+        gates: G265,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9614,7 +10039,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G259,
+        gates: G271,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9654,12 +10079,12 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M58)],
-                then: Consequence::Needs(&[Condition::TypeIn(4, T34)], Fault::Types),
+                when: &[Condition::Has(M59)],
+                then: Consequence::Needs(&[Condition::TypeIn(4, T35)], Fault::Types),
             },
-            Rule { when: &[Condition::Has(M59), Condition::TypeIn(4, T34)], then: Consequence::Gates(G258) },
+            Rule { when: &[Condition::Has(M60), Condition::TypeIn(4, T35)], then: Consequence::Gates(G268) },
         ],
-        gates: G259,
+        gates: G271,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9698,7 +10123,7 @@ pub static FORMS: &[Form] = &[
             read("ids-b", Kind::Source, Ty::Fixed(Type::U16)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G257,
+        gates: G265,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -9711,6 +10136,25 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::MovDestination, Ty::Pick(0)), read("a", Kind::MovSource, Ty::Pick(0))],
         rules: &[],
+        gates: &[],
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mov),
+    },
+    Form {
+        opcode: Opcode::Mov,
+        syntax: "mov.vec.type d.vec, a.vec",
+        section: "9.7.9.3",
+        slots: &[slot("vec", C38), slot("type", C254)],
+        ignored: &[],
+        head: 0,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Vector),
+            read("a", Kind::Source, Ty::Pick(0)).elements(Elements::Vector),
+        ],
+        rules: &[Rule {
+            when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
+            then: Consequence::Needs(&[Condition::HasNot(M29)], Fault::Vector),
+        }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mov),
@@ -9733,7 +10177,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Register, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G260,
+        gates: G272,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::MovMatrix),
     },
@@ -9749,7 +10193,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G261) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G273) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -9767,7 +10211,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G262,
+        gates: G274,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
     },
@@ -9783,7 +10227,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G263) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G275) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::mul"),
@@ -9809,7 +10253,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Mul,
         syntax: "mul{.rn}.bhalf d, a, b",
         section: "9.7.4.3",
-        slots: &[optional("rn", C10), slot("bhalf", C254)],
+        slots: &[optional("rn", C10), slot("bhalf", C255)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -9878,30 +10322,30 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce{.weak}{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C255),
+            slot("ld_reduce", C256),
             optional("weak", C157),
             optional("global", C19),
-            slot("op", C256),
-            slot("type", C257),
+            slot("op", C257),
+            slot("type", C258),
         ],
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T6)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Types),
+                when: &[Condition::Has(M11)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M13)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M14)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
             },
         ],
-        gates: G266,
+        gates: G278,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9910,31 +10354,31 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.relaxed.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C255),
+            slot("ld_reduce", C256),
             slot("relaxed", C166),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C256),
-            slot("type", C257),
+            slot("op", C257),
+            slot("type", C258),
         ],
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T6)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Types),
+                when: &[Condition::Has(M11)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M13)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M14)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
             },
         ],
-        gates: G266,
+        gates: G278,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -9943,46 +10387,46 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.ld_reduce.acquire.scope{.global}.op.type d, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C255),
+            slot("ld_reduce", C256),
             slot("acquire", C55),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C256),
-            slot("type", C257),
+            slot("op", C257),
+            slot("type", C258),
         ],
         ignored: &[],
         head: 1,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Address, Ty::None)],
         rules: &[
             Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T6)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Types),
+                when: &[Condition::Has(M11)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M13)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M14)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Types),
             },
         ],
-        gates: G266,
+        gates: G278,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
         opcode: Opcode::Multimem,
-        syntax: "multimem.ld_reduce{.weak}{.global}.op{.acc::f32}{.wide_vec}.type d.vec, [a]",
+        syntax: "multimem.ld_reduce{.weak}{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C255),
+            slot("ld_reduce", C256),
             optional("weak", C157),
             optional("global", C19),
-            slot("op", C258),
-            optional("acc::f32", C259),
+            slot("op", C259),
+            optional("acc", C260),
             optional("wide_vec", C40),
-            slot("type", C260),
+            slot("type", C261),
         ],
         ignored: &[],
         head: 1,
@@ -9991,45 +10435,65 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G267) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G285) },
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M60)),
+                when: &[Condition::Has(M61)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M61)),
             },
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::Has(M13)], Fault::Illegal(M60)),
+                when: &[Condition::Has(M61)],
+                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M61)),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T10)],
-                then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
+                when: &[Condition::TypeIn(0, T11)],
+                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M26)),
+                when: &[Condition::Has(M62)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
+                when: &[Condition::Has(M62)],
+                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M62)),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T39)],
+                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T40)],
+                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M13)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Types),
             },
         ],
-        gates: G266,
+        gates: G278,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
         opcode: Opcode::Multimem,
-        syntax: "multimem.ld_reduce.relaxed.scope{.global}.op{.acc::f32}{.wide_vec}.type d.vec, [a]",
+        syntax: "multimem.ld_reduce.relaxed.scope{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C255),
+            slot("ld_reduce", C256),
             slot("relaxed", C166),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C258),
-            optional("acc::f32", C259),
+            slot("op", C259),
+            optional("acc", C260),
             optional("wide_vec", C40),
-            slot("type", C260),
+            slot("type", C261),
         ],
         ignored: &[],
         head: 1,
@@ -10038,45 +10502,65 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G267) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G285) },
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M60)),
+                when: &[Condition::Has(M61)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M61)),
             },
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::Has(M13)], Fault::Illegal(M60)),
+                when: &[Condition::Has(M61)],
+                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M61)),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T10)],
-                then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
+                when: &[Condition::TypeIn(0, T11)],
+                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M26)),
+                when: &[Condition::Has(M62)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
+                when: &[Condition::Has(M62)],
+                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M62)),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T39)],
+                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T40)],
+                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M13)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Types),
             },
         ],
-        gates: G266,
+        gates: G278,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
         opcode: Opcode::Multimem,
-        syntax: "multimem.ld_reduce.acquire.scope{.global}.op{.acc::f32}{.wide_vec}.type d.vec, [a]",
+        syntax: "multimem.ld_reduce.acquire.scope{.global}.op{.acc}{.wide_vec}.type d.vec, [a]",
         section: "9.7.9.14",
         slots: &[
-            slot("ld_reduce", C255),
+            slot("ld_reduce", C256),
             slot("acquire", C55),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C258),
-            optional("acc::f32", C259),
+            slot("op", C259),
+            optional("acc", C260),
             optional("wide_vec", C40),
-            slot("type", C260),
+            slot("type", C261),
         ],
         ignored: &[],
         head: 1,
@@ -10085,29 +10569,49 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M60)], then: Consequence::Gates(G267) },
+            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G285) },
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M60)),
+                when: &[Condition::Has(M61)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M61)),
             },
             Rule {
-                when: &[Condition::Has(M60)],
-                then: Consequence::Needs(&[Condition::Has(M13)], Fault::Illegal(M60)),
+                when: &[Condition::Has(M61)],
+                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M61)),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T10)],
-                then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
+                when: &[Condition::TypeIn(0, T11)],
+                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M26)),
+                when: &[Condition::Has(M62)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Illegal(M62)),
             },
             Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
+                when: &[Condition::Has(M62)],
+                then: Consequence::Needs(&[Condition::Has(M14)], Fault::Illegal(M62)),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T39)],
+                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T40)],
+                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M13)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T43)], Fault::Types),
             },
         ],
-        gates: G266,
+        gates: G278,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10116,11 +10620,11 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st{.weak}{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C261),
+            slot("st", C262),
             optional("weak", C157),
             optional("global", C19),
             optional("wide_vec", C40),
-            slot("type", C262),
+            slot("type", C263),
         ],
         ignored: &[],
         head: 1,
@@ -10130,15 +10634,27 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M26)),
+                when: &[Condition::TypeIn(0, T39)],
+                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T10)],
-                then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
+                when: &[Condition::TypeIn(0, T40)],
+                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T11)],
+                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
             },
         ],
-        gates: G268,
+        gates: G286,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10147,12 +10663,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.relaxed.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C261),
+            slot("st", C262),
             slot("relaxed", C166),
             slot("scope", C22),
             optional("global", C19),
             optional("wide_vec", C40),
-            slot("type", C262),
+            slot("type", C263),
         ],
         ignored: &[],
         head: 1,
@@ -10162,15 +10678,27 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M26)),
+                when: &[Condition::TypeIn(0, T39)],
+                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T10)],
-                then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
+                when: &[Condition::TypeIn(0, T40)],
+                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T11)],
+                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
             },
         ],
-        gates: G268,
+        gates: G286,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10179,12 +10707,12 @@ pub static FORMS: &[Form] = &[
         syntax: "multimem.st.release.scope{.global}{.wide_vec}.type [a], b.vec",
         section: "9.7.9.14",
         slots: &[
-            slot("st", C261),
+            slot("st", C262),
             slot("release", C144),
             slot("scope", C22),
             optional("global", C19),
             optional("wide_vec", C40),
-            slot("type", C262),
+            slot("type", C263),
         ],
         ignored: &[],
         head: 1,
@@ -10194,15 +10722,27 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M26)),
+                when: &[Condition::TypeIn(0, T39)],
+                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T10)],
-                then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
+                when: &[Condition::TypeIn(0, T40)],
+                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Illegal(M27)),
+            },
+            Rule {
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::TypeIn(0, T11)],
+                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
             },
         ],
-        gates: G268,
+        gates: G286,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10213,9 +10753,9 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("red", C46),
             optional("global", C19),
-            slot("op", C256),
+            slot("op", C257),
             optional("wide_vec", C40),
-            slot("type", C262),
+            slot("type", C264),
         ],
         ignored: &[],
         head: 1,
@@ -10225,27 +10765,35 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M26)),
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M27)),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T10)],
-                then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T6)], Fault::Types),
+                when: &[Condition::Has(M13), Condition::TypeIn(0, T45)],
+                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
+                when: &[Condition::TypeIn(0, T11)],
+                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M11)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M13)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M14)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G269,
+        gates: G287,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10258,9 +10806,9 @@ pub static FORMS: &[Form] = &[
             slot("relaxed", C166),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C256),
+            slot("op", C257),
             optional("wide_vec", C40),
-            slot("type", C262),
+            slot("type", C264),
         ],
         ignored: &[],
         head: 1,
@@ -10270,27 +10818,35 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M26)),
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M27)),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T10)],
-                then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T6)], Fault::Types),
+                when: &[Condition::Has(M13), Condition::TypeIn(0, T45)],
+                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
+                when: &[Condition::TypeIn(0, T11)],
+                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M11)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M13)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M14)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G269,
+        gates: G287,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10303,9 +10859,9 @@ pub static FORMS: &[Form] = &[
             slot("release", C144),
             slot("scope", C22),
             optional("global", C19),
-            slot("op", C256),
+            slot("op", C257),
             optional("wide_vec", C40),
-            slot("type", C262),
+            slot("type", C264),
         ],
         ignored: &[],
         head: 1,
@@ -10315,27 +10871,35 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T37)], Fault::Illegal(M26)),
+                when: &[Condition::Has(M27)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T44)], Fault::Illegal(M27)),
             },
             Rule {
-                when: &[Condition::TypeIn(0, T10)],
-                then: Consequence::Needs(&[Condition::Has(M26)], Fault::Types),
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T6)], Fault::Types),
+                when: &[Condition::Has(M13), Condition::TypeIn(0, T45)],
+                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T38)], Fault::Types),
+                when: &[Condition::TypeIn(0, T11)],
+                then: Consequence::Needs(&[Condition::Has(M27)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M11)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
             },
             Rule {
                 when: &[Condition::Has(M13)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T39)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T46)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M14)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T47)], Fault::Types),
             },
         ],
-        gates: G269,
+        gates: G287,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -10348,7 +10912,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G270,
+        gates: G288,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Nanosleep),
     },
@@ -10387,7 +10951,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G271,
+        gates: G289,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::neg"),
     },
@@ -10449,14 +11013,14 @@ pub static FORMS: &[Form] = &[
     },
     Form {
         opcode: Opcode::Pmevent,
-        syntax: "pmevent a<imm>:u32",
+        syntax: "pmevent a<imm 0..15>:u32",
         section: "9.7.19.3",
         slots: &[],
         ignored: &[],
         head: 0,
-        operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
+        operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32)).range(0, 15)],
         rules: &[],
-        gates: G272,
+        gates: G290,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -10464,12 +11028,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Pmevent,
         syntax: "pmevent.mask a<imm>:u32",
         section: "9.7.19.3",
-        slots: &[slot("mask", C263)],
+        slots: &[slot("mask", C265)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G273,
+        gates: G291,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::PmEvent),
     },
@@ -10482,7 +11046,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Fixed(Type::U32)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G274,
+        gates: G292,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::popc"),
     },
@@ -10490,25 +11054,25 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.space}.level [a]",
         section: "9.7.9.15",
-        slots: &[optional("space", C264), slot("level", C265)],
+        slots: &[optional("space", C266), slot("level", C267)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G275,
+        gates: G293,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
     Form {
         opcode: Opcode::Prefetch,
-        syntax: "prefetch.global.priority [a]",
+        syntax: "prefetch{.global}.priority [a]",
         section: "9.7.9.15",
-        slots: &[slot("global", C19), slot("priority", C266)],
+        slots: &[optional("global", C19), slot("priority", C268)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G275,
+        gates: G293,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -10516,12 +11080,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetch,
         syntax: "prefetch{.tensormap_space}.tensormap [a]",
         section: "9.7.9.15",
-        slots: &[optional("tensormap_space", C267), slot("tensormap", C268)],
+        slots: &[optional("tensormap_space", C269), slot("tensormap", C270)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G275,
+        gates: G293,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -10529,12 +11093,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prefetchu,
         syntax: "prefetchu.L1 [a]",
         section: "9.7.9.15",
-        slots: &[slot("L1", C269)],
+        slots: &[slot("L1", C271)],
         ignored: &[],
         head: 0,
         operands: &[read("a", Kind::Address, Ty::None)],
         rules: &[],
-        gates: G278,
+        gates: G296,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Prefetch),
     },
@@ -10542,7 +11106,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Prmt,
         syntax: "prmt.b32{.mode} d, a, b, c",
         section: "9.7.9.7",
-        slots: &[slot("b32", C6), optional("mode", C270)],
+        slots: &[slot("b32", C6), optional("mode", C272)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -10552,7 +11116,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G279,
+        gates: G297,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::prmt"),
     },
@@ -10564,7 +11128,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G280) }],
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G298) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
@@ -10577,7 +11141,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G280) }],
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G298) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -10590,7 +11154,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G281) }],
+        rules: &[Rule { when: &[Condition::HasNot(M23)], then: Consequence::Gates(G299) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp"),
@@ -10604,7 +11168,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G282,
+        gates: G300,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rcp_approx"),
     },
@@ -10613,7 +11177,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.bitwise{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C271),
+            optional("red_sem", C273),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("bitwise", C24),
@@ -10632,13 +11196,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G283) },
+            Rule { when: &[Condition::TypeIn(0, T2)], then: Consequence::Gates(G301) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G284,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10647,7 +11211,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C271),
+            optional("red_sem", C273),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("add", C31),
@@ -10666,15 +11230,15 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T4)], then: Consequence::Gates(G285) },
-            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M5)], then: Consequence::Gates(G286) },
-            Rule { when: &[Condition::TypeIn(0, T5), Condition::Has(M3)], then: Consequence::Gates(G287) },
+            Rule { when: &[Condition::TypeIn(0, T5)], then: Consequence::Gates(G303) },
+            Rule { when: &[Condition::TypeIn(0, T6), Condition::Has(M5)], then: Consequence::Gates(G304) },
+            Rule { when: &[Condition::TypeIn(0, T6), Condition::Has(M3)], then: Consequence::Gates(G305) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G284,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10683,7 +11247,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add{.noftz}{.cache_hint}.f32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C271),
+            optional("red_sem", C273),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("add", C31),
@@ -10703,13 +11267,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G288) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G306) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G289,
+        gates: G307,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10718,13 +11282,13 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.add.noftz{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C271),
+            optional("red_sem", C273),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("add", C31),
             slot("noftz", C33),
             optional("cache_hint", C25),
-            slot("type", C272),
+            slot("type", C274),
         ],
         ignored: T0,
         head: 0,
@@ -10743,7 +11307,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G284,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10752,7 +11316,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.step{.cache_hint}.u32 [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C271),
+            optional("red_sem", C273),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("step", C35),
@@ -10776,7 +11340,7 @@ pub static FORMS: &[Form] = &[
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G284,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10785,7 +11349,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.atom_space}.minmax{.cache_hint}.type [a], b{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C271),
+            optional("red_sem", C273),
             optional("scope", C22),
             optional("atom_space", C23),
             slot("minmax", C37),
@@ -10804,13 +11368,13 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G294) },
+            Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G312) },
             Rule {
                 when: &[Condition::Has(M4)],
                 then: Consequence::Needs(&[Condition::HasNot(M3)], Fault::Illegal(M4)),
             },
         ],
-        gates: G284,
+        gates: G302,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10819,7 +11383,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.add{.noftz}{.cache_hint}.vec.f32 [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C271),
+            optional("red_sem", C273),
             optional("scope", C22),
             optional("global", C19),
             slot("add", C31),
@@ -10840,9 +11404,9 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::HasNot(M1)], then: Consequence::Gates(G28) },
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
-            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G288) },
+            Rule { when: &[Condition::Has(M6)], then: Consequence::Gates(G306) },
         ],
-        gates: G295,
+        gates: G313,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10851,7 +11415,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C271),
+            optional("red_sem", C273),
             optional("scope", C22),
             optional("global", C19),
             slot("op", C39),
@@ -10873,7 +11437,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G295,
+        gates: G313,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10882,7 +11446,7 @@ pub static FORMS: &[Form] = &[
         syntax: "red{.red_sem}{.scope}{.global}.op.noftz{.cache_hint}.vec.type [a], b.vec{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.13.7",
         slots: &[
-            optional("red_sem", C271),
+            optional("red_sem", C273),
             optional("scope", C22),
             optional("global", C19),
             slot("op", C39),
@@ -10904,7 +11468,7 @@ pub static FORMS: &[Form] = &[
             Rule { when: &[Condition::Has(M2)], then: Consequence::Gates(G29) },
             Rule { when: &[Condition::Has(M3)], then: Consequence::Gates(G30) },
         ],
-        gates: G295,
+        gates: G313,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10919,7 +11483,7 @@ pub static FORMS: &[Form] = &[
             optional("shared::cluster", C86),
             slot("bulk_mbarrier", C64),
             slot("reduction", C91),
-            slot("type", C273),
+            slot("type", C275),
         ],
         ignored: &[],
         head: 1,
@@ -10930,23 +11494,23 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M10)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
-            },
-            Rule {
                 when: &[Condition::Has(M11)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T7)], Fault::Types),
-            },
-            Rule {
-                when: &[Condition::Has(M12)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
             Rule {
+                when: &[Condition::Has(M12)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T8)], Fault::Types),
+            },
+            Rule {
                 when: &[Condition::Has(M13)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Types),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Types),
+            },
+            Rule {
+                when: &[Condition::Has(M14)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Types),
             },
         ],
-        gates: G296,
+        gates: G314,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -10958,7 +11522,7 @@ pub static FORMS: &[Form] = &[
             slot("async", C62),
             optional("mmio", C165),
             slot("release", C144),
-            slot("async_scope", C274),
+            slot("async_scope", C276),
             optional("global", C19),
             slot("add", C31),
             slot("type", C15),
@@ -10967,14 +11531,14 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G315) },
             Rule {
-                when: &[Condition::Has(M61)],
-                then: Consequence::Needs(&[Condition::Has(M62)], Fault::Illegal(M61)),
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Illegal(M63)),
             },
-            Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G298) },
+            Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G316) },
         ],
-        gates: G296,
+        gates: G314,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Red),
     },
@@ -10991,7 +11555,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G299,
+        gates: G317,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -11008,7 +11572,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G299,
+        gates: G317,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -11031,7 +11595,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
         rules: &[],
-        gates: G300,
+        gates: G318,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Redux),
     },
@@ -11100,7 +11664,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G301,
+        gates: G319,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::rsqrt_approx"),
     },
@@ -11126,7 +11690,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Selp,
         syntax: "selp.type d, a, b, {!}c",
         section: "9.7.6.3",
-        slots: &[slot("type", C275)],
+        slots: &[slot("type", C254)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11144,7 +11708,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.stype d, a, b",
         section: "9.7.6.1",
-        slots: &[slot("CmpOp", C276), optional("ftz", C0), slot("dtype", C277), slot("stype", C275)],
+        slots: &[slot("CmpOp", C277), optional("ftz", C0), slot("dtype", C278), slot("stype", C254)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11154,20 +11718,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M17)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M17)),
-            },
-            Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T41)], Fault::Comparison),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M18)),
             },
             Rule {
                 when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T42)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M66)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T49)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T50)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -11179,11 +11743,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.stype d, a, b, {!}c",
         section: "9.7.6.1",
         slots: &[
-            slot("CmpOp", C276),
+            slot("CmpOp", C277),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C277),
-            slot("stype", C275),
+            slot("dtype", C278),
+            slot("stype", C254),
         ],
         ignored: T0,
         head: 0,
@@ -11195,20 +11759,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M17)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M17)),
-            },
-            Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T41)], Fault::Comparison),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M18)),
             },
             Rule {
                 when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T42)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M66)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T49)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T50)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -11219,7 +11783,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.f16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C276), optional("ftz", C0), slot("f16", C114), slot("stype", C278)],
+        slots: &[slot("CmpOp", C277), optional("ftz", C0), slot("f16", C114), slot("stype", C279)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11229,20 +11793,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M17)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T43)], Fault::Illegal(M17)),
-            },
-            Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T44)], Fault::Comparison),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T51)], Fault::Illegal(M18)),
             },
             Rule {
                 when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M66)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
             },
         ],
         gates: G1,
@@ -11254,11 +11818,11 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.f16.stype d, a, b, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C276),
+            slot("CmpOp", C277),
             slot("BoolOp", C24),
             optional("ftz", C0),
             slot("f16", C114),
-            slot("stype", C278),
+            slot("stype", C279),
         ],
         ignored: T0,
         head: 0,
@@ -11270,20 +11834,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M17)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T43)], Fault::Illegal(M17)),
-            },
-            Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T44)], Fault::Comparison),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T51)], Fault::Illegal(M18)),
             },
             Rule {
                 when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T45)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M66)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T52)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T53)], Fault::Comparison),
             },
         ],
         gates: G1,
@@ -11294,7 +11858,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.bf16.stype d, a, b",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C276), slot("bf16", C115), slot("stype", C279)],
+        slots: &[slot("CmpOp", C277), slot("bf16", C115), slot("stype", C280)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11304,19 +11868,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T46)], Fault::Comparison),
-            },
-            Rule {
                 when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T47)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M66)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
             },
         ],
-        gates: G302,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11324,7 +11888,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.bf16.stype d, a, b, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C276), slot("BoolOp", C24), slot("bf16", C115), slot("stype", C279)],
+        slots: &[slot("CmpOp", C277), slot("BoolOp", C24), slot("bf16", C115), slot("stype", C280)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11335,19 +11899,19 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T40)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T46)], Fault::Comparison),
-            },
-            Rule {
                 when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T47)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(1, T48)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M66)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T54)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T55)], Fault::Comparison),
             },
         ],
-        gates: G302,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11355,7 +11919,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16 d, a:f16, b:f16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C276), optional("ftz", C0), slot("dtype", C280), slot("f16", C114)],
+        slots: &[slot("CmpOp", C277), optional("ftz", C0), slot("dtype", C281), slot("f16", C114)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11364,10 +11928,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M63)],
-            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
+            when: &[Condition::Has(M65)],
+            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
         }],
-        gates: G303,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11376,10 +11940,10 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16 d, a:f16, b:f16, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C276),
+            slot("CmpOp", C277),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C280),
+            slot("dtype", C281),
             slot("f16", C114),
         ],
         ignored: T0,
@@ -11391,10 +11955,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M63)],
-            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
+            when: &[Condition::Has(M65)],
+            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
         }],
-        gates: G303,
+        gates: G321,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11402,7 +11966,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16 d, a:bf16, b:bf16",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C276), slot("dtype", C280), slot("bf16", C115)],
+        slots: &[slot("CmpOp", C277), slot("dtype", C281), slot("bf16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11411,10 +11975,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M63)],
-            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
+            when: &[Condition::Has(M65)],
+            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
         }],
-        gates: G302,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11422,7 +11986,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16 d, a:bf16, b:bf16, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C276), slot("BoolOp", C24), slot("dtype", C280), slot("bf16", C115)],
+        slots: &[slot("CmpOp", C277), slot("BoolOp", C24), slot("dtype", C281), slot("bf16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11432,10 +11996,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M63)],
-            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
+            when: &[Condition::Has(M65)],
+            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
         }],
-        gates: G302,
+        gates: G320,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11443,7 +12007,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C276), optional("ftz", C0), slot("dtype", C281), slot("f16x2", C121)],
+        slots: &[slot("CmpOp", C277), optional("ftz", C0), slot("dtype", C282), slot("f16x2", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11453,10 +12017,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
+                when: &[Condition::Has(M65)],
+                then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G304) },
+            Rule { when: &[Condition::TypeIn(0, T13)], then: Consequence::Gates(G322) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -11467,10 +12031,10 @@ pub static FORMS: &[Form] = &[
         syntax: "set.CmpOp.BoolOp{.ftz}.dtype.f16x2 d, a:f16x2, b:f16x2, {!}c",
         section: "9.7.7.1",
         slots: &[
-            slot("CmpOp", C276),
+            slot("CmpOp", C277),
             slot("BoolOp", C24),
             optional("ftz", C0),
-            slot("dtype", C281),
+            slot("dtype", C282),
             slot("f16x2", C121),
         ],
         ignored: T0,
@@ -11483,10 +12047,10 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
+                when: &[Condition::Has(M65)],
+                then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
             },
-            Rule { when: &[Condition::TypeIn(0, T12)], then: Consequence::Gates(G304) },
+            Rule { when: &[Condition::TypeIn(0, T13)], then: Consequence::Gates(G322) },
         ],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -11496,7 +12060,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C276), slot("dtype", C282), slot("bf16x2", C122)],
+        slots: &[slot("CmpOp", C277), slot("dtype", C283), slot("bf16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11505,10 +12069,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(1)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M63)],
-            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
+            when: &[Condition::Has(M65)],
+            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
         }],
-        gates: G305,
+        gates: G323,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11516,7 +12080,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Set,
         syntax: "set.CmpOp.BoolOp.dtype.bf16x2 d, a:bf16x2, b:bf16x2, {!}c",
         section: "9.7.7.1",
-        slots: &[slot("CmpOp", C276), slot("BoolOp", C24), slot("dtype", C282), slot("bf16x2", C122)],
+        slots: &[slot("CmpOp", C277), slot("BoolOp", C24), slot("dtype", C283), slot("bf16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11526,10 +12090,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M63)],
-            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
+            when: &[Condition::Has(M65)],
+            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
         }],
-        gates: G305,
+        gates: G323,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::set"),
     },
@@ -11539,10 +12103,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.19.5",
         slots: &[slot("action", C35), slot("sync", C44), slot("aligned", C51), slot("u32", C36)],
         ignored: &[],
-        head: 0,
+        head: 1,
         operands: &[read("a", Kind::Immediate, Ty::Pick(0)).range(24, 256)],
         rules: &[],
-        gates: G306,
+        gates: G324,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::SetMaxNReg),
     },
@@ -11550,7 +12114,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.type p[|q], a, b",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C276), optional("ftz", C0), slot("type", C275)],
+        slots: &[slot("CmpOp", C277), optional("ftz", C0), slot("type", C254)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11560,20 +12124,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M17)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M17)),
-            },
-            Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Comparison),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Illegal(M18)),
             },
             Rule {
                 when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M66)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -11584,7 +12148,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.type p[|q], a, b, {!}c",
         section: "9.7.6.2",
-        slots: &[slot("CmpOp", C276), slot("BoolOp", C24), optional("ftz", C0), slot("type", C275)],
+        slots: &[slot("CmpOp", C277), slot("BoolOp", C24), optional("ftz", C0), slot("type", C254)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11595,20 +12159,20 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M17)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M17)),
-            },
-            Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T40)], Fault::Comparison),
-            },
-            Rule {
-                when: &[Condition::Has(M64)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T41)], Fault::Comparison),
+                when: &[Condition::Has(M18)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T33)], Fault::Illegal(M18)),
             },
             Rule {
                 when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T42)], Fault::Comparison),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M66)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T49)], Fault::Comparison),
+            },
+            Rule {
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T50)], Fault::Comparison),
             },
         ],
         gates: &[],
@@ -11619,7 +12183,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C276), optional("ftz", C0), slot("f16", C114)],
+        slots: &[slot("CmpOp", C277), optional("ftz", C0), slot("f16", C114)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11628,8 +12192,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M63)],
-            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
+            when: &[Condition::Has(M65)],
+            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -11639,7 +12203,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C276), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C114)],
+        slots: &[slot("CmpOp", C277), slot("BoolOp", C24), optional("ftz", C0), slot("f16", C114)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11649,8 +12213,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M63)],
-            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
+            when: &[Condition::Has(M65)],
+            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -11660,7 +12224,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp{.ftz}.f16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C276), optional("ftz", C0), slot("f16x2", C121)],
+        slots: &[slot("CmpOp", C277), optional("ftz", C0), slot("f16x2", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11669,8 +12233,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M63)],
-            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
+            when: &[Condition::Has(M65)],
+            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -11680,7 +12244,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp{.ftz}.f16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C276), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C121)],
+        slots: &[slot("CmpOp", C277), slot("BoolOp", C24), optional("ftz", C0), slot("f16x2", C121)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11690,8 +12254,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M63)],
-            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
+            when: &[Condition::Has(M65)],
+            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
         }],
         gates: G1,
         carry: CarryFlag { reads: false, writes: false },
@@ -11701,7 +12265,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16 p, a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C276), slot("bf16", C115)],
+        slots: &[slot("CmpOp", C277), slot("bf16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11710,10 +12274,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M63)],
-            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
+            when: &[Condition::Has(M65)],
+            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
         }],
-        gates: G307,
+        gates: G325,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11721,7 +12285,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16 p, a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C276), slot("BoolOp", C24), slot("bf16", C115)],
+        slots: &[slot("CmpOp", C277), slot("BoolOp", C24), slot("bf16", C115)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11731,10 +12295,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M63)],
-            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
+            when: &[Condition::Has(M65)],
+            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
         }],
-        gates: G307,
+        gates: G325,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11742,7 +12306,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.bf16x2 p[|q], a, b",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C276), slot("bf16x2", C122)],
+        slots: &[slot("CmpOp", C277), slot("bf16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11751,10 +12315,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M63)],
-            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
+            when: &[Condition::Has(M65)],
+            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
         }],
-        gates: G308,
+        gates: G326,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11762,7 +12326,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Setp,
         syntax: "setp.CmpOp.BoolOp.bf16x2 p[|q], a, b, {!}c",
         section: "9.7.7.2",
-        slots: &[slot("CmpOp", C276), slot("BoolOp", C24), slot("bf16x2", C122)],
+        slots: &[slot("CmpOp", C277), slot("BoolOp", C24), slot("bf16x2", C122)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -11772,10 +12336,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M63)],
-            then: Consequence::Needs(&[Condition::HasNot(M63)], Fault::Comparison),
+            when: &[Condition::Has(M65)],
+            then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
         }],
-        gates: G308,
+        gates: G326,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half_compare::setp"),
     },
@@ -11783,7 +12347,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shf,
         syntax: "shf.direction.mode.b32 d, a, b, c",
         section: "9.7.8.7",
-        slots: &[slot("direction", C283), slot("mode", C58), slot("b32", C6)],
+        slots: &[slot("direction", C284), slot("mode", C58), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -11793,7 +12357,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G309,
+        gates: G327,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("logic::shf"),
     },
@@ -11801,7 +12365,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.mode.b32 d[|p], a, b:u32, c:u32",
         section: "9.7.9.5",
-        slots: &[slot("mode", C284), slot("b32", C6)],
+        slots: &[slot("mode", C285), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11811,7 +12375,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G310,
+        gates: G328,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -11819,7 +12383,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shfl,
         syntax: "shfl.sync.mode.b32 d[|p], a, b:u32, c:u32, membermask:b32",
         section: "9.7.9.6",
-        slots: &[slot("sync", C44), slot("mode", C284), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("mode", C285), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11830,7 +12394,7 @@ pub static FORMS: &[Form] = &[
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G311,
+        gates: G329,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Shfl),
     },
@@ -11855,7 +12419,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Shr,
         syntax: "shr.type d, a, b:u32",
         section: "9.7.8.9",
-        slots: &[slot("type", C285)],
+        slots: &[slot("type", C286)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11885,7 +12449,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Slct,
         syntax: "slct.dtype.s32 d, a, b, c:s32",
         section: "9.7.6.4",
-        slots: &[slot("dtype", C275), slot("s32", C13)],
+        slots: &[slot("dtype", C254), slot("s32", C13)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11903,7 +12467,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Slct,
         syntax: "slct{.ftz}.dtype.f32 d, a, b, c:f32",
         section: "9.7.6.4",
-        slots: &[optional("ftz", C0), slot("dtype", C275), slot("f32", C1)],
+        slots: &[optional("ftz", C0), slot("dtype", C254), slot("f32", C1)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -11925,7 +12489,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G312) }],
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G330) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt_approx"),
@@ -11938,7 +12502,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::Has(M21)], then: Consequence::Gates(G312) }],
+        rules: &[Rule { when: &[Condition::Has(M22)], then: Consequence::Gates(G330) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -11951,7 +12515,7 @@ pub static FORMS: &[Form] = &[
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
-        rules: &[Rule { when: &[Condition::HasNot(M22)], then: Consequence::Gates(G313) }],
+        rules: &[Rule { when: &[Condition::HasNot(M23)], then: Consequence::Gates(G331) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sqrt"),
@@ -11962,8 +12526,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             optional("weak", C157),
-            optional("store_space", C286),
-            optional("cop", C287),
+            optional("store_space", C287),
+            optional("cop", C288),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
             slot("memory_type", C160),
@@ -11978,48 +12542,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
-            },
-            Rule {
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule {
+                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
-            },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
+            },
+            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M36), Condition::Has(M29)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+            },
+            Rule {
+                when: &[Condition::Has(M36), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -12032,8 +12596,8 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             optional("weak", C157),
-            optional("store_space", C286),
-            optional("level1_eviction", C288),
+            optional("store_space", C287),
+            optional("level1_eviction", C289),
             optional("level2_eviction", C162),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
@@ -12049,48 +12613,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
-            },
-            Rule {
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule {
+                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
-            },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
+            },
+            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M36), Condition::Has(M29)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+            },
+            Rule {
+                when: &[Condition::Has(M36), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -12103,7 +12667,7 @@ pub static FORMS: &[Form] = &[
         section: "9.7.9.11",
         slots: &[
             slot("volatile", C163),
-            optional("store_space", C286),
+            optional("store_space", C287),
             optional("wide_vec", C40),
             slot("memory_type", C160),
         ],
@@ -12115,48 +12679,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
-            },
-            Rule {
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule {
+                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
-            },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
+            },
+            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M36), Condition::Has(M29)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+            },
+            Rule {
+                when: &[Condition::Has(M36), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -12168,10 +12732,10 @@ pub static FORMS: &[Form] = &[
         syntax: "st.order.scope{.shared_or_global}{.level1_eviction}{.level2_eviction}{.cache_hint}{.wide_vec}.memory_type [a], b.vec+{, cache-policy:b64 with .L2::cache_hint}",
         section: "9.7.9.11",
         slots: &[
-            slot("order", C271),
+            slot("order", C273),
             slot("scope", C22),
             optional("shared_or_global", C23),
-            optional("level1_eviction", C288),
+            optional("level1_eviction", C289),
             optional("level2_eviction", C162),
             optional("cache_hint", C25),
             optional("wide_vec", C40),
@@ -12187,48 +12751,48 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
-            },
-            Rule {
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule {
+                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
-            },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
+            },
+            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M36), Condition::Has(M29)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+            },
+            Rule {
+                when: &[Condition::Has(M36), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -12251,48 +12815,48 @@ pub static FORMS: &[Form] = &[
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[
             Rule {
-                when: &[Condition::Has(M26)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T28)], Fault::Vector),
-            },
-            Rule {
                 when: &[Condition::Has(M27)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T29)], Fault::Vector),
             },
-            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T30)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::Has(M27), Condition::TypeIn(0, T31)], then: Consequence::Gates(G158) },
-            Rule { when: &[Condition::HasNot(M29)], then: Consequence::Gates(G28) },
             Rule {
-                when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
+                when: &[Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Vector),
+            },
+            Rule { when: &[Condition::Has(M29), Condition::TypeIn(0, T31)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::Has(M28), Condition::TypeIn(0, T32)], then: Consequence::Gates(G161) },
+            Rule { when: &[Condition::HasNot(M30)], then: Consequence::Gates(G28) },
+            Rule {
+                when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
-                when: &[Condition::Has(M27), Condition::TypeIn(0, T31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Vector),
-            },
-            Rule {
-                when: &[Condition::Has(M31)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M31)),
+                when: &[Condition::Has(M28), Condition::TypeIn(0, T32)],
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Vector),
             },
             Rule {
                 when: &[Condition::Has(M32)],
-                then: Consequence::Needs(&[Condition::HasNot(M33)], Fault::Illegal(M32)),
-            },
-            Rule { when: &[Condition::Has(M32), Condition::Has(M34)], then: Consequence::Gates(G159) },
-            Rule {
-                when: &[Condition::Has(M35)],
-                then: Consequence::Needs(&[Condition::Has(M36)], Fault::Illegal(M35)),
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M32)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M28)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T30)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M33)],
+                then: Consequence::Needs(&[Condition::HasNot(M34)], Fault::Illegal(M33)),
+            },
+            Rule { when: &[Condition::Has(M33), Condition::Has(M35)], then: Consequence::Gates(G162) },
+            Rule {
+                when: &[Condition::Has(M36)],
+                then: Consequence::Needs(&[Condition::Has(M37)], Fault::Illegal(M36)),
             },
             Rule {
-                when: &[Condition::Has(M35), Condition::Has(M27)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M35)),
+                when: &[Condition::Has(M36), Condition::Has(M29)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T31)], Fault::Illegal(M36)),
+            },
+            Rule {
+                when: &[Condition::Has(M36), Condition::Has(M28)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T32)], Fault::Illegal(M36)),
             },
             Rule {
                 when: &[Condition::Has(M4)],
-                then: Consequence::Needs(&[Condition::HasNot(M30)], Fault::Illegal(M4)),
+                then: Consequence::Needs(&[Condition::HasNot(M31)], Fault::Illegal(M4)),
             },
         ],
         gates: &[],
@@ -12306,10 +12870,10 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("async", C62),
             optional("weak", C157),
-            optional("async_shared", C289),
+            optional("async_shared", C290),
             slot("bulk_mbarrier", C64),
             optional("vec", C38),
-            slot("type", C290),
+            slot("type", C291),
         ],
         ignored: &[],
         head: 1,
@@ -12319,10 +12883,10 @@ pub static FORMS: &[Form] = &[
             read("mbar", Kind::Address, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M28), Condition::TypeIn(0, T30)],
-            then: Consequence::Needs(&[Condition::HasNot(M28)], Fault::Vector),
+            when: &[Condition::Has(M29), Condition::TypeIn(0, T31)],
+            then: Consequence::Needs(&[Condition::HasNot(M29)], Fault::Vector),
         }],
-        gates: G320,
+        gates: G338,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StoreAsync),
     },
@@ -12334,22 +12898,22 @@ pub static FORMS: &[Form] = &[
             slot("async", C62),
             optional("mmio", C165),
             slot("release", C144),
-            slot("async_scope", C274),
+            slot("async_scope", C276),
             optional("global", C19),
-            slot("type", C290),
+            slot("type", C291),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("a", Kind::Address, Ty::None), read("b", Kind::Source, Ty::Pick(0))],
         rules: &[
-            Rule { when: &[Condition::Has(M61)], then: Consequence::Gates(G297) },
+            Rule { when: &[Condition::Has(M63)], then: Consequence::Gates(G315) },
             Rule {
-                when: &[Condition::Has(M61)],
-                then: Consequence::Needs(&[Condition::Has(M62)], Fault::Illegal(M61)),
+                when: &[Condition::Has(M63)],
+                then: Consequence::Needs(&[Condition::Has(M64)], Fault::Illegal(M63)),
             },
-            Rule { when: &[Condition::Has(M41)], then: Consequence::Gates(G298) },
+            Rule { when: &[Condition::Has(M42)], then: Consequence::Gates(G316) },
         ],
-        gates: G320,
+        gates: G338,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::St),
     },
@@ -12362,7 +12926,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[read("a", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G321,
+        gates: G339,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackRestore),
     },
@@ -12375,7 +12939,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0))],
         rules: &[],
-        gates: G322,
+        gates: G340,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StackSave),
     },
@@ -12399,7 +12963,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G323,
+        gates: G341,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12423,7 +12987,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G323,
+        gates: G341,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12447,7 +13011,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G323,
+        gates: G341,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12458,7 +13022,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C291),
+            slot("m16n8", C292),
             slot("x1", C171),
             slot("trans", C172),
             optional("ss", C76),
@@ -12471,7 +13035,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(1)),
         ],
         rules: &[],
-        gates: G324,
+        gates: G343,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12482,7 +13046,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C291),
+            slot("m16n8", C292),
             slot("x2", C174),
             slot("trans", C172),
             optional("ss", C76),
@@ -12495,7 +13059,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(2)),
         ],
         rules: &[],
-        gates: G324,
+        gates: G343,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12506,7 +13070,7 @@ pub static FORMS: &[Form] = &[
         slots: &[
             slot("sync", C44),
             slot("aligned", C51),
-            slot("m16n8", C291),
+            slot("m16n8", C292),
             slot("x4", C175),
             slot("trans", C172),
             optional("ss", C76),
@@ -12519,7 +13083,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::B32)).elements(Elements::Fixed(4)),
         ],
         rules: &[],
-        gates: G324,
+        gates: G343,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::StMatrix),
     },
@@ -12535,7 +13099,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G325) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G344) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -12553,7 +13117,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G326,
+        gates: G345,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
     },
@@ -12569,7 +13133,7 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Pick(0)),
             read("b", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G327) }],
+        rules: &[Rule { when: &[Condition::Has(M0)], then: Consequence::Gates(G346) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::sub"),
@@ -12595,7 +13159,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rn}.bhalf d, a, b",
         section: "9.7.4.2",
-        slots: &[optional("rn", C10), slot("bhalf", C292)],
+        slots: &[optional("rn", C10), slot("bhalf", C293)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12655,7 +13219,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G330,
+        gates: G349,
         carry: CarryFlag { reads: false, writes: true },
         action: Action::Pure("integer::sub"),
     },
@@ -12663,7 +13227,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Sub,
         syntax: "sub{.rnd}{.sat}.f32.atype d, a, c",
         section: "9.7.5.2",
-        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C293)],
+        slots: &[optional("rnd", C7), optional("sat", C8), slot("f32", C1), slot("atype", C294)],
         ignored: T0,
         head: 0,
         operands: &[
@@ -12689,7 +13253,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G333,
+        gates: G352,
         carry: CarryFlag { reads: true, writes: false },
         action: Action::Pure("integer::subc"),
     },
@@ -12706,7 +13270,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule { when: &[Condition::TypeIn(0, T1)], then: Consequence::Gates(G14) }],
-        gates: G333,
+        gates: G352,
         carry: CarryFlag { reads: true, writes: true },
         action: Action::Pure("integer::subc"),
     },
@@ -12715,12 +13279,12 @@ pub static FORMS: &[Form] = &[
         syntax: "suld.b.geom{.cop}{.vec}.dtype.out_of_bounds d.vec+, [surface]",
         section: "9.7.11.1",
         slots: &[
-            slot("b", C294),
-            slot("geom", C295),
-            optional("cop", C296),
+            slot("b", C295),
+            slot("geom", C296),
+            optional("cop", C297),
             optional("vec", C38),
-            slot("dtype", C297),
-            slot("out_of_bounds", C298),
+            slot("dtype", C298),
+            slot("out_of_bounds", C299),
         ],
         ignored: &[],
         head: 1,
@@ -12729,8 +13293,8 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M28)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Vector),
+            when: &[Condition::Has(M29)],
+            then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Vector),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -12740,7 +13304,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Suq,
         syntax: "suq.query.b32 d, [surfref]",
         section: "9.7.11.4",
-        slots: &[slot("query", C299), slot("b32", C6)],
+        slots: &[slot("query", C300), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("surfref", Kind::Handle, Ty::None)],
@@ -12754,28 +13318,28 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.b.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("b", C294),
-            slot("op", C300),
-            slot("geom", C301),
-            slot("ctype", C302),
-            slot("out_of_bounds", C298),
+            slot("b", C295),
+            slot("op", C301),
+            slot("geom", C302),
+            slot("ctype", C303),
+            slot("out_of_bounds", C299),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("surface", Kind::Texels, Ty::None), read("c", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[
             Rule {
+                when: &[Condition::Has(M14)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T14)], Fault::Illegal(M14)),
+            },
+            Rule {
                 when: &[Condition::Has(M13)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T13)], Fault::Illegal(M13)),
+                then: Consequence::Needs(&[Condition::TypeIn(0, T36)], Fault::Illegal(M13)),
             },
+            Rule { when: &[Condition::Has(M13), Condition::TypeIn(0, T1)], then: Consequence::Gates(G358) },
             Rule {
-                when: &[Condition::Has(M12)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T35)], Fault::Illegal(M12)),
-            },
-            Rule { when: &[Condition::Has(M12), Condition::TypeIn(0, T1)], then: Consequence::Gates(G339) },
-            Rule {
-                when: &[Condition::Has(M66)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Illegal(M66)),
+                when: &[Condition::Has(M68)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Illegal(M68)),
             },
         ],
         gates: &[],
@@ -12787,18 +13351,18 @@ pub static FORMS: &[Form] = &[
         syntax: "sured.p.op.geom.ctype.out_of_bounds [surface], c+",
         section: "9.7.11.3",
         slots: &[
-            slot("p", C303),
-            slot("op", C300),
-            slot("geom", C301),
-            slot("ctype", C304),
-            slot("out_of_bounds", C298),
+            slot("p", C304),
+            slot("op", C301),
+            slot("geom", C302),
+            slot("ctype", C305),
+            slot("out_of_bounds", C299),
         ],
         ignored: &[],
         head: 1,
         operands: &[read("surface", Kind::Texels, Ty::None), read("c", Kind::Source, Ty::Pick(0)).wider()],
         rules: &[Rule {
-            when: &[Condition::Has(M67)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Illegal(M67)),
+            when: &[Condition::Has(M69)],
+            then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Illegal(M69)),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -12809,12 +13373,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.b.geom{.cop}{.vec}.ctype.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("b", C294),
-            slot("geom", C295),
-            optional("cop", C305),
+            slot("b", C295),
+            slot("geom", C296),
+            optional("cop", C306),
             optional("vec", C38),
-            slot("ctype", C297),
-            slot("out_of_bounds", C298),
+            slot("ctype", C298),
+            slot("out_of_bounds", C299),
         ],
         ignored: &[],
         head: 1,
@@ -12823,8 +13387,8 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M28)],
-            then: Consequence::Needs(&[Condition::TypeIn(0, T48)], Fault::Vector),
+            when: &[Condition::Has(M29)],
+            then: Consequence::Needs(&[Condition::TypeIn(0, T56)], Fault::Vector),
         }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
@@ -12835,12 +13399,12 @@ pub static FORMS: &[Form] = &[
         syntax: "sust.p.geom{.cop}{.vec}.b32.out_of_bounds [surface], c.vec+",
         section: "9.7.11.2",
         slots: &[
-            slot("p", C303),
-            slot("geom", C295),
-            optional("cop", C305),
+            slot("p", C304),
+            slot("geom", C296),
+            optional("cop", C306),
             optional("vec", C38),
             slot("b32", C6),
-            slot("out_of_bounds", C298),
+            slot("out_of_bounds", C299),
         ],
         ignored: &[],
         head: 1,
@@ -12848,7 +13412,7 @@ pub static FORMS: &[Form] = &[
             read("surface", Kind::Texels, Ty::None),
             read("c", Kind::Source, Ty::Pick(0)).elements(Elements::Vector).wider(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M68)], then: Consequence::Gates(G342) }],
+        rules: &[Rule { when: &[Condition::Has(M70)], then: Consequence::Gates(G361) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Sust),
@@ -12866,7 +13430,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[],
-        gates: G343,
+        gates: G362,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("integer::szext"),
     },
@@ -12879,7 +13443,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G344,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::tanh_approx"),
     },
@@ -12892,7 +13456,7 @@ pub static FORMS: &[Form] = &[
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G344,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -12900,12 +13464,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tanh,
         syntax: "tanh.approx.bhalf d, a",
         section: "9.7.4.9",
-        slots: &[slot("approx", C74), slot("bhalf", C306)],
+        slots: &[slot("approx", C74), slot("bhalf", C307)],
         ignored: T0,
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G344,
+        gates: G363,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("half::tanh_approx"),
     },
@@ -12914,7 +13478,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.alloc.cta_group.sync.aligned{.cta_space}.b32 [dst], columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("alloc", C307),
+            slot("alloc", C308),
             slot("cta_group", C101),
             slot("sync", C44),
             slot("aligned", C51),
@@ -12928,19 +13492,19 @@ pub static FORMS: &[Form] = &[
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G349,
+        gates: G368,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
         opcode: Opcode::Tcgen05,
-        syntax: "tcgen05.dealloc.cta_group.sync.aligned.b32 taddr<reg>:b32, columns:u32",
+        syntax: "tcgen05.dealloc.cta_group.sync.aligned.b32 taddr:b32, columns:u32",
         section: "9.7.16.7.1",
         slots: &[
-            slot("dealloc", C308),
+            slot("dealloc", C309),
             slot("cta_group", C101),
             slot("sync", C44),
             slot("aligned", C51),
@@ -12949,14 +13513,14 @@ pub static FORMS: &[Form] = &[
         ignored: &[],
         head: 1,
         operands: &[
-            read("taddr", Kind::Register, Ty::Pick(0)),
+            read("taddr", Kind::Source, Ty::Pick(0)),
             read("columns", Kind::Source, Ty::Fixed(Type::U32)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G350,
+        gates: G369,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12965,7 +13529,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.relinquish_alloc_permit.cta_group.sync.aligned",
         section: "9.7.16.7.1",
         slots: &[
-            slot("relinquish_alloc_permit", C309),
+            slot("relinquish_alloc_permit", C310),
             slot("cta_group", C101),
             slot("sync", C44),
             slot("aligned", C51),
@@ -12974,10 +13538,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G351,
+        gates: G370,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -12986,12 +13550,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 d.frag, [taddr]",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C310),
+            slot("ld", C311),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C311),
-            slot("num", C312),
-            optional("pack::16b", C313),
+            slot("shape", C312),
+            slot("num", C313),
+            optional("pack::16b", C314),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -13002,15 +13566,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Illegal(M69)),
-            },
-            Rule {
                 when: &[Condition::Has(M71)],
                 then: Consequence::Needs(&[Condition::HasNot(M72)], Fault::Illegal(M71)),
             },
+            Rule {
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Illegal(M73)),
+            },
         ],
-        gates: G352,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13019,12 +13583,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.ld.sync.aligned.16x32bx2.num{.pack::16b}.b32 d.frag, [taddr], split<imm>:u32",
         section: "9.7.16.8.2",
         slots: &[
-            slot("ld", C310),
+            slot("ld", C311),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("16x32bx2", C314),
-            slot("num", C312),
-            optional("pack::16b", C313),
+            slot("16x32bx2", C315),
+            slot("num", C313),
+            optional("pack::16b", C314),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -13036,15 +13600,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Illegal(M69)),
-            },
-            Rule {
                 when: &[Condition::Has(M71)],
                 then: Consequence::Needs(&[Condition::HasNot(M72)], Fault::Illegal(M71)),
             },
+            Rule {
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Illegal(M73)),
+            },
         ],
-        gates: G352,
+        gates: G375,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13053,12 +13617,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32 [taddr], b.frag",
         section: "9.7.16.8.3",
         slots: &[
-            slot("st", C261),
+            slot("st", C262),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C311),
-            slot("num", C312),
-            optional("unpack::16b", C315),
+            slot("shape", C312),
+            slot("num", C313),
+            optional("unpack::16b", C316),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -13069,15 +13633,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Illegal(M69)),
-            },
-            Rule {
                 when: &[Condition::Has(M71)],
                 then: Consequence::Needs(&[Condition::HasNot(M72)], Fault::Illegal(M71)),
             },
+            Rule {
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Illegal(M73)),
+            },
         ],
-        gates: G353,
+        gates: G377,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13086,12 +13650,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.st.sync.aligned.16x32bx2.num{.unpack::16b}.b32 [taddr], split<imm>:u32, b.frag",
         section: "9.7.16.8.3",
         slots: &[
-            slot("st", C261),
+            slot("st", C262),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("16x32bx2", C314),
-            slot("num", C312),
-            optional("unpack::16b", C315),
+            slot("16x32bx2", C315),
+            slot("num", C313),
+            optional("unpack::16b", C316),
             slot("b32", C6),
         ],
         ignored: &[],
@@ -13103,15 +13667,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M69)],
-                then: Consequence::Needs(&[Condition::HasNot(M70)], Fault::Illegal(M69)),
-            },
-            Rule {
                 when: &[Condition::Has(M71)],
                 then: Consequence::Needs(&[Condition::HasNot(M72)], Fault::Illegal(M71)),
             },
+            Rule {
+                when: &[Condition::Has(M73)],
+                then: Consequence::Needs(&[Condition::HasNot(M74)], Fault::Illegal(M73)),
+            },
         ],
-        gates: G353,
+        gates: G377,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13119,12 +13683,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.wait.sync.aligned",
         section: "9.7.16.8.4",
-        slots: &[slot("wait", C316), slot("sync", C44), slot("aligned", C51)],
+        slots: &[slot("wait", C317), slot("sync", C44), slot("aligned", C51)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G354,
+        gates: G378,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13132,15 +13696,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.shape [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C317), slot("cta_group", C101), slot("shape", C318)],
+        slots: &[slot("cp", C318), slot("cta_group", C101), slot("shape", C319)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G355,
+        gates: G382,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13148,15 +13712,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.64x128b.half [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C317), slot("cta_group", C101), slot("64x128b", C319), slot("half", C320)],
+        slots: &[slot("cp", C318), slot("cta_group", C101), slot("64x128b", C320), slot("half", C321)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G355,
+        gates: G382,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13164,15 +13728,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4 [taddr], desc:b64",
         section: "9.7.16.9.2",
-        slots: &[slot("cp", C317), slot("cta_group", C101), slot("32x128b", C321), slot("warpx4", C322)],
+        slots: &[slot("cp", C318), slot("cta_group", C101), slot("32x128b", C322), slot("warpx4", C323)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G355,
+        gates: G382,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13181,9 +13745,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.shape.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C317),
+            slot("cp", C318),
             slot("cta_group", C101),
-            slot("shape", C318),
+            slot("shape", C319),
             slot("b8x16", C177),
             slot("padded", C178),
         ],
@@ -13191,10 +13755,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G355,
+        gates: G382,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13203,10 +13767,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.64x128b.half.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C317),
+            slot("cp", C318),
             slot("cta_group", C101),
-            slot("64x128b", C319),
-            slot("half", C320),
+            slot("64x128b", C320),
+            slot("half", C321),
             slot("b8x16", C177),
             slot("padded", C178),
         ],
@@ -13214,10 +13778,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G355,
+        gates: G382,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13226,10 +13790,10 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.cp.cta_group.32x128b.warpx4.b8x16.padded [taddr], desc:b64",
         section: "9.7.16.9.2",
         slots: &[
-            slot("cp", C317),
+            slot("cp", C318),
             slot("cta_group", C101),
-            slot("32x128b", C321),
-            slot("warpx4", C322),
+            slot("32x128b", C322),
+            slot("warpx4", C323),
             slot("b8x16", C177),
             slot("padded", C178),
         ],
@@ -13237,10 +13801,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None), read("desc", Kind::Source, Ty::Fixed(Type::B64))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G355,
+        gates: G382,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13248,15 +13812,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.shift.cta_group.down [taddr]",
         section: "9.7.16.9.3",
-        slots: &[slot("shift", C323), slot("cta_group", C101), slot("down", C324)],
+        slots: &[slot("shift", C324), slot("cta_group", C101), slot("down", C325)],
         ignored: &[],
         head: 1,
         operands: &[read("taddr", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G356,
+        gates: G385,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13264,7 +13828,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C325), slot("cta_group", C101), slot("kind", C326), optional("collector", C327)],
+        slots: &[slot("mma", C326), slot("cta_group", C101), slot("kind", C327), optional("collector", C328)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -13278,10 +13842,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G357,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13289,7 +13853,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C325), slot("cta_group", C101), slot("kind", C326), optional("collector", C327)],
+        slots: &[slot("mma", C326), slot("cta_group", C101), slot("kind", C327), optional("collector", C328)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -13304,10 +13868,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G357,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13315,7 +13879,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C325), slot("cta_group", C101), slot("kind", C326), optional("collector", C327)],
+        slots: &[slot("mma", C326), slot("cta_group", C101), slot("kind", C327), optional("collector", C328)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -13330,10 +13894,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G357,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13341,7 +13905,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C325), slot("cta_group", C101), slot("kind", C326), optional("collector", C327)],
+        slots: &[slot("mma", C326), slot("cta_group", C101), slot("kind", C327), optional("collector", C328)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -13355,10 +13919,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G357,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13366,7 +13930,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C325), slot("cta_group", C101), slot("kind", C326), optional("collector", C327)],
+        slots: &[slot("mma", C326), slot("cta_group", C101), slot("kind", C327), optional("collector", C328)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -13381,10 +13945,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G357,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13392,7 +13956,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.mma.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
-        slots: &[slot("mma", C325), slot("cta_group", C101), slot("kind", C326), optional("collector", C327)],
+        slots: &[slot("mma", C326), slot("cta_group", C101), slot("kind", C327), optional("collector", C328)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -13407,10 +13971,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G357,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13419,11 +13983,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C325),
-            slot("sp", C328),
+            slot("mma", C326),
+            slot("sp", C329),
             slot("cta_group", C101),
-            slot("kind", C326),
-            optional("collector", C327),
+            slot("kind", C327),
+            optional("collector", C328),
         ],
         ignored: &[],
         head: 1,
@@ -13439,10 +14003,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G357,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13451,11 +14015,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C325),
-            slot("sp", C328),
+            slot("mma", C326),
+            slot("sp", C329),
             slot("cta_group", C101),
-            slot("kind", C326),
-            optional("collector", C327),
+            slot("kind", C327),
+            optional("collector", C328),
         ],
         ignored: &[],
         head: 1,
@@ -13472,10 +14036,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G357,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13484,11 +14048,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C325),
-            slot("sp", C328),
+            slot("mma", C326),
+            slot("sp", C329),
             slot("cta_group", C101),
-            slot("kind", C326),
-            optional("collector", C327),
+            slot("kind", C327),
+            optional("collector", C328),
         ],
         ignored: &[],
         head: 1,
@@ -13505,10 +14069,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G357,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13517,11 +14081,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C325),
-            slot("sp", C328),
+            slot("mma", C326),
+            slot("sp", C329),
             slot("cta_group", C101),
-            slot("kind", C326),
-            optional("collector", C327),
+            slot("kind", C327),
+            optional("collector", C328),
         ],
         ignored: &[],
         head: 1,
@@ -13537,10 +14101,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G357,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13549,11 +14113,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.4:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C325),
-            slot("sp", C328),
+            slot("mma", C326),
+            slot("sp", C329),
             slot("cta_group", C101),
-            slot("kind", C326),
-            optional("collector", C327),
+            slot("kind", C327),
+            optional("collector", C328),
         ],
         ignored: &[],
         head: 1,
@@ -13570,10 +14134,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G357,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13582,11 +14146,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, lanes.8:b32, enable-input-d:pred{, scale-input-d<imm 0..15>:u32}",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C325),
-            slot("sp", C328),
+            slot("mma", C326),
+            slot("sp", C329),
             slot("cta_group", C101),
-            slot("kind", C326),
-            optional("collector", C327),
+            slot("kind", C327),
+            optional("collector", C328),
         ],
         ignored: &[],
         head: 1,
@@ -13603,10 +14167,10 @@ pub static FORMS: &[Form] = &[
                 .presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G357,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13615,12 +14179,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C325),
+            slot("mma", C326),
             slot("cta_group", C101),
-            slot("kind", C329),
+            slot("kind", C330),
             slot("block_scale", C244),
-            optional("scale_vec_size", C330),
-            optional("collector", C327),
+            optional("scale_vec_size", C331),
+            optional("collector", C328),
         ],
         ignored: &[],
         head: 1,
@@ -13634,10 +14198,26 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule {
+                when: &[Condition::Has(M75)],
+                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Illegal(M75)),
+            },
+            Rule {
+                when: &[Condition::Has(M77)],
+                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M77)),
+            },
+            Rule {
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+            },
+            Rule {
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::Has(M81)], Fault::Missing("scale_vec_size")),
+            },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G357,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13646,12 +14226,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C325),
+            slot("mma", C326),
             slot("cta_group", C101),
-            slot("kind", C329),
+            slot("kind", C330),
             slot("block_scale", C244),
-            optional("scale_vec_size", C330),
-            optional("collector", C327),
+            optional("scale_vec_size", C331),
+            optional("collector", C328),
         ],
         ignored: &[],
         head: 1,
@@ -13665,10 +14245,26 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule {
+                when: &[Condition::Has(M75)],
+                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Illegal(M75)),
+            },
+            Rule {
+                when: &[Condition::Has(M77)],
+                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M77)),
+            },
+            Rule {
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+            },
+            Rule {
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::Has(M81)], Fault::Missing("scale_vec_size")),
+            },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G357,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13677,13 +14273,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], a-desc:b64, b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C325),
-            slot("sp", C328),
+            slot("mma", C326),
+            slot("sp", C329),
             slot("cta_group", C101),
-            slot("kind", C329),
+            slot("kind", C330),
             slot("block_scale", C244),
-            optional("scale_vec_size", C330),
-            optional("collector", C327),
+            optional("scale_vec_size", C331),
+            optional("collector", C328),
         ],
         ignored: &[],
         head: 1,
@@ -13698,10 +14294,26 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule {
+                when: &[Condition::Has(M75)],
+                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Illegal(M75)),
+            },
+            Rule {
+                when: &[Condition::Has(M77)],
+                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M77)),
+            },
+            Rule {
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+            },
+            Rule {
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::Has(M81)], Fault::Missing("scale_vec_size")),
+            },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G357,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13710,13 +14322,13 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vec_size}{.collector} [d-tmem], [a], b-desc:b64, [sparse-meta], idesc:b32, [scale-a], [scale-b], enable-input-d:pred",
         section: "9.7.16.10.9.1",
         slots: &[
-            slot("mma", C325),
-            slot("sp", C328),
+            slot("mma", C326),
+            slot("sp", C329),
             slot("cta_group", C101),
-            slot("kind", C329),
+            slot("kind", C330),
             slot("block_scale", C244),
-            optional("scale_vec_size", C330),
-            optional("collector", C327),
+            optional("scale_vec_size", C331),
+            optional("collector", C328),
         ],
         ignored: &[],
         head: 1,
@@ -13731,10 +14343,26 @@ pub static FORMS: &[Form] = &[
             read("enable-input-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule {
+                when: &[Condition::Has(M75)],
+                then: Consequence::Needs(&[Condition::HasNot(M76)], Fault::Illegal(M75)),
+            },
+            Rule {
+                when: &[Condition::Has(M77)],
+                then: Consequence::Needs(&[Condition::HasNot(M78)], Fault::Illegal(M77)),
+            },
+            Rule {
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M79)),
+            },
+            Rule {
+                when: &[Condition::Has(M79)],
+                then: Consequence::Needs(&[Condition::Has(M81)], Fault::Missing("scale_vec_size")),
+            },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G357,
+        gates: G393,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13743,9 +14371,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.b64 [mbar]",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C331),
+            slot("commit", C332),
             slot("cta_group", C101),
-            slot("mbarrier::arrive::one", C332),
+            slot("mbarrier::arrive::one", C333),
             optional("shared::cluster", C86),
             slot("b64", C83),
         ],
@@ -13753,10 +14381,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None)],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G358,
+        gates: G396,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13765,9 +14393,9 @@ pub static FORMS: &[Form] = &[
         syntax: "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}.multicast.b64 [mbar], mask:u16",
         section: "9.7.16.11.1",
         slots: &[
-            slot("commit", C331),
+            slot("commit", C332),
             slot("cta_group", C101),
-            slot("mbarrier::arrive::one", C332),
+            slot("mbarrier::arrive::one", C333),
             optional("shared::cluster", C86),
             slot("multicast", C88),
             slot("b64", C83),
@@ -13776,10 +14404,10 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("mbar", Kind::Address, Ty::None), read("mask", Kind::Source, Ty::Fixed(Type::U16))],
         rules: &[
-            Rule { when: &[Condition::Has(M14)], then: Consequence::Gates(G347) },
-            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G348) },
+            Rule { when: &[Condition::Has(M15)], then: Consequence::Gates(G366) },
+            Rule { when: &[Condition::Has(M16)], then: Consequence::Gates(G367) },
         ],
-        gates: G358,
+        gates: G396,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13787,25 +14415,25 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Tcgen05,
         syntax: "tcgen05.order",
         section: "9.7.16.12.1",
-        slots: &[slot("order", C333)],
+        slots: &[slot("order", C334)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G359,
+        gates: G397,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
         opcode: Opcode::Tensormap,
-        syntax: "tensormap.replace.tile.field.map_space.b1024.type [a], value:type",
+        syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C334),
+            slot("replace", C335),
             slot("tile", C100),
-            slot("field", C335),
-            slot("map_space", C336),
-            slot("b1024", C337),
+            slot("field", C336),
+            optional("map_space", C337),
+            slot("b1024", C338),
             slot("type", C26),
         ],
         ignored: &[],
@@ -13813,28 +14441,29 @@ pub static FORMS: &[Form] = &[
         operands: &[read("a", Kind::Address, Ty::None), read("value", Kind::Source, Ty::Pick(0))],
         rules: &[
             Rule {
-                when: &[Condition::Has(M73)],
+                when: &[Condition::Has(M82)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T2)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M74)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
+                when: &[Condition::Has(M83)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
+            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G398) },
         ],
-        gates: G360,
+        gates: G399,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
     Form {
         opcode: Opcode::Tensormap,
-        syntax: "tensormap.replace.tile.field.map_space.b1024.type [a], ordinal<imm 0..4>:u32, value:type",
+        syntax: "tensormap.replace.tile.field{.map_space}.b1024.type [a], ordinal<imm 0..4>:u32, value:type",
         section: "9.7.9.26.1",
         slots: &[
-            slot("replace", C334),
+            slot("replace", C335),
             slot("tile", C100),
-            slot("field", C338),
-            slot("map_space", C336),
-            slot("b1024", C337),
+            slot("field", C339),
+            optional("map_space", C337),
+            slot("b1024", C338),
             slot("type", C26),
         ],
         ignored: &[],
@@ -13846,15 +14475,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M75)],
+                when: &[Condition::Has(M85)],
                 then: Consequence::Needs(&[Condition::TypeIn(0, T2)], Fault::Types),
             },
             Rule {
-                when: &[Condition::Has(M76)],
-                then: Consequence::Needs(&[Condition::TypeIn(0, T11)], Fault::Types),
+                when: &[Condition::Has(M86)],
+                then: Consequence::Needs(&[Condition::TypeIn(0, T12)], Fault::Types),
             },
         ],
-        gates: G360,
+        gates: G399,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13863,7 +14492,7 @@ pub static FORMS: &[Form] = &[
         syntax: "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [dst], [src], size<imm 128>:u32",
         section: "9.7.9.26.1",
         slots: &[
-            slot("cp_fenceproxy", C339),
+            slot("cp_fenceproxy", C340),
             slot("global", C19),
             slot("shared::cta", C63),
             slot("tensormap::generic", C151),
@@ -13880,7 +14509,7 @@ pub static FORMS: &[Form] = &[
             read("size", Kind::Immediate, Ty::Fixed(Type::U32)).range(128, 128),
         ],
         rules: &[],
-        gates: G361,
+        gates: G400,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Unsupported),
     },
@@ -13888,12 +14517,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Testp,
         syntax: "testp.op.type p, a",
         section: "9.7.3.1",
-        slots: &[slot("op", C340), slot("type", C73)],
+        slots: &[slot("op", C341), slot("type", C73)],
         ignored: &[],
         head: 0,
         operands: &[write("p", Kind::Register, Ty::Fixed(Type::Pred)), read("a", Kind::Source, Ty::Pick(0))],
         rules: &[],
-        gates: G362,
+        gates: G401,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("float::testp"),
     },
@@ -13903,10 +14532,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C341),
+            slot("geom", C342),
             slot("v4", C71),
-            slot("dtype", C342),
-            slot("ctype", C343),
+            slot("dtype", C343),
+            slot("ctype", C344),
         ],
         ignored: &[],
         head: 0,
@@ -13915,13 +14544,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
             },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M89)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M89)),
             },
         ],
         gates: &[],
@@ -13933,12 +14563,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C344),
+            slot("base", C345),
             optional("uni", C59),
-            slot("geom", C341),
+            slot("geom", C342),
             slot("v4", C71),
-            slot("dtype", C342),
-            slot("ctype", C343),
+            slot("dtype", C343),
+            slot("ctype", C344),
         ],
         ignored: &[],
         head: 1,
@@ -13947,16 +14577,17 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M89)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M89)),
             },
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
             },
         ],
-        gates: G365,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -13965,12 +14596,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C345),
+            slot("level", C346),
             optional("uni", C59),
-            slot("geom", C341),
+            slot("geom", C342),
             slot("v4", C71),
-            slot("dtype", C342),
-            slot("ctype", C343),
+            slot("dtype", C343),
+            slot("ctype", C344),
         ],
         ignored: &[],
         head: 1,
@@ -13980,20 +14611,21 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M90)),
             },
             Rule {
-                when: &[Condition::Has(M80)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M80)),
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M91)),
             },
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
             },
         ],
-        gates: G366,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14002,12 +14634,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C346),
+            slot("grad", C347),
             optional("uni", C59),
-            slot("geom", C341),
+            slot("geom", C342),
             slot("v4", C71),
-            slot("dtype", C342),
-            slot("ctype", C343),
+            slot("dtype", C343),
+            slot("ctype", C344),
         ],
         ignored: &[],
         head: 1,
@@ -14018,21 +14650,22 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M88)], then: Consequence::Gates(G407) },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M90)),
             },
             Rule {
-                when: &[Condition::Has(M80)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M80)),
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M91)),
             },
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
             },
         ],
-        gates: G368,
+        gates: G408,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14042,10 +14675,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C341),
+            slot("geom", C342),
             slot("v4", C71),
-            slot("dtype", C342),
-            slot("ctype", C343),
+            slot("dtype", C343),
+            slot("ctype", C344),
         ],
         ignored: &[],
         head: 0,
@@ -14055,16 +14688,17 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
             },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M89)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M89)),
             },
         ],
-        gates: G369,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14073,12 +14707,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C344),
+            slot("base", C345),
             optional("uni", C59),
-            slot("geom", C341),
+            slot("geom", C342),
             slot("v4", C71),
-            slot("dtype", C342),
-            slot("ctype", C343),
+            slot("dtype", C343),
+            slot("ctype", C344),
         ],
         ignored: &[],
         head: 1,
@@ -14088,16 +14722,17 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M89)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M89)),
             },
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
             },
         ],
-        gates: G370,
+        gates: G410,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14106,12 +14741,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C345),
+            slot("level", C346),
             optional("uni", C59),
-            slot("geom", C341),
+            slot("geom", C342),
             slot("v4", C71),
-            slot("dtype", C342),
-            slot("ctype", C343),
+            slot("dtype", C343),
+            slot("ctype", C344),
         ],
         ignored: &[],
         head: 1,
@@ -14122,20 +14757,21 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M90)),
             },
             Rule {
-                when: &[Condition::Has(M80)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M80)),
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M91)),
             },
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
             },
         ],
-        gates: G371,
+        gates: G411,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14144,12 +14780,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.ctype d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C346),
+            slot("grad", C347),
             optional("uni", C59),
-            slot("geom", C341),
+            slot("geom", C342),
             slot("v4", C71),
-            slot("dtype", C342),
-            slot("ctype", C343),
+            slot("dtype", C343),
+            slot("ctype", C344),
         ],
         ignored: &[],
         head: 1,
@@ -14161,21 +14797,22 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M88)], then: Consequence::Gates(G407) },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M90)),
             },
             Rule {
-                when: &[Condition::Has(M80)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M80)),
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M91)),
             },
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
             },
         ],
-        gates: G372,
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14185,9 +14822,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C347),
+            slot("geom", C348),
             slot("v4", C71),
-            slot("dtype", C342),
+            slot("dtype", C343),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14197,8 +14834,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[],
-        gates: G369,
+        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14207,11 +14844,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C344),
+            slot("base", C345),
             optional("uni", C59),
-            slot("geom", C347),
+            slot("geom", C348),
             slot("v4", C71),
-            slot("dtype", C342),
+            slot("dtype", C343),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14221,8 +14858,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[],
-        gates: G370,
+        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        gates: G410,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14231,11 +14868,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C345),
+            slot("level", C346),
             optional("uni", C59),
-            slot("geom", C347),
+            slot("geom", C348),
             slot("v4", C71),
-            slot("dtype", C342),
+            slot("dtype", C343),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14246,8 +14883,8 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[],
-        gates: G371,
+        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        gates: G411,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14256,11 +14893,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C346),
+            slot("grad", C347),
             optional("uni", C59),
-            slot("geom", C347),
+            slot("geom", C348),
             slot("v4", C71),
-            slot("dtype", C342),
+            slot("dtype", C343),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14272,8 +14909,11 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G367) }],
-        gates: G372,
+        rules: &[
+            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M88)], then: Consequence::Gates(G407) },
+        ],
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14283,9 +14923,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C347),
+            slot("geom", C348),
             slot("v4", C71),
-            slot("dtype", C342),
+            slot("dtype", C343),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14296,8 +14936,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[],
-        gates: G369,
+        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14306,11 +14946,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C344),
+            slot("base", C345),
             optional("uni", C59),
-            slot("geom", C347),
+            slot("geom", C348),
             slot("v4", C71),
-            slot("dtype", C342),
+            slot("dtype", C343),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14321,8 +14961,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[],
-        gates: G370,
+        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        gates: G410,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14331,11 +14971,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C345),
+            slot("level", C346),
             optional("uni", C59),
-            slot("geom", C347),
+            slot("geom", C348),
             slot("v4", C71),
-            slot("dtype", C342),
+            slot("dtype", C343),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14347,8 +14987,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[],
-        gates: G371,
+        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        gates: G411,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14357,11 +14997,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v4.dtype.f32 d[|p].4, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C346),
+            slot("grad", C347),
             optional("uni", C59),
-            slot("geom", C347),
+            slot("geom", C348),
             slot("v4", C71),
-            slot("dtype", C342),
+            slot("dtype", C343),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14374,8 +15014,11 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G367) }],
-        gates: G372,
+        rules: &[
+            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M88)], then: Consequence::Gates(G407) },
+        ],
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14385,10 +15028,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C341),
-            slot("v2", C348),
-            slot("dtype", C349),
-            slot("ctype", C343),
+            slot("geom", C342),
+            slot("v2", C349),
+            slot("dtype", C350),
+            slot("ctype", C344),
         ],
         ignored: &[],
         head: 0,
@@ -14397,13 +15040,14 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
             },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M89)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M89)),
             },
         ],
         gates: &[],
@@ -14415,12 +15059,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture]",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C344),
+            slot("base", C345),
             optional("uni", C59),
-            slot("geom", C341),
-            slot("v2", C348),
-            slot("dtype", C349),
-            slot("ctype", C343),
+            slot("geom", C342),
+            slot("v2", C349),
+            slot("dtype", C350),
+            slot("ctype", C344),
         ],
         ignored: &[],
         head: 1,
@@ -14429,16 +15073,17 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M89)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M89)),
             },
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
             },
         ],
-        gates: G365,
+        gates: G405,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14447,12 +15092,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C345),
+            slot("level", C346),
             optional("uni", C59),
-            slot("geom", C341),
-            slot("v2", C348),
-            slot("dtype", C349),
-            slot("ctype", C343),
+            slot("geom", C342),
+            slot("v2", C349),
+            slot("dtype", C350),
+            slot("ctype", C344),
         ],
         ignored: &[],
         head: 1,
@@ -14462,20 +15107,21 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M90)),
             },
             Rule {
-                when: &[Condition::Has(M80)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M80)),
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M91)),
             },
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
             },
         ],
-        gates: G366,
+        gates: G406,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14484,12 +15130,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C346),
+            slot("grad", C347),
             optional("uni", C59),
-            slot("geom", C341),
-            slot("v2", C348),
-            slot("dtype", C349),
-            slot("ctype", C343),
+            slot("geom", C342),
+            slot("v2", C349),
+            slot("dtype", C350),
+            slot("ctype", C344),
         ],
         ignored: &[],
         head: 1,
@@ -14500,21 +15146,22 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Fixed(Type::F32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M88)], then: Consequence::Gates(G407) },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M90)),
             },
             Rule {
-                when: &[Condition::Has(M80)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M80)),
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M91)),
             },
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
             },
         ],
-        gates: G368,
+        gates: G408,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14524,10 +15171,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C341),
-            slot("v2", C348),
-            slot("dtype", C349),
-            slot("ctype", C343),
+            slot("geom", C342),
+            slot("v2", C349),
+            slot("dtype", C350),
+            slot("ctype", C344),
         ],
         ignored: &[],
         head: 0,
@@ -14537,16 +15184,17 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
             },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M89)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M89)),
             },
         ],
-        gates: G369,
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14555,12 +15203,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C344),
+            slot("base", C345),
             optional("uni", C59),
-            slot("geom", C341),
-            slot("v2", C348),
-            slot("dtype", C349),
-            slot("ctype", C343),
+            slot("geom", C342),
+            slot("v2", C349),
+            slot("dtype", C350),
+            slot("ctype", C344),
         ],
         ignored: &[],
         head: 1,
@@ -14570,16 +15218,17 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M78)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T24)], Fault::Illegal(M78)),
+                when: &[Condition::Has(M89)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T25)], Fault::Illegal(M89)),
             },
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
             },
         ],
-        gates: G370,
+        gates: G410,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14588,12 +15237,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], lod.braced:ctype, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C345),
+            slot("level", C346),
             optional("uni", C59),
-            slot("geom", C341),
-            slot("v2", C348),
-            slot("dtype", C349),
-            slot("ctype", C343),
+            slot("geom", C342),
+            slot("v2", C349),
+            slot("dtype", C350),
+            slot("ctype", C344),
         ],
         ignored: &[],
         head: 1,
@@ -14604,20 +15253,21 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
+            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M90)),
             },
             Rule {
-                when: &[Condition::Has(M80)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M80)),
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M91)),
             },
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
             },
         ],
-        gates: G371,
+        gates: G411,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14626,12 +15276,12 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.ctype d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C346),
+            slot("grad", C347),
             optional("uni", C59),
-            slot("geom", C341),
-            slot("v2", C348),
-            slot("dtype", C349),
-            slot("ctype", C343),
+            slot("geom", C342),
+            slot("v2", C349),
+            slot("dtype", C350),
+            slot("ctype", C344),
         ],
         ignored: &[],
         head: 1,
@@ -14643,21 +15293,22 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G367) },
+            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M88)], then: Consequence::Gates(G407) },
             Rule {
-                when: &[Condition::Has(M79)],
-                then: Consequence::Needs(&[Condition::HasNot(M79)], Fault::Illegal(M79)),
+                when: &[Condition::Has(M90)],
+                then: Consequence::Needs(&[Condition::HasNot(M90)], Fault::Illegal(M90)),
             },
             Rule {
-                when: &[Condition::Has(M80)],
-                then: Consequence::Needs(&[Condition::HasNot(M80)], Fault::Illegal(M80)),
+                when: &[Condition::Has(M91)],
+                then: Consequence::Needs(&[Condition::HasNot(M91)], Fault::Illegal(M91)),
             },
             Rule {
-                when: &[Condition::Has(M77)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T32)], Fault::Illegal(M77)),
+                when: &[Condition::Has(M88)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T33)], Fault::Illegal(M88)),
             },
         ],
-        gates: G372,
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14667,9 +15318,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C347),
-            slot("v2", C348),
-            slot("dtype", C349),
+            slot("geom", C348),
+            slot("v2", C349),
+            slot("dtype", C350),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14679,8 +15330,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[],
-        gates: G369,
+        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14689,11 +15340,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C344),
+            slot("base", C345),
             optional("uni", C59),
-            slot("geom", C347),
-            slot("v2", C348),
-            slot("dtype", C349),
+            slot("geom", C348),
+            slot("v2", C349),
+            slot("dtype", C350),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14703,8 +15354,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[],
-        gates: G370,
+        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        gates: G410,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14713,11 +15364,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C345),
+            slot("level", C346),
             optional("uni", C59),
-            slot("geom", C347),
-            slot("v2", C348),
-            slot("dtype", C349),
+            slot("geom", C348),
+            slot("v2", C349),
+            slot("dtype", C350),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14728,8 +15379,8 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Pick(1)).elements(Elements::Braced),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[],
-        gates: G371,
+        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        gates: G411,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14738,11 +15389,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C346),
+            slot("grad", C347),
             optional("uni", C59),
-            slot("geom", C347),
-            slot("v2", C348),
-            slot("dtype", C349),
+            slot("geom", C348),
+            slot("v2", C349),
+            slot("dtype", C350),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14754,8 +15405,11 @@ pub static FORMS: &[Form] = &[
             read("dPdy", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G367) }],
-        gates: G372,
+        rules: &[
+            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M88)], then: Consequence::Gates(G407) },
+        ],
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14765,9 +15419,9 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.3",
         slots: &[
             optional("uni", C59),
-            slot("geom", C347),
-            slot("v2", C348),
-            slot("dtype", C349),
+            slot("geom", C348),
+            slot("v2", C349),
+            slot("dtype", C350),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14778,8 +15432,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[],
-        gates: G369,
+        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        gates: G409,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14788,11 +15442,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.base{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("base", C344),
+            slot("base", C345),
             optional("uni", C59),
-            slot("geom", C347),
-            slot("v2", C348),
-            slot("dtype", C349),
+            slot("geom", C348),
+            slot("v2", C349),
+            slot("dtype", C350),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14803,8 +15457,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[],
-        gates: G370,
+        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        gates: G410,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14813,11 +15467,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.level{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], lod.braced:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("level", C345),
+            slot("level", C346),
             optional("uni", C59),
-            slot("geom", C347),
-            slot("v2", C348),
-            slot("dtype", C349),
+            slot("geom", C348),
+            slot("v2", C349),
+            slot("dtype", C350),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14829,8 +15483,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[],
-        gates: G371,
+        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) }],
+        gates: G411,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14839,11 +15493,11 @@ pub static FORMS: &[Form] = &[
         syntax: "tex.grad{.uni}.geom.v2.dtype.f32 d[|p].2, [texture], dPdx.geom:f32, dPdy.geom:f32, e.geom:s32, f.geom:f32",
         section: "9.7.10.3",
         slots: &[
-            slot("grad", C346),
+            slot("grad", C347),
             optional("uni", C59),
-            slot("geom", C347),
-            slot("v2", C348),
-            slot("dtype", C349),
+            slot("geom", C348),
+            slot("v2", C349),
+            slot("dtype", C350),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14856,8 +15510,11 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[Rule { when: &[Condition::Has(M77)], then: Consequence::Gates(G367) }],
-        gates: G372,
+        rules: &[
+            Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G404) },
+            Rule { when: &[Condition::Has(M88)], then: Consequence::Gates(G407) },
+        ],
+        gates: G412,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14867,10 +15524,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C350),
-            slot("geom", C351),
+            slot("component", C351),
+            slot("geom", C352),
             slot("v4", C71),
-            slot("dtype", C277),
+            slot("dtype", C278),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14879,7 +15536,7 @@ pub static FORMS: &[Form] = &[
             write("d", Kind::Register, Ty::Pick(0)).second(Second::Optional).elements(Elements::Fixed(4)),
             read("texture", Kind::Texels, Ty::None),
         ],
-        rules: &[],
+        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G416) }],
         gates: &[],
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
@@ -14890,10 +15547,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C350),
-            slot("geom", C352),
+            slot("component", C351),
+            slot("geom", C353),
             slot("v4", C71),
-            slot("dtype", C277),
+            slot("dtype", C278),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14903,8 +15560,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
         ],
-        rules: &[],
-        gates: G376,
+        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G416) }],
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14914,10 +15571,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C350),
-            slot("geom", C352),
+            slot("component", C351),
+            slot("geom", C353),
             slot("v4", C71),
-            slot("dtype", C277),
+            slot("dtype", C278),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14927,8 +15584,8 @@ pub static FORMS: &[Form] = &[
             read("texture", Kind::Texels, Ty::None),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[],
-        gates: G376,
+        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G416) }],
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14938,10 +15595,10 @@ pub static FORMS: &[Form] = &[
         section: "9.7.10.4",
         slots: &[
             optional("uni", C59),
-            slot("component", C350),
-            slot("geom", C352),
+            slot("component", C351),
+            slot("geom", C353),
             slot("v4", C71),
-            slot("dtype", C277),
+            slot("dtype", C278),
             slot("f32", C1),
         ],
         ignored: &[],
@@ -14952,8 +15609,8 @@ pub static FORMS: &[Form] = &[
             read("e", Kind::Source, Ty::Fixed(Type::S32)).elements(Elements::Geometry),
             read("f", Kind::Source, Ty::Pick(1)).elements(Elements::Geometry),
         ],
-        rules: &[],
-        gates: G376,
+        rules: &[Rule { when: &[Condition::Has(M87)], then: Consequence::Gates(G416) }],
+        gates: G417,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Tex),
     },
@@ -14974,7 +15631,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.query.b32 d, [texref]",
         section: "9.7.10.5",
-        slots: &[slot("query", C353), slot("b32", C6)],
+        slots: &[slot("query", C354), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[write("d", Kind::Register, Ty::Pick(0)), read("texref", Kind::Handle, Ty::None)],
@@ -14987,7 +15644,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Txq,
         syntax: "txq.level.query.b32 d, [texref], lod:s32",
         section: "9.7.10.5",
-        slots: &[slot("level", C345), slot("query", C354), slot("b32", C6)],
+        slots: &[slot("level", C346), slot("query", C355), slot("b32", C6)],
         ignored: &[],
         head: 1,
         operands: &[
@@ -14996,7 +15653,7 @@ pub static FORMS: &[Form] = &[
             read("lod", Kind::Source, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G379,
+        gates: G420,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Txq),
     },
@@ -15013,7 +15670,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G380,
+        gates: G421,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -15031,7 +15688,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G380,
+        gates: G421,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -15055,7 +15712,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G380,
+        gates: G421,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff"),
     },
@@ -15079,10 +15736,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M16)],
-            then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
+            when: &[Condition::Has(M17)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
         }],
-        gates: G381,
+        gates: G422,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff2"),
     },
@@ -15106,10 +15763,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M16)],
-            then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
+            when: &[Condition::Has(M17)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
         }],
-        gates: G382,
+        gates: G423,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::absdiff4"),
     },
@@ -15126,7 +15783,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G383,
+        gates: G424,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -15144,7 +15801,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G383,
+        gates: G424,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -15168,7 +15825,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G383,
+        gates: G424,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add"),
     },
@@ -15192,10 +15849,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M16)],
-            then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
+            when: &[Condition::Has(M17)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
         }],
-        gates: G384,
+        gates: G425,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add2"),
     },
@@ -15219,10 +15876,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M16)],
-            then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
+            when: &[Condition::Has(M17)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
         }],
-        gates: G385,
+        gates: G426,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::add4"),
     },
@@ -15246,10 +15903,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M16)],
-            then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
+            when: &[Condition::Has(M17)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
         }],
-        gates: G386,
+        gates: G427,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg2"),
     },
@@ -15273,10 +15930,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M16)],
-            then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
+            when: &[Condition::Has(M17)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
         }],
-        gates: G387,
+        gates: G428,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::avrg4"),
     },
@@ -15289,7 +15946,7 @@ pub static FORMS: &[Form] = &[
             slot("atype", C140),
             slot("btype", C140),
             optional("sat", C8),
-            optional("scale", C355),
+            optional("scale", C356),
         ],
         ignored: &[],
         head: 0,
@@ -15300,7 +15957,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)).negatable(),
         ],
         rules: &[],
-        gates: G388,
+        gates: G429,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -15312,9 +15969,9 @@ pub static FORMS: &[Form] = &[
             slot("dtype", C140),
             slot("atype", C140),
             slot("btype", C140),
-            slot("po", C356),
+            slot("po", C357),
             optional("sat", C8),
-            optional("scale", C355),
+            optional("scale", C356),
         ],
         ignored: &[],
         head: 0,
@@ -15325,7 +15982,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G388,
+        gates: G429,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::mad"),
     },
@@ -15342,7 +15999,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G389,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -15360,7 +16017,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G389,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -15384,7 +16041,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G389,
+        gates: G430,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max"),
     },
@@ -15408,10 +16065,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M16)],
-            then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
+            when: &[Condition::Has(M17)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
         }],
-        gates: G390,
+        gates: G431,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max2"),
     },
@@ -15435,10 +16092,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M16)],
-            then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
+            when: &[Condition::Has(M17)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
         }],
-        gates: G391,
+        gates: G432,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::max4"),
     },
@@ -15455,7 +16112,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G392,
+        gates: G433,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -15473,7 +16130,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G392,
+        gates: G433,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -15497,7 +16154,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G392,
+        gates: G433,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min"),
     },
@@ -15521,10 +16178,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M16)],
-            then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
+            when: &[Condition::Has(M17)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
         }],
-        gates: G393,
+        gates: G434,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min2"),
     },
@@ -15548,10 +16205,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M16)],
-            then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
+            when: &[Condition::Has(M17)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
         }],
-        gates: G394,
+        gates: G435,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::min4"),
     },
@@ -15559,15 +16216,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.mode.pred d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("mode", C357), slot("pred", C49)],
+        slots: &[slot("mode", C358), slot("pred", C49)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G395) }],
-        gates: G396,
+        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G436) }],
+        gates: G437,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -15575,15 +16232,15 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.ballot.b32 d, {!}a",
         section: "9.7.13.8",
-        slots: &[slot("ballot", C358), slot("b32", C6)],
+        slots: &[slot("ballot", C359), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
             write("d", Kind::Register, Ty::Pick(0)),
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
         ],
-        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G395) }],
-        gates: G396,
+        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G436) }],
+        gates: G437,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -15591,7 +16248,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.mode.pred d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("mode", C357), slot("pred", C49)],
+        slots: &[slot("sync", C44), slot("mode", C358), slot("pred", C49)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -15599,8 +16256,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Fixed(Type::B32)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G395) }],
-        gates: G397,
+        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G436) }],
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -15608,7 +16265,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vote,
         syntax: "vote.sync.ballot.b32 d, {!}a, membermask:b32",
         section: "9.7.13.9",
-        slots: &[slot("sync", C44), slot("ballot", C358), slot("b32", C6)],
+        slots: &[slot("sync", C44), slot("ballot", C359), slot("b32", C6)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -15616,8 +16273,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Source, Ty::Fixed(Type::Pred)).negatable(),
             read("membermask", Kind::Source, Ty::Pick(0)),
         ],
-        rules: &[Rule { when: &[Condition::Has(M81)], then: Consequence::Gates(G395) }],
-        gates: G397,
+        rules: &[Rule { when: &[Condition::Has(M92)], then: Consequence::Gates(G436) }],
+        gates: G438,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Vote),
     },
@@ -15625,7 +16282,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d:u32, a.part, b.part",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C276)],
+        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C277)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -15635,15 +16292,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::HasNot(M67)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
+                when: &[Condition::Has(M65)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T8)], Fault::Comparison),
             },
         ],
-        gates: G398,
+        gates: G439,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -15651,7 +16308,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C276)],
+        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C277)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -15662,15 +16319,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::HasNot(M67)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
+                when: &[Condition::Has(M65)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T8)], Fault::Comparison),
             },
         ],
-        gates: G398,
+        gates: G439,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -15678,7 +16335,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset,
         syntax: "vset.atype.btype.CmpOp.op2 d.part:u32, a.part, b.part, c:u32",
         section: "9.7.18.1.4",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C276), slot("op2", C39)],
+        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C277), slot("op2", C39)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -15689,15 +16346,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::HasNot(M67)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
+                when: &[Condition::Has(M65)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T8)], Fault::Comparison),
             },
         ],
-        gates: G398,
+        gates: G439,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set"),
     },
@@ -15705,7 +16362,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset2,
         syntax: "vset2.atype.btype.CmpOp{.add} d.halfmask:u32, a.halves, b.halves, c:u32",
         section: "9.7.18.2.2",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C276), optional("add", C31)],
+        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C277), optional("add", C31)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -15717,15 +16374,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::HasNot(M67)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
+                when: &[Condition::Has(M65)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T8)], Fault::Comparison),
             },
         ],
-        gates: G399,
+        gates: G440,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set2"),
     },
@@ -15733,7 +16390,7 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Vset4,
         syntax: "vset4.atype.btype.CmpOp{.add} d.bytemask:u32, a.bytes, b.bytes, c:u32",
         section: "9.7.18.2.4",
-        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C276), optional("add", C31)],
+        slots: &[slot("atype", C140), slot("btype", C140), slot("CmpOp", C277), optional("add", C31)],
         ignored: &[],
         head: 0,
         operands: &[
@@ -15745,15 +16402,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::Has(M65)],
-                then: Consequence::Needs(&[Condition::HasNot(M65)], Fault::Comparison),
+                when: &[Condition::Has(M67)],
+                then: Consequence::Needs(&[Condition::HasNot(M67)], Fault::Comparison),
             },
             Rule {
-                when: &[Condition::Has(M63)],
-                then: Consequence::Needs(&[Condition::TypeIn(1, T7)], Fault::Comparison),
+                when: &[Condition::Has(M65)],
+                then: Consequence::Needs(&[Condition::TypeIn(1, T8)], Fault::Comparison),
             },
         ],
-        gates: G400,
+        gates: G441,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::set4"),
     },
@@ -15776,10 +16433,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[Rule {
-            when: &[Condition::TypeIn(2, T24)],
-            then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
+            when: &[Condition::TypeIn(2, T25)],
+            then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G401,
+        gates: G442,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -15803,10 +16460,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::TypeIn(2, T24)],
-            then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
+            when: &[Condition::TypeIn(2, T25)],
+            then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G401,
+        gates: G442,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -15831,10 +16488,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::TypeIn(2, T24)],
-            then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
+            when: &[Condition::TypeIn(2, T25)],
+            then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G401,
+        gates: G442,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shl"),
     },
@@ -15857,10 +16514,10 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[Rule {
-            when: &[Condition::TypeIn(2, T24)],
-            then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
+            when: &[Condition::TypeIn(2, T25)],
+            then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G402,
+        gates: G443,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -15884,10 +16541,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::TypeIn(2, T24)],
-            then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
+            when: &[Condition::TypeIn(2, T25)],
+            then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G402,
+        gates: G443,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -15912,10 +16569,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::TypeIn(2, T24)],
-            then: Consequence::Needs(&[Condition::TypeIn(2, T7)], Fault::Missing("u32")),
+            when: &[Condition::TypeIn(2, T25)],
+            then: Consequence::Needs(&[Condition::TypeIn(2, T8)], Fault::Missing("u32")),
         }],
-        gates: G402,
+        gates: G443,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::shr"),
     },
@@ -15932,7 +16589,7 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Source, Ty::Pick(2)).elements(Elements::Selected(Selectable::Part)),
         ],
         rules: &[],
-        gates: G403,
+        gates: G444,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -15950,7 +16607,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G403,
+        gates: G444,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -15974,7 +16631,7 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[],
-        gates: G403,
+        gates: G444,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub"),
     },
@@ -15998,10 +16655,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M16)],
-            then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
+            when: &[Condition::Has(M17)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
         }],
-        gates: G404,
+        gates: G445,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub2"),
     },
@@ -16025,10 +16682,10 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(0)),
         ],
         rules: &[Rule {
-            when: &[Condition::Has(M16)],
-            then: Consequence::Needs(&[Condition::HasNot(M13)], Fault::Illegal(M16)),
+            when: &[Condition::Has(M17)],
+            then: Consequence::Needs(&[Condition::HasNot(M14)], Fault::Illegal(M17)),
         }],
-        gates: G405,
+        gates: G446,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Pure("video::sub4"),
     },
@@ -16037,10 +16694,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C359),
+            slot("mma_async", C360),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C360),
+            slot("shape", C361),
             slot("dtype", C219),
             slot("atype", C114),
             slot("btype", C114),
@@ -16058,7 +16715,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G406,
+        gates: G447,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16067,10 +16724,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C359),
+            slot("mma_async", C360),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C360),
+            slot("shape", C361),
             slot("dtype", C219),
             slot("atype", C114),
             slot("btype", C114),
@@ -16087,7 +16744,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G406,
+        gates: G447,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16096,10 +16753,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C359),
+            slot("mma_async", C360),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C360),
+            slot("shape", C361),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -16117,7 +16774,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G406,
+        gates: G447,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16126,10 +16783,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C359),
+            slot("mma_async", C360),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C360),
+            slot("shape", C361),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -16146,7 +16803,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G406,
+        gates: G447,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16155,10 +16812,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C359),
+            slot("mma_async", C360),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C361),
+            slot("shape", C362),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -16174,7 +16831,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G406,
+        gates: G447,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16183,10 +16840,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C359),
+            slot("mma_async", C360),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C361),
+            slot("shape", C362),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -16202,7 +16859,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G406,
+        gates: G447,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16211,10 +16868,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C359),
+            slot("mma_async", C360),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C362),
+            slot("shape", C363),
             slot("dtype", C219),
             slot("atype", C234),
             slot("btype", C234),
@@ -16230,7 +16887,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G407,
+        gates: G448,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16239,10 +16896,10 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C359),
+            slot("mma_async", C360),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C362),
+            slot("shape", C363),
             slot("dtype", C219),
             slot("atype", C234),
             slot("btype", C234),
@@ -16258,7 +16915,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G407,
+        gates: G448,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16267,14 +16924,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C359),
+            slot("mma_async", C360),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C363),
+            slot("shape", C364),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C364),
-            slot("btype", C364),
+            slot("atype", C365),
+            slot("btype", C365),
         ],
         ignored: &[],
         head: 1,
@@ -16286,15 +16943,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T14)],
-                then: Consequence::Gates(G408),
+                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
+                then: Consequence::Gates(G449),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T14), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G408),
+                when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
+                then: Consequence::Gates(G449),
             },
         ],
-        gates: G409,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16303,14 +16960,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C359),
+            slot("mma_async", C360),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C363),
+            slot("shape", C364),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C364),
-            slot("btype", C364),
+            slot("atype", C365),
+            slot("btype", C365),
         ],
         ignored: &[],
         head: 1,
@@ -16322,15 +16979,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T14)],
-                then: Consequence::Gates(G408),
+                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
+                then: Consequence::Gates(G449),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T14), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G408),
+                when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
+                then: Consequence::Gates(G449),
             },
         ],
-        gates: G409,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16339,14 +16996,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype.and.popc d.frag, a-desc:b64, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C359),
+            slot("mma_async", C360),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C365),
+            slot("shape", C366),
             slot("dtype", C13),
             slot("atype", C230),
             slot("btype", C230),
-            slot("and", C366),
+            slot("and", C367),
             slot("popc", C47),
         ],
         ignored: &[],
@@ -16358,7 +17015,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G410,
+        gates: G451,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16367,14 +17024,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sync.aligned.shape.dtype.atype.btype.and.popc d.frag, a.frag, b-desc:b64, scale-d:pred",
         section: "9.7.15.5.2",
         slots: &[
-            slot("mma_async", C359),
+            slot("mma_async", C360),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C365),
+            slot("shape", C366),
             slot("dtype", C13),
             slot("atype", C230),
             slot("btype", C230),
-            slot("and", C366),
+            slot("and", C367),
             slot("popc", C47),
         ],
         ignored: &[],
@@ -16386,7 +17043,7 @@ pub static FORMS: &[Form] = &[
             read("scale-d", Kind::Source, Ty::Fixed(Type::Pred)),
         ],
         rules: &[],
-        gates: G410,
+        gates: G451,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16395,11 +17052,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C359),
-            slot("sp", C328),
+            slot("mma_async", C360),
+            slot("sp", C329),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C362),
+            slot("shape", C363),
             slot("dtype", C219),
             slot("atype", C114),
             slot("btype", C114),
@@ -16419,7 +17076,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G406,
+        gates: G447,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16428,11 +17085,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C359),
-            slot("sp", C328),
+            slot("mma_async", C360),
+            slot("sp", C329),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C362),
+            slot("shape", C363),
             slot("dtype", C219),
             slot("atype", C114),
             slot("btype", C114),
@@ -16451,7 +17108,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G406,
+        gates: G447,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16460,11 +17117,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-a<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C359),
-            slot("sp", C328),
+            slot("mma_async", C360),
+            slot("sp", C329),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C362),
+            slot("shape", C363),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -16484,7 +17141,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G406,
+        gates: G447,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16493,11 +17150,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32, imm-trans-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C359),
-            slot("sp", C328),
+            slot("mma_async", C360),
+            slot("sp", C329),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C362),
+            slot("shape", C363),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -16516,7 +17173,7 @@ pub static FORMS: &[Form] = &[
             read("imm-trans-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G406,
+        gates: G447,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16525,11 +17182,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C359),
-            slot("sp", C328),
+            slot("mma_async", C360),
+            slot("sp", C329),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C360),
+            slot("shape", C361),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -16547,7 +17204,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G406,
+        gates: G447,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16556,11 +17213,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..1>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C359),
-            slot("sp", C328),
+            slot("mma_async", C360),
+            slot("sp", C329),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C360),
+            slot("shape", C361),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -16578,7 +17235,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G406,
+        gates: G447,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16587,11 +17244,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C359),
-            slot("sp", C328),
+            slot("mma_async", C360),
+            slot("sp", C329),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C367),
+            slot("shape", C368),
             slot("dtype", C219),
             slot("atype", C234),
             slot("btype", C234),
@@ -16609,7 +17266,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G407,
+        gates: G448,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16618,11 +17275,11 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred, imm-scale-a<imm>:s32, imm-scale-b<imm>:s32",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C359),
-            slot("sp", C328),
+            slot("mma_async", C360),
+            slot("sp", C329),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C367),
+            slot("shape", C368),
             slot("dtype", C219),
             slot("atype", C234),
             slot("btype", C234),
@@ -16640,7 +17297,7 @@ pub static FORMS: &[Form] = &[
             read("imm-scale-b", Kind::Immediate, Ty::Fixed(Type::S32)),
         ],
         rules: &[],
-        gates: G407,
+        gates: G448,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16649,15 +17306,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a-desc:b64, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C359),
-            slot("sp", C328),
+            slot("mma_async", C360),
+            slot("sp", C329),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C368),
+            slot("shape", C369),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C364),
-            slot("btype", C364),
+            slot("atype", C365),
+            slot("btype", C365),
         ],
         ignored: &[],
         head: 1,
@@ -16671,15 +17328,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T14)],
-                then: Consequence::Gates(G408),
+                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
+                then: Consequence::Gates(G449),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T14), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G408),
+                when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
+                then: Consequence::Gates(G449),
             },
         ],
-        gates: G409,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16688,15 +17345,15 @@ pub static FORMS: &[Form] = &[
         syntax: "wgmma.mma_async.sp.sync.aligned.shape{.satfinite}.dtype.atype.btype d.frag, a.frag, b-desc:b64, sp-meta:b32, sp-sel<imm 0..0>:u32, scale-d:pred",
         section: "9.7.15.6.3",
         slots: &[
-            slot("mma_async", C359),
-            slot("sp", C328),
+            slot("mma_async", C360),
+            slot("sp", C329),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("shape", C368),
+            slot("shape", C369),
             optional("satfinite", C118),
             slot("dtype", C13),
-            slot("atype", C364),
-            slot("btype", C364),
+            slot("atype", C365),
+            slot("btype", C365),
         ],
         ignored: &[],
         head: 1,
@@ -16710,15 +17367,15 @@ pub static FORMS: &[Form] = &[
         ],
         rules: &[
             Rule {
-                when: &[Condition::TypeIn(1, T20), Condition::TypeIn(2, T14)],
-                then: Consequence::Gates(G408),
+                when: &[Condition::TypeIn(1, T21), Condition::TypeIn(2, T15)],
+                then: Consequence::Gates(G449),
             },
             Rule {
-                when: &[Condition::TypeIn(1, T14), Condition::TypeIn(2, T20)],
-                then: Consequence::Gates(G408),
+                when: &[Condition::TypeIn(1, T15), Condition::TypeIn(2, T21)],
+                then: Consequence::Gates(G449),
             },
         ],
-        gates: G409,
+        gates: G450,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Wgmma),
     },
@@ -16726,12 +17383,12 @@ pub static FORMS: &[Form] = &[
         opcode: Opcode::Wgmma,
         syntax: "wgmma.fence.sync.aligned",
         section: "9.7.15.7.1",
-        slots: &[slot("fence", C369), slot("sync", C44), slot("aligned", C51)],
+        slots: &[slot("fence", C370), slot("sync", C44), slot("aligned", C51)],
         ignored: &[],
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G411,
+        gates: G452,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -16744,7 +17401,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[],
         rules: &[],
-        gates: G412,
+        gates: G453,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -16757,7 +17414,7 @@ pub static FORMS: &[Form] = &[
         head: 1,
         operands: &[read("n", Kind::Immediate, Ty::Fixed(Type::U32))],
         rules: &[],
-        gates: G413,
+        gates: G454,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WgmmaGroup),
     },
@@ -16766,13 +17423,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C370),
-            slot("a", C371),
+            slot("load", C371),
+            slot("a", C372),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C372),
-            optional("memory", C373),
+            slot("shape", C373),
+            optional("memory", C374),
             slot("type", C114),
         ],
         ignored: &[],
@@ -16783,11 +17440,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
         ],
-        gates: G417,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16796,13 +17453,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C370),
-            slot("b", C294),
+            slot("load", C371),
+            slot("b", C295),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C372),
-            optional("memory", C373),
+            slot("shape", C373),
+            optional("memory", C374),
             slot("type", C114),
         ],
         ignored: &[],
@@ -16813,11 +17470,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
         ],
-        gates: G417,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16826,13 +17483,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C370),
-            slot("a", C371),
+            slot("load", C371),
+            slot("a", C372),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C372),
-            optional("memory", C373),
+            slot("shape", C373),
+            optional("memory", C374),
             slot("type", C115),
         ],
         ignored: &[],
@@ -16843,11 +17500,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
         ],
-        gates: G418,
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16856,13 +17513,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C370),
-            slot("b", C294),
+            slot("load", C371),
+            slot("b", C295),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C372),
-            optional("memory", C373),
+            slot("shape", C373),
+            optional("memory", C374),
             slot("type", C115),
         ],
         ignored: &[],
@@ -16873,11 +17530,11 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
         ],
-        gates: G418,
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16886,13 +17543,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C370),
-            slot("a", C371),
+            slot("load", C371),
+            slot("a", C372),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C374),
-            optional("memory", C373),
+            slot("shape", C375),
+            optional("memory", C374),
             slot("type", C120),
         ],
         ignored: &[],
@@ -16902,8 +17559,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) }],
-        gates: G418,
+        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) }],
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16912,13 +17569,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C370),
-            slot("b", C294),
+            slot("load", C371),
+            slot("b", C295),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C374),
-            optional("memory", C373),
+            slot("shape", C375),
+            optional("memory", C374),
             slot("type", C120),
         ],
         ignored: &[],
@@ -16928,8 +17585,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) }],
-        gates: G418,
+        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) }],
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -16938,73 +17595,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C370),
-            slot("a", C371),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C375),
-            optional("memory", C373),
-            slot("type", C2),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G420) },
-        ],
-        gates: G421,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C370),
-            slot("b", C294),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("layout", C218),
-            slot("shape", C375),
-            optional("memory", C373),
-            slot("type", C2),
-        ],
-        ignored: &[],
-        head: 2,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Address, Ty::None),
-            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G420) },
-        ],
-        gates: G421,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::WmmaLoad),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
-        section: "9.7.14.4.3",
-        slots: &[
-            slot("load", C370),
-            slot("a", C371),
+            slot("load", C371),
+            slot("a", C372),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
             slot("shape", C376),
-            optional("memory", C373),
+            optional("memory", C374),
             slot("type", C2),
         ],
         ignored: &[],
@@ -17014,8 +17611,12 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) }],
-        gates: G421,
+        rules: &[
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G461) },
+        ],
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17024,13 +17625,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C370),
-            slot("b", C294),
+            slot("load", C371),
+            slot("b", C295),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C377),
-            optional("memory", C373),
+            slot("shape", C376),
+            optional("memory", C374),
             slot("type", C2),
         ],
         ignored: &[],
@@ -17040,8 +17641,12 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) }],
-        gates: G421,
+        rules: &[
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G461) },
+        ],
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17050,14 +17655,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C370),
-            slot("a", C371),
+            slot("load", C371),
+            slot("a", C372),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C372),
-            optional("memory", C373),
-            slot("type", C226),
+            slot("shape", C377),
+            optional("memory", C374),
+            slot("type", C2),
         ],
         ignored: &[],
         head: 2,
@@ -17066,12 +17671,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
-        ],
-        gates: G422,
+        rules: &[Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) }],
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17080,13 +17681,39 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C370),
-            slot("b", C294),
+            slot("load", C371),
+            slot("b", C295),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C372),
-            optional("memory", C373),
+            slot("shape", C378),
+            optional("memory", C374),
+            slot("type", C2),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) }],
+        gates: G462,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.a.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C371),
+            slot("a", C372),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C373),
+            optional("memory", C374),
             slot("type", C226),
         ],
         ignored: &[],
@@ -17097,11 +17724,41 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
         ],
-        gates: G422,
+        gates: G463,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::WmmaLoad),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.load.b.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
+        section: "9.7.14.4.3",
+        slots: &[
+            slot("load", C371),
+            slot("b", C295),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("layout", C218),
+            slot("shape", C373),
+            optional("memory", C374),
+            slot("type", C226),
+        ],
+        ignored: &[],
+        head: 2,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Address, Ty::None),
+            read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
+        ],
+        rules: &[
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
+        ],
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17110,13 +17767,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C370),
-            slot("a", C371),
+            slot("load", C371),
+            slot("a", C372),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C221),
-            slot("shape", C378),
-            optional("memory", C373),
+            slot("shape", C379),
+            optional("memory", C374),
             slot("type", C228),
         ],
         ignored: &[],
@@ -17126,8 +17783,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G423) }],
-        gates: G424,
+        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G464) }],
+        gates: G465,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17136,13 +17793,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C370),
-            slot("b", C294),
+            slot("load", C371),
+            slot("b", C295),
             slot("sync", C44),
             slot("aligned", C51),
             slot("col", C222),
-            slot("shape", C378),
-            optional("memory", C373),
+            slot("shape", C379),
+            optional("memory", C374),
             slot("type", C228),
         ],
         ignored: &[],
@@ -17152,8 +17809,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G423) }],
-        gates: G424,
+        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G464) }],
+        gates: G465,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17162,13 +17819,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.a.sync.aligned.row.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C370),
-            slot("a", C371),
+            slot("load", C371),
+            slot("a", C372),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C221),
-            slot("shape", C379),
-            optional("memory", C373),
+            slot("shape", C380),
+            optional("memory", C374),
             slot("type", C230),
         ],
         ignored: &[],
@@ -17178,8 +17835,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G425) }],
-        gates: G426,
+        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G466) }],
+        gates: G467,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17188,13 +17845,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.b.sync.aligned.col.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C370),
-            slot("b", C294),
+            slot("load", C371),
+            slot("b", C295),
             slot("sync", C44),
             slot("aligned", C51),
             slot("col", C222),
-            slot("shape", C379),
-            optional("memory", C373),
+            slot("shape", C380),
+            optional("memory", C374),
             slot("type", C230),
         ],
         ignored: &[],
@@ -17204,8 +17861,8 @@ pub static FORMS: &[Form] = &[
             read("a", Kind::Address, Ty::None),
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G425) }],
-        gates: G426,
+        rules: &[Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G466) }],
+        gates: G467,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17214,13 +17871,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C370),
-            slot("c", C380),
+            slot("load", C371),
+            slot("c", C381),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C381),
-            optional("memory", C373),
+            slot("shape", C382),
+            optional("memory", C374),
             slot("type", C219),
         ],
         ignored: &[],
@@ -17231,14 +17888,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
-            Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G423) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G425) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G464) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G466) },
         ],
-        gates: G417,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17247,13 +17904,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C370),
-            slot("c", C380),
+            slot("load", C371),
+            slot("c", C381),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C381),
-            optional("memory", C373),
+            slot("shape", C382),
+            optional("memory", C374),
             slot("type", C13),
         ],
         ignored: &[],
@@ -17264,14 +17921,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
-            Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G423) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G425) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G464) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G466) },
         ],
-        gates: G422,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17280,13 +17937,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.load.c.sync.aligned.layout.shape{.memory}.type d.frag, [a]{, stride:u32}",
         section: "9.7.14.4.3",
         slots: &[
-            slot("load", C370),
-            slot("c", C380),
+            slot("load", C371),
+            slot("c", C381),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C382),
-            optional("memory", C373),
+            slot("shape", C383),
+            optional("memory", C374),
             slot("type", C2),
         ],
         ignored: &[],
@@ -17297,13 +17954,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
-            Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G420) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G461) },
         ],
-        gates: G421,
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaLoad),
     },
@@ -17312,13 +17969,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C383),
-            slot("d", C384),
+            slot("store", C384),
+            slot("d", C385),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C381),
-            optional("memory", C373),
+            slot("shape", C382),
+            optional("memory", C374),
             slot("type", C219),
         ],
         ignored: &[],
@@ -17329,14 +17986,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
-            Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G423) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G425) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G464) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G466) },
         ],
-        gates: G417,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -17345,13 +18002,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C383),
-            slot("d", C384),
+            slot("store", C384),
+            slot("d", C385),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C381),
-            optional("memory", C373),
+            slot("shape", C382),
+            optional("memory", C374),
             slot("type", C13),
         ],
         ignored: &[],
@@ -17362,14 +18019,14 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
-            Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) },
-            Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G423) },
-            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G425) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G464) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G466) },
         ],
-        gates: G422,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -17378,13 +18035,13 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.store.d.sync.aligned.layout.shape{.memory}.type [a], c.frag{, stride:u32}",
         section: "9.7.14.4.4",
         slots: &[
-            slot("store", C383),
-            slot("d", C384),
+            slot("store", C384),
+            slot("d", C385),
             slot("sync", C44),
             slot("aligned", C51),
             slot("layout", C218),
-            slot("shape", C382),
-            optional("memory", C373),
+            slot("shape", C383),
+            optional("memory", C374),
             slot("type", C2),
         ],
         ignored: &[],
@@ -17395,13 +18052,13 @@ pub static FORMS: &[Form] = &[
             read("stride", Kind::Source, Ty::Fixed(Type::U32)).presence(Presence::Optional),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
-            Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G420) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G461) },
         ],
-        gates: G421,
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::WmmaStore),
     },
@@ -17410,12 +18067,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d.frag, a.frag:f16, b.frag:f16, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C325),
+            slot("mma", C326),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C372),
+            slot("shape", C373),
             slot("dtype", C219),
             slot("ctype", C219),
         ],
@@ -17428,11 +18085,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(1)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
         ],
-        gates: G417,
+        gates: G458,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17441,12 +18098,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C325),
+            slot("mma", C326),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C372),
+            slot("shape", C373),
             slot("dtype", C1),
             slot("atype", C115),
             slot("btype", C115),
@@ -17461,11 +18118,11 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
         ],
-        gates: G418,
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17474,12 +18131,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C325),
+            slot("mma", C326),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C374),
+            slot("shape", C375),
             slot("dtype", C1),
             slot("atype", C120),
             slot("btype", C120),
@@ -17493,8 +18150,8 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) }],
-        gates: G418,
+        rules: &[Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) }],
+        gates: G459,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17503,12 +18160,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape{.rnd}.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C325),
+            slot("mma", C326),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C382),
+            slot("shape", C383),
             optional("rnd", C7),
             slot("dtype", C2),
             slot("atype", C2),
@@ -17524,13 +18181,13 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
-            Rule { when: &[Condition::Has(M85)], then: Consequence::Gates(G419) },
-            Rule { when: &[Condition::Has(M46)], then: Consequence::Gates(G420) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
+            Rule { when: &[Condition::Has(M96)], then: Consequence::Gates(G460) },
+            Rule { when: &[Condition::Has(M47)], then: Consequence::Gates(G461) },
         ],
-        gates: G421,
+        gates: G462,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17539,46 +18196,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C325),
+            slot("mma", C326),
             slot("sync", C44),
             slot("aligned", C51),
             slot("alayout", C218),
             slot("blayout", C218),
-            slot("shape", C372),
-            slot("dtype", C13),
-            slot("atype", C385),
-            slot("btype", C385),
-            slot("ctype", C13),
-            optional("satfinite", C118),
-        ],
-        ignored: &[],
-        head: 1,
-        operands: &[
-            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
-            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
-            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
-            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
-        ],
-        rules: &[
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
-        ],
-        gates: G422,
-        carry: CarryFlag { reads: false, writes: false },
-        action: Action::Effect(Effect::Mma),
-    },
-    Form {
-        opcode: Opcode::Wmma,
-        syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
-        section: "9.7.14.4.5",
-        slots: &[
-            slot("mma", C325),
-            slot("sync", C44),
-            slot("aligned", C51),
-            slot("alayout", C218),
-            slot("blayout", C218),
-            slot("shape", C372),
+            slot("shape", C373),
             slot("dtype", C13),
             slot("atype", C386),
             slot("btype", C386),
@@ -17594,25 +18217,25 @@ pub static FORMS: &[Form] = &[
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
         rules: &[
-            Rule { when: &[Condition::Has(M82)], then: Consequence::Gates(G414) },
-            Rule { when: &[Condition::Has(M83)], then: Consequence::Gates(G415) },
-            Rule { when: &[Condition::Has(M84)], then: Consequence::Gates(G416) },
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
         ],
-        gates: G422,
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
     Form {
         opcode: Opcode::Wmma,
-        syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
+        syntax: "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C325),
+            slot("mma", C326),
             slot("sync", C44),
             slot("aligned", C51),
-            slot("row", C221),
-            slot("col", C222),
-            slot("shape", C378),
+            slot("alayout", C218),
+            slot("blayout", C218),
+            slot("shape", C373),
             slot("dtype", C13),
             slot("atype", C387),
             slot("btype", C387),
@@ -17627,8 +18250,12 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G423) }],
-        gates: G424,
+        rules: &[
+            Rule { when: &[Condition::Has(M93)], then: Consequence::Gates(G455) },
+            Rule { when: &[Condition::Has(M94)], then: Consequence::Gates(G456) },
+            Rule { when: &[Condition::Has(M95)], then: Consequence::Gates(G457) },
+        ],
+        gates: G463,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17637,12 +18264,12 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C325),
+            slot("mma", C326),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C221),
             slot("col", C222),
-            slot("shape", C378),
+            slot("shape", C379),
             slot("dtype", C13),
             slot("atype", C388),
             slot("btype", C388),
@@ -17657,8 +18284,38 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M49)], then: Consequence::Gates(G423) }],
-        gates: G424,
+        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G464) }],
+        gates: G465,
+        carry: CarryFlag { reads: false, writes: false },
+        action: Action::Effect(Effect::Mma),
+    },
+    Form {
+        opcode: Opcode::Wmma,
+        syntax: "wmma.mma.sync.aligned.row.col.shape.dtype.atype.btype.ctype{.satfinite} d.frag, a.frag, b.frag, c.frag",
+        section: "9.7.14.4.5",
+        slots: &[
+            slot("mma", C326),
+            slot("sync", C44),
+            slot("aligned", C51),
+            slot("row", C221),
+            slot("col", C222),
+            slot("shape", C379),
+            slot("dtype", C13),
+            slot("atype", C389),
+            slot("btype", C389),
+            slot("ctype", C13),
+            optional("satfinite", C118),
+        ],
+        ignored: &[],
+        head: 1,
+        operands: &[
+            write("d", Kind::Register, Ty::Pick(0)).elements(Elements::Fragment),
+            read("a", Kind::Register, Ty::Pick(1)).elements(Elements::Fragment),
+            read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
+            read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
+        ],
+        rules: &[Rule { when: &[Condition::Has(M50)], then: Consequence::Gates(G464) }],
+        gates: G465,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },
@@ -17667,14 +18324,14 @@ pub static FORMS: &[Form] = &[
         syntax: "wmma.mma.bitOp.popc.sync.aligned.row.col.shape.dtype.atype.btype.ctype d.frag, a.frag, b.frag, c.frag",
         section: "9.7.14.4.5",
         slots: &[
-            slot("mma", C325),
+            slot("mma", C326),
             slot("bitOp", C231),
             slot("popc", C47),
             slot("sync", C44),
             slot("aligned", C51),
             slot("row", C221),
             slot("col", C222),
-            slot("shape", C379),
+            slot("shape", C380),
             slot("dtype", C13),
             slot("atype", C230),
             slot("btype", C230),
@@ -17688,8 +18345,11 @@ pub static FORMS: &[Form] = &[
             read("b", Kind::Register, Ty::Pick(2)).elements(Elements::Fragment),
             read("c", Kind::Source, Ty::Pick(3)).elements(Elements::Fragment),
         ],
-        rules: &[Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G425) }],
-        gates: G426,
+        rules: &[
+            Rule { when: &[Condition::Has(M52)], then: Consequence::Gates(G468) },
+            Rule { when: &[Condition::Has(M53)], then: Consequence::Gates(G466) },
+        ],
+        gates: G467,
         carry: CarryFlag { reads: false, writes: false },
         action: Action::Effect(Effect::Mma),
     },

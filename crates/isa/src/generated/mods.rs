@@ -78,6 +78,8 @@ pub enum Mod {
     A2dms,
     /// `.abs`
     Abs,
+    /// `.acc::f16`
+    AccF16,
     /// `.acc::f32`
     AccF32,
     /// `.acq_rel`
@@ -994,6 +996,7 @@ impl Mod {
         Mod::A2d,
         Mod::A2dms,
         Mod::Abs,
+        Mod::AccF16,
         Mod::AccF32,
         Mod::AcqRel,
         Mod::Acquire,
@@ -1471,6 +1474,7 @@ impl Mod {
         "a2d",
         "a2dms",
         "abs",
+        "acc::f16",
         "acc::f32",
         "acq_rel",
         "acquire",

@@ -1,0 +1,67 @@
+//! Debugging directives: numbers of files and the data of sections (PTX ISA, "Debugging Directives").
+
+use diag::Code;
+use isa::Type;
+use syntax::Value as Number;
+use syntax::tree::{File, Operand, Section, SectionData, SectionLine, UnaryOp};
+
+use crate::checker::Checker;
+
+impl<'a> Checker<'a> {
+    /// `.file 1 "name"`: each number once.
+    pub(crate) fn file(&mut self, node: &File<'a>) {
+        if let Some(Number::Integer { value, .. }) = node.index.value()
+            && !self.files.insert(value)
+        {
+            let message = format!("Duplicate file index #{value}");
+            self.sink.error(Code::DuplicateDefinition, node.index.span, message);
+        }
+    }
+
+    /// `.section .debug_info { .b8 1, 2 }`
+    pub(crate) fn section(&mut self, node: &Section<'a>) {
+        for line in &node.lines {
+            if let SectionLine::Data(data) = line {
+                self.section_data(data);
+            }
+        }
+    }
+
+    fn section_data(&mut self, data: &SectionData<'a>) {
+        let ty = match data.width.text {
+            "b8" => Type::B8,
+            "b16" => Type::B16,
+            "b32" | "b64" => return,
+            _ => {
+                let help = "data of a section is .b8, .b16, .b32 or .b64";
+                self.sink
+                    .error(Code::NotADeclaredType, data.width.span, "Illegal type for dwarf data")
+                    .help(help);
+                return;
+            }
+        };
+        for operand in &data.values {
+            let Some(value) = number(operand) else {
+                self.sink.error(Code::NotADeclaredType, operand.span(), "Illegal type for dwarf data");
+                continue;
+            };
+            let bits = ty.bits();
+            if !(-(1 << (bits - 1))..1 << bits).contains(&value) {
+                let message = format!("Value out of range for type {ty} {value}");
+                self.sink.error(Code::OutOfRange, operand.span(), message);
+            }
+        }
+    }
+}
+
+/// An integer, with or without a minus.
+fn number(operand: &Operand) -> Option<i128> {
+    match operand {
+        Operand::Literal(literal) => match literal.value()? {
+            Number::Integer { value, .. } => Some(value.into()),
+            _ => None,
+        },
+        Operand::Unary(node) if node.op == UnaryOp::Minus => number(&node.value).map(|value| -value),
+        _ => None,
+    }
+}

@@ -1,0 +1,90 @@
+//! Moves that nobody wrote: of vectors that are passed to functions, which travel as one register, and of special registers that
+//! stand where engines take registers only.
+
+use diag::Span;
+use isa::{OperandKind, Picks, SpecialRegister, Type};
+use smallvec::SmallVec;
+use syntax::tree::Parameter;
+
+use crate::body::{BodyChecker, COMPONENTS};
+use crate::module::{Instruction, Node, Operand, RegId, Register};
+use crate::scope::Entity;
+
+/// A vector and the register that it travels in.
+#[derive(Clone, Debug)]
+pub(crate) struct Packed {
+    pub(crate) whole: RegId,
+    pub(crate) elements: SmallVec<[RegId; 4]>,
+}
+
+/// The type of a register that holds so many elements.
+pub(crate) fn whole_type(element: Type, lanes: usize) -> Type {
+    Type::of_bits(element.bits() * lanes as u32)
+}
+
+fn vector(elements: &[RegId]) -> Operand {
+    Operand::Vector(elements.iter().map(|&id| Operand::Reg(id)).collect())
+}
+
+impl<'a> BodyChecker<'_, 'a> {
+    pub(crate) fn new_register(&mut self, name: String, ty: Type) -> RegId {
+        self.body.registers.push(Register { name, ty });
+        RegId(self.body.registers.len() as u32 - 1)
+    }
+
+    fn push_move(&mut self, ty: Type, operands: Vec<Operand>, span: Span) {
+        let is_scalar = |form: &&isa::Form| form.operands[0].kind == OperandKind::MovDestination;
+        let Some(form) = isa::forms("mov").iter().find(is_scalar) else { return };
+        let picks = Picks::new(&[ty], &[]);
+        self.body.code.push(Node::Instruction(Instruction { form, picks, guard: None, operands, span }));
+    }
+
+    /// `whole = {elements}`
+    pub(crate) fn pack(&mut self, packed: &Packed, span: Span) {
+        let ty = self.body.registers[packed.whole.index()].ty;
+        self.push_move(ty, vec![Operand::Reg(packed.whole), vector(&packed.elements)], span);
+    }
+
+    /// `{elements} = whole`
+    pub(crate) fn unpack(&mut self, packed: &Packed, span: Span) {
+        let ty = self.body.registers[packed.whole.index()].ty;
+        self.push_move(ty, vec![vector(&packed.elements), Operand::Reg(packed.whole)], span);
+    }
+
+    /// A vector register that an instruction passes on as one register.
+    pub(crate) fn packed(&mut self, elements: SmallVec<[RegId; 4]>, element: Type) -> Packed {
+        let first = elements.first().map_or("", |id| &self.body.registers[id.index()].name);
+        let name = first.strip_suffix(".x").unwrap_or(first).to_owned();
+        let whole = self.new_register(name, whole_type(element, elements.len()));
+        Packed { whole, elements }
+    }
+
+    /// The elements of a parameter that is declared as a vector register, and what its name stands for.
+    pub(crate) fn vector_parameter(
+        &mut self,
+        tree: &Parameter<'a>,
+        whole: RegId,
+    ) -> Option<(Entity, Packed)> {
+        let lanes: u8 = match tree.qualifiers.vector?.text {
+            "v2" => 2,
+            "v4" => 4,
+            _ => return None,
+        };
+        let element = Type::from_name(tree.qualifiers.ty.text)?;
+        let (mut ids, mut elements) = ([None; 4], SmallVec::new());
+        for (id, component) in ids.iter_mut().zip(COMPONENTS).take(usize::from(lanes)) {
+            let register = self.new_register(format!("{}.{component}", tree.name.text), element);
+            *id = Some(register);
+            elements.push(register);
+        }
+        Some((Entity::VectorRegister(element, lanes, ids), Packed { whole, elements }))
+    }
+
+    /// A register with what a special register holds when the instruction at hand begins.
+    pub(crate) fn in_register(&mut self, special: SpecialRegister, span: Span) -> (RegId, Type) {
+        let ty = special.ty();
+        let register = self.new_register(special.name().to_owned(), ty);
+        self.push_move(ty, vec![Operand::Reg(register), Operand::Special(special)], span);
+        (register, ty)
+    }
+}
